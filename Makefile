@@ -1,0 +1,72 @@
+# Two commands on a machine with only Python and make:
+#
+#   make demo          searches on real data, with their plans, times and a figure
+#   make test          all checks and tests, with the newest and with the oldest supported versions
+#
+# and their parts: make lint, make unit, make test-oldest, make clean. Each makes the virtual environment it
+# needs, and again when pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+OLDEST := .venv-oldest
+# Without --no-compile, pip spends a third of its time compiling modules that are never imported.
+PIP_INSTALL := -m pip install -qq --no-compile --no-input --disable-pip-version-check
+# One thread for each test process: JOBS of them share the cores.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
+# Where the numbers come from; the other tests do not depend on the versions.
+OLDEST_FOLDERS = $(wildcard $(addprefix tests/,arrays folds metrics estimators cluster model_selection))
+
+.PHONY: help demo test lint unit oldest-short test-oldest python clean
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+demo: $(VENV)/.demo
+	@$(VENV)/bin/python -m examples.demo
+
+test: lint unit oldest-short
+
+lint: $(VENV)/.test
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m tests.docstrings
+
+unit: $(VENV)/.test
+	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit
+	$(PYTEST)
+
+oldest-short: $(OLDEST)/.test
+	$(PYTEST_OLDEST) -m "not slow" $(OLDEST_FOLDERS)
+
+test-oldest: $(OLDEST)/.test
+	$(PYTEST_OLDEST)
+
+$(VENV)/.demo: pyproject.toml | python
+	@echo "Installing into $(@D) what the demo needs ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | python
+	@echo "Installing into $(@D) what the tests need ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo,test]'
+	@touch $@ $(@D)/.demo
+
+$(OLDEST)/.test: pyproject.toml tests/oldest.txt | python
+	@echo "Installing into $(@D) the oldest supported versions ..."
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python $(PIP_INSTALL) -c tests/oldest.txt -e '.[unit]'
+	@touch $@
+
+python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "manyfit needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo not there)." \
+	    "Name another one: make PYTHON=python3.12 test" >&2; exit 1; }
+
+clean:
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis

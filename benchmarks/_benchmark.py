@@ -1,0 +1,121 @@
+"""What a benchmark is made of, and the register of them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import ParameterGrid, check_cv
+
+if TYPE_CHECKING:
+    from benchmarks._bars import Bar
+    from benchmarks._floor import Work
+
+Kind = Literal["ours", "scikit-learn", "specialised", "other"]
+Data = tuple[NDArray[Any], NDArray[Any]]
+
+_REGISTER: dict[str, Benchmark] = {}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One grid search: what every contender is asked to do, never with a refit."""
+
+    estimator: Any
+    grid: Mapping[str, Any]
+    cv: int = 5
+    scoring: str | None = None
+
+    @property
+    def settings(self) -> int:
+        """Number of settings of the grid."""
+        return len(ParameterGrid(dict(self.grid)))
+
+    def with_params(self, params: Mapping[str, Any]) -> Any:
+        """Return an unfitted estimator at one setting."""
+        return clone(self.estimator).set_params(**params)
+
+    def splits(self, X: NDArray[Any], y: NDArray[Any]) -> list[Data]:
+        """Return the (train, test) indices that scikit-learn's search draws from ``cv``."""
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        return list(cv.split(X, y))
+
+    def step_classes(self) -> tuple[type, ...]:
+        """Return the classes of the steps, for an estimator that is no pipeline its own."""
+        steps = getattr(self.estimator, "steps", [("", self.estimator)])
+        return tuple(type(step) for _, step in steps)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The scores of one search, in a form in which two searches can be compared.
+
+    ``means`` has shape (settings,) and ``splits`` (splits, settings); both are None for a class that tells
+    no more than the ``best`` of them, and ``best`` is None where the class optimises something else.
+    """
+
+    best: float | None
+    keys: tuple[str, ...] = ()
+    means: NDArray[np.float64] | None = None
+    splits: NDArray[np.float64] | None = None
+    seconds_per_fit: NDArray[np.float64] | None = None
+    params: tuple[Mapping[str, Any], ...] = ()
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do a task: ``fit`` is what is timed, ``read`` takes the scores out afterwards.
+
+    ``in_process`` says that all fits happen in this process, so that they can be counted.
+    """
+
+    name: str
+    kind: Kind
+    fit: Callable[[Task, NDArray[Any], NDArray[Any]], Any]
+    read: Callable[[Any], Answer]
+    in_process: bool = True
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A task on some data, who does it, what is asked of us, and the least work that it could take.
+
+    ``data`` and ``task`` are called with ``quick``: True asks for a size that takes moments.
+    ``separate_steps`` says that the floor is every distinct step fitted once: nothing cheaper is known.
+    """
+
+    name: str
+    summary: str
+    task: Callable[[bool], Task]
+    data: Callable[[bool], Data]
+    contenders: tuple[Contender, ...]
+    bars: tuple[Bar, ...]
+    work: Callable[[Task, NDArray[Any], NDArray[Any]], Work]
+    repeat: int
+    separate_steps: bool = False
+
+
+def register(benchmark: Benchmark) -> Benchmark:
+    """Make a benchmark known by its name."""
+    if benchmark.name in _REGISTER:
+        raise ValueError(f"a benchmark named {benchmark.name!r} is registered already")
+    _REGISTER[benchmark.name] = benchmark
+    return benchmark
+
+
+def all_benchmarks() -> dict[str, Benchmark]:
+    """Import every group and return the benchmarks by name, in order of registration."""
+    import benchmarks
+
+    for module in pkgutil.iter_modules(benchmarks.__path__):
+        if not module.name.startswith("_") and not module.ispkg:
+            importlib.import_module(f"benchmarks.{module.name}")
+    return dict(_REGISTER)

@@ -1,0 +1,131 @@
+"""The least time that a task could take on this machine, from rates measured in the same run."""
+
+from __future__ import annotations
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import ParameterGrid
+
+from benchmarks._benchmark import Task
+
+# large enough that a product runs at the peak rate of the library, small enough to take moments
+_PRODUCT_SIZE = 1000
+
+
+@dataclass(frozen=True)
+class Work:
+    """The fewest bytes that must be read and the fewest floating point operations, of any method known."""
+
+    bytes: int
+    flops: float
+
+
+@dataclass(frozen=True)
+class Floor:
+    """The largest of the lower bounds: reading, arithmetic and, where asked, every distinct step once."""
+
+    bytes: int
+    flops: float
+    bytes_per_second: float
+    flops_per_second: float
+    steps_seconds: float | None
+    cores: int
+
+    @property
+    def seconds(self) -> float:
+        """The floor in seconds."""
+        bounds = [self.bytes / self.bytes_per_second, self.flops / self.flops_per_second]
+        if self.steps_seconds is not None:
+            bounds.append(self.steps_seconds / self.cores)
+        return max(bounds)
+
+
+def moments_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of first and second moments of the columns of X and y: one pass over both.
+
+    The products of the columns are symmetric, so half of them are enough, at two operations per row.
+    What follows from the moments is left out: it does not grow with the rows.
+    """
+    columns = X.shape[1] + 1
+    return Work(X.nbytes + y.nbytes, float(X.shape[0] * columns * (columns + 1)))
+
+
+def reading_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of reading X and y once, for tasks whose arithmetic cannot be counted beforehand."""
+    return Work(X.nbytes + y.nbytes, 0.0)
+
+
+def measure_floor(work: Work, task: Task, X: NDArray[Any], y: NDArray[Any], *, steps: bool) -> Floor:
+    """Measure the rates of this machine and, with `steps`, every distinct step of `task` once."""
+    return Floor(
+        bytes=work.bytes,
+        flops=work.flops,
+        bytes_per_second=read_rate(work.bytes),
+        flops_per_second=product_rate(),
+        steps_seconds=distinct_steps_seconds(task, X, y) if steps else None,
+        cores=joblib.cpu_count(),
+    )
+
+
+def read_rate(n_bytes: int) -> float:
+    """Return the best rate, in bytes per second, at which all cores read an array of `n_bytes`.
+
+    The array has the size of the data and is read again and again, so where the data fit a cache this is the
+    rate of that cache: the rate is never below what a search can reach, and the floor never too high.
+    """
+    values = np.ones(max(n_bytes // 8, 1))
+    rounds = max(5, min(200, 2**30 // values.nbytes))
+    best = _best(lambda: values @ values, rounds)
+    n_threads = os.cpu_count() or 1
+    if n_threads > 1 and values.nbytes > 2**20:  # below, starting the threads takes longer than reading
+        parts = np.array_split(values, n_threads)
+        with ThreadPoolExecutor(n_threads) as pool:
+            best = min(best, _best(lambda: list(pool.map(lambda part: part @ part, parts)), rounds))
+    return values.nbytes / best
+
+
+@functools.cache  # of the machine, not of the task
+def product_rate() -> float:
+    """Return the best rate, in operations per second, of a product of two square matrices in float64."""
+    left = np.ones((_PRODUCT_SIZE, _PRODUCT_SIZE))
+    return 2.0 * _PRODUCT_SIZE**3 / _best(lambda: left @ left, 5)
+
+
+def distinct_steps_seconds(task: Task, X: NDArray[Any], y: NDArray[Any]) -> float:
+    """Return the time that every distinct step takes, fitted and applied once per split, in plain loops.
+
+    Only calls of fit, transform and score count, nothing around them.
+    """
+    settings = [task.with_params(params) for params in ParameterGrid(dict(task.grid))]
+    seconds = 0.0
+    for train, test in task.splits(X, y):
+        data: dict[tuple[str, ...], tuple[Any, Any]] = {(): (X[train], X[test])}
+        for estimator in settings:
+            *steps, final = [step for _, step in getattr(estimator, "steps", [("", estimator)])]
+            key: tuple[str, ...] = ()
+            start = time.perf_counter()
+            for step in steps:
+                upstream, key = data[key], (*key, repr(step))
+                if key not in data:
+                    data[key] = step.fit_transform(upstream[0], y[train]), step.transform(upstream[1])
+            final.fit(data[key][0], y[train]).score(data[key][1], y[test])
+            seconds += time.perf_counter() - start
+    return seconds
+
+
+def _best(call: Callable[[], object], rounds: int) -> float:
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best

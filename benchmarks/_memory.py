@@ -1,0 +1,144 @@
+"""Peak memory of one contender, in a process of its own.
+
+The process that made the data, or ran another contender, says nothing about this one: freed memory is used
+again unseen, and on Linux a child starts with its parent's figure in ``ru_maxrss``. So the data are read from
+a file, a tiny search first loads all code and starts all threads and workers, free memory goes back to the
+system, and the high-water mark is set back to what is resident then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import tracemalloc
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil  # type: ignore[import-untyped]
+
+from benchmarks._benchmark import Benchmark, Contender, Data, all_benchmarks
+
+_ROOT = Path(__file__).resolve().parents[1]
+_TIMEOUT = 1800.0
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes beyond what was resident with the data made.
+
+    ``resident`` is the high-water mark of the process, ``workers`` the sum of those of its worker processes
+    (pages that they share count in each), ``traced`` what tracemalloc saw in a second run.
+    """
+
+    resident: int
+    workers: int
+    traced: int
+
+    @property
+    def total(self) -> int:
+        """Resident bytes of the process and its workers."""
+        return self.resident + self.workers
+
+
+def measure_memory(benchmark: Benchmark, contender: Contender, data: Data, *, quick: bool) -> Memory:
+    """Run `contender` in a fresh process on `data` and return its peaks.
+
+    Raises
+    ------
+    RuntimeError
+        If the process fails, with the last line that it wrote.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for name, values in zip(("X", "y"), data, strict=True):
+            np.save(Path(folder) / f"{name}.npy", values)
+        command = [sys.executable, "-m", "benchmarks._memory", benchmark.name, contender.name, folder]
+        path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+        done = subprocess.run(
+            [*command, "--quick"] if quick else command,
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+        )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise RuntimeError(lines[-1])
+    return Memory(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def _peaks(benchmark: Benchmark, contender: Contender, folder: Path, *, quick: bool) -> Memory:
+    """Measure in this process."""
+    task = benchmark.task(quick)
+    contender.fit(benchmark.task(True), *benchmark.data(True))
+    X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+    start = _start()
+    contender.fit(task, X, y)
+    marks = _high_water_marks()
+    workers = sum(mark - start.get(pid, 0) for pid, mark in marks.items() if pid != os.getpid())
+    resident = marks[os.getpid()] - start[os.getpid()]
+
+    gc.collect()
+    tracemalloc.start()
+    contender.fit(task, X, y)
+    _, traced = tracemalloc.get_traced_memory()
+    return Memory(resident=max(resident, 0), workers=max(workers, 0), traced=traced)
+
+
+def _start() -> Mapping[int, int]:
+    """Return the resident bytes of this process and its workers, with their high-water marks set back."""
+    gc.collect()
+    if hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
+    resident = {}
+    for process in _processes():
+        resident[process.pid] = process.memory_info().rss
+        marker = Path(f"/proc/{process.pid}/clear_refs")
+        if marker.exists():
+            marker.write_text("5")
+    return resident
+
+
+def _high_water_marks() -> Mapping[int, int]:
+    marks = {}
+    for process in _processes():
+        status = Path(f"/proc/{process.pid}/status")
+        if status.exists():
+            lines = status.read_text().splitlines()
+            marks[process.pid] = int(next(x for x in lines if x.startswith("VmHWM")).split()[1]) * 1024
+        elif process.pid == os.getpid():
+            unit = 1 if sys.platform == "darwin" else 1024
+            marks[process.pid] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return marks
+
+
+def _processes() -> list[psutil.Process]:
+    this = psutil.Process()
+    return [this, *this.children(recursive=True)]
+
+
+def main() -> None:
+    """Print the peaks of one contender as JSON: the command of the fresh process."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks._memory", description=__doc__)
+    parser.add_argument("benchmark")
+    parser.add_argument("contender")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    asked = parser.parse_args()
+    benchmark = all_benchmarks()[asked.benchmark]
+    contender = next(c for c in benchmark.contenders if c.name == asked.contender)
+    warnings.simplefilter("ignore")
+    print(json.dumps(vars(_peaks(benchmark, contender, asked.folder, quick=asked.quick))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Examples that run on data shipped with scikit-learn."""

@@ -1,0 +1,175 @@
+"""Two searches on real data, each beside scikit-learn's: ``python -m examples.demo``.
+
+Diabetes with a pipeline that is affine to its end, so that the moments of one pass answer the whole grid;
+digits with a support vector machine, where the steps before it are shared and its own fits are not. For
+each the plan, a progress bar, a table against scikit-learn and the report; at the end a figure of both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_digits
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV as SklearnGridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from examples._figure import Panel, draw
+from manyfit.model_selection import GridSearchCV
+
+_FIGURE = Path(__file__).parent / "demo.png"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One search: ``lines`` and ``axis`` name the parameters that the figure draws as lines and along x."""
+
+    title: str
+    estimator: Any
+    grid: Mapping[str, Any]
+    data: tuple[NDArray[Any], NDArray[Any]]
+    n_jobs: int | None
+    axis: str
+    lines: str
+    score: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A fitted search and how long it took, in seconds."""
+
+    search: Any
+    seconds: float
+
+
+def examples() -> list[Example]:
+    """Return the two searches."""
+    affine = Example(
+        title="diabetes: StandardScaler > PCA > Ridge",
+        estimator=make_pipeline(StandardScaler(), PCA(), Ridge()),
+        grid={"pca__n_components": list(range(1, 11)), "ridge__alpha": np.logspace(-1, 4, 10)},
+        data=load_diabetes(return_X_y=True),
+        n_jobs=None,
+        axis="ridge__alpha",
+        lines="pca__n_components",
+        score="R2, mean of 5 folds",
+    )
+    svc = Example(
+        title="digits: StandardScaler > PCA > SVC",
+        estimator=make_pipeline(StandardScaler(), PCA(), SVC()),
+        grid={
+            "pca__n_components": [8, 16, 32],
+            "svc__gamma": np.logspace(-3.5, -1.5, 5),
+            "svc__C": [1.0, 10.0],
+        },
+        data=load_digits(return_X_y=True),
+        n_jobs=-1,
+        axis="svc__gamma",
+        lines="pca__n_components",
+        score="accuracy, mean of 5 folds",
+    )
+    return [affine, svc]
+
+
+def main() -> None:
+    """Run both examples, print what they did and save the figure."""
+    _start_workers()
+    panels = []
+    for example in examples():
+        print(f"\n=== {example.title} ===\n")
+        ours = _run_ours(example)
+        theirs = [_run_sklearn(example, n_jobs) for n_jobs in dict.fromkeys((example.n_jobs, -1))]
+        print(f"\n{_table(ours, theirs)}\n\n{ours.search.report_}")
+        panels.append(_panel(example, ours, min(theirs, key=lambda outcome: outcome.seconds)))
+    draw(panels, _FIGURE)
+    print(f"\nfigure: {_FIGURE}")
+
+
+def _start_workers() -> None:
+    """Start the worker processes, so that neither of two searches with ``n_jobs=-1`` pays for it."""
+    Parallel(n_jobs=-1)(delayed(clone)(SVC()) for _ in range(2 * cpu_count()))
+
+
+def _run_ours(example: Example) -> Outcome:
+    search = GridSearchCV(example.estimator, example.grid, cv=5, n_jobs=example.n_jobs, verbose=1)
+    print(search.plan(*example.data), flush=True)
+    return _fit(search, example)
+
+
+def _run_sklearn(example: Example, n_jobs: int | None) -> Outcome:
+    return _fit(SklearnGridSearchCV(example.estimator, example.grid, cv=5, n_jobs=n_jobs), example)
+
+
+def _fit(search: Any, example: Example) -> Outcome:
+    start = time.perf_counter()
+    search.fit(*example.data)
+    return Outcome(search, time.perf_counter() - start)
+
+
+def _table(ours: Outcome, theirs: list[Outcome]) -> str:
+    head = f"{'one run, with its refit':26}{'time':>10}{'times':>9}{'best score':>13}{'difference':>13}"
+    lines = [head, "-" * len(head)]
+    best = min(outcome.seconds for outcome in theirs)
+    for outcome in (ours, *theirs):
+        search = outcome.search
+        name = f"{'manyfit' if outcome is ours else 'scikit-learn'} n_jobs={search.n_jobs}"
+        lines.append(
+            f"{name:26}{outcome.seconds:8.3f} s{best / outcome.seconds:9.3g}{search.best_score_:13.6f}"
+            f"{_difference(outcome, theirs[0]):13.1e}"
+        )
+    lines.append("times: of the fastest scikit-learn; difference: the largest over all settings and splits")
+    same = ours.search.best_params_ == theirs[0].search.best_params_
+    chosen = ", ".join(f"{name} = {value:.4g}" for name, value in ours.search.best_params_.items())
+    lines.append(f"chosen: {chosen}; {'the same' if same else 'ANOTHER'} setting as scikit-learn's")
+    return "\n".join(lines)
+
+
+def _difference(outcome: Outcome, reference: Outcome) -> float:
+    """Return the largest difference of the test scores over all settings and splits."""
+    names = [f"split{split}_test_score" for split in range(reference.search.n_splits_)]
+    pairs = ((outcome.search.cv_results_[name], reference.search.cv_results_[name]) for name in names)
+    return max(float(np.max(np.abs(first - second))) for first, second in pairs)
+
+
+def _panel(example: Example, ours: Outcome, theirs: Outcome) -> Panel:
+    others = [name for name in example.grid if name not in (example.axis, example.lines)]
+    best = f" at its best {', '.join(others)}" if others else ""
+    return Panel(
+        title=example.title,
+        axis=example.axis,
+        lines=example.lines + best,
+        score=example.score,
+        ours=_curves(example, ours),
+        theirs=_curves(example, theirs),
+        seconds={"manyfit": ours.seconds, f"scikit-learn\nn_jobs={theirs.search.n_jobs}": theirs.seconds},
+        fits=len(ours.search.cv_results_["params"]) * ours.search.n_splits_,
+        difference=_difference(ours, theirs),
+    )
+
+
+def _curves(example: Example, outcome: Outcome) -> dict[Any, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return, for each value drawn as a line, x and the best score over the parameters that are not drawn."""
+    found: dict[Any, dict[float, float]] = {}
+    results = outcome.search.cv_results_
+    for params, score in zip(results["params"], results["mean_test_score"], strict=True):
+        line, x = found.setdefault(params[example.lines], {}), float(params[example.axis])
+        line[x] = max(score, line.get(x, -np.inf))
+    return {
+        value: (np.array(sorted(line)), np.array([line[x] for x in sorted(line)]))
+        for value, line in found.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""The one place that names private parts of other projects, with the versions they were read in.
+
+scikit-learn 1.7, 1.8 and 1.9 (``TESTED``). On any other minor version nothing is shared: every
+search is fitted one by one, and its plan says so.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from types import FunctionType
+from typing import Any
+
+import sklearn
+from sklearn.base import _fit_context as fit_context
+from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Scorer
+from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._validation import _fit_and_score, _score
+from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
+from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
+from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.validation import _check_method_params as check_method_params
+from sklearn.utils.validation import _num_samples as num_samples
+
+__all__ = [
+    "TESTED",
+    "BaseSearchCV",
+    "Interval",
+    "StrOptions",
+    "PassthroughScorer",
+    "check_fit_failures",
+    "check_method_params",
+    "fit_and_score",
+    "fit_context",
+    "insert_error_scores",
+    "is_multimetric",
+    "is_tested",
+    "num_samples",
+    "plain_scorer",
+    "routing_enabled",
+    "safe_split",
+    "score",
+    "scorers_by_name",
+]
+
+TESTED = ("1.7", "1.8", "1.9")
+
+
+def is_tested() -> bool:
+    """Whether the installed scikit-learn is of a minor version that manyfit was tested on."""
+    return ".".join(sklearn.__version__.split(".")[:2]) in TESTED
+
+
+def is_multimetric(scorer: Any) -> bool:
+    """Whether a scorer is scikit-learn's bundle of several."""
+    return isinstance(scorer, _MultimetricScorer)
+
+
+def scorers_by_name(scorer: Any) -> dict[str, Any]:
+    """The single scorers behind a scorer, by the names of their columns in ``cv_results_``."""
+    return dict(scorer._scorers) if is_multimetric(scorer) else {"score": scorer}
+
+
+def plain_scorer(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any]] | None:
+    """(metric, sign, keyword arguments) of a scorer made by ``make_scorer``, else None.
+
+    Exact type: a subclass may read the estimator.
+    """
+    if type(scorer) is not _Scorer:
+        return None
+    assert isinstance(scorer, _BaseScorer)
+    return scorer._score_func, float(scorer._sign), dict(scorer._kwargs)
+
+
+_FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)
+
+
+def fit_and_score(estimator: Any, X: Any, y: Any, **kwargs: Any) -> dict[str, Any]:
+    """scikit-learn's own fit and score of one setting on one split.
+
+    Arguments that the installed version does not know (the callbacks of 1.9) are left out.
+    """
+    known = {name: value for name, value in kwargs.items() if name in _FIT_AND_SCORE_PARAMETERS}
+    return _fit_and_score(estimator, X, y, **known)
+
+
+score = _score
+
+
+class _NoCallbacks:
+    """The callback contexts of scikit-learn 1.9, for older versions: nothing happens."""
+
+    def call_on_fit_task_begin(self, **kwargs: Any) -> "_NoCallbacks":
+        return self
+
+    call_on_fit_task_end = call_on_fit_task_begin
+
+    def subcontext(self, **kwargs: Any) -> "_NoCallbacks":
+        return self
+
+    def propagate_callback_context(self, estimator: Any) -> Any:
+        return nullcontext()
+
+
+def callback_context(search: Any, max_subtasks: int) -> Any:
+    """The root callback context of a search (scikit-learn 1.9 and later)."""
+    if hasattr(search, "_init_callback_context"):
+        return search._init_callback_context(max_subtasks=max_subtasks)
+    return _NoCallbacks()
+
+
+def has_callbacks(estimator: Any) -> bool:
+    """Whether callbacks are attached to an estimator or will be handed down to it."""
+    return bool(getattr(estimator, "_skl_callbacks", ()))
+
+
+def takes_callback_context(method: Callable[..., Any]) -> bool:
+    """Whether a ``_run_search`` of scikit-learn or of a user's subclass takes the callback context."""
+    return "callback_ctx" in inspect.signature(method).parameters
+
+
+def check_parameters(estimator: Any) -> str | None:
+    """Why scikit-learn would refuse an estimator's constructor parameters, or None."""
+    try:
+        estimator._validate_params()
+    except Exception as error:  # whatever it is, scikit-learn raises it again in its own fit
+        return str(error)
+    return None
+
+
+def needs_estimator(scorer: Any) -> bool:
+    """Whether a scorer may look at the fitted estimator itself, not only at what it predicts."""
+    return any(
+        not isinstance(one, PassthroughScorer) and plain_scorer(one) is None
+        for one in scorers_by_name(scorer).values()
+    )
+
+
+def raising(scorer: Any) -> Any:
+    """The same scorer, raising where a bundle of several would note the failure as a text."""
+    return _MultimetricScorer(scorers=scorer._scorers, raise_exc=True) if is_multimetric(scorer) else scorer
+
+
+def any_callbacks(search: Any) -> bool:
+    """Whether callbacks are attached to a search or to any estimator among its parameters."""
+    if not hasattr(search, "_init_callback_context"):
+        return False
+    return has_callbacks(search) or any(has_callbacks(v) for v in search.get_params(deep=True).values())
+
+
+NO_CALLBACKS = _NoCallbacks()
+
+
+def is_metadata_request(thing: Any) -> bool:
+    """Whether something holds an estimator's metadata requests; its ``owner`` leads back to the estimator."""
+    return isinstance(thing, (MetadataRequest, MethodMetadataRequest))
+
+
+# Where a ColumnTransformer keeps (name, transformer, columns) of the columns that no other transformer takes.
+COLUMN_TRANSFORMER_REMAINDER = "_remainder"
+
+
+@contextmanager
+def callback_context_passed_on(holder: Any, estimator: Any) -> Iterator[None]:
+    """Hand the callback context that a Pipeline (1.9) set on `holder` to what is fitted in its place."""
+    context = vars(holder).get("_parent_callback_ctx")
+    if context is None or not has_callbacks(estimator):
+        yield
+        return
+    estimator._parent_callback_ctx = context
+    try:
+        yield
+    finally:
+        del estimator._parent_callback_ctx
+
+
+def on_engine(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+    """One of scikit-learn's functions with some of the global names that it reads replaced.
+
+    ``cross_validate`` and its kin are routing, checks and formatting around one call of ``Parallel``. They
+    run here as scikit-learn wrote them, of whichever version, with our engine in that one place;
+    nothing of scikit-learn itself is changed.
+    """
+    inner = function.__wrapped__  # type: ignore[attr-defined]
+    missing = set(names) - set(inner.__globals__)
+    if missing:
+        raise AttributeError(f"{function.__name__} of scikit-learn {sklearn.__version__} reads no {missing}")
+    copy = FunctionType(
+        inner.__code__, {**inner.__globals__, **names}, inner.__name__, inner.__defaults__, inner.__closure__
+    )
+    copy.__kwdefaults__ = inner.__kwdefaults__
+    copy.__doc__, copy.__annotations__ = inner.__doc__, inner.__annotations__
+    constraints = function._skl_parameter_constraints  # type: ignore[attr-defined]
+    return validate_params(constraints, prefer_skip_nested_validation=False)(copy)
+
+
+def is_fit_and_score(function: Callable[..., Any]) -> bool:
+    """Whether a task of scikit-learn's is the fit and score of one setting on one split."""
+    return function is _fit_and_score

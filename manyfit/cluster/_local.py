@@ -1,0 +1,42 @@
+"""Tasks in this process or through joblib, as the user's ``n_jobs`` and joblib context say."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from joblib import effective_n_jobs
+from sklearn.utils.parallel import Parallel, delayed
+
+R = TypeVar("R")
+
+
+def workers(n_jobs: int | None) -> int:
+    """How many tasks run at a time under the user's ``n_jobs`` and joblib context."""
+    return int(effective_n_jobs(n_jobs))
+
+
+def run_tasks(
+    task: Callable[..., R], arguments: Sequence[tuple[Any, ...]], n_jobs: int | None, pre_dispatch: Any
+) -> Iterator[R]:
+    """Run ``task(*a)`` for each of `arguments`; results in order, as they come.
+
+    With one worker the tasks run here, without joblib in between. Otherwise they go through
+    scikit-learn's ``Parallel``, which carries its configuration and the warning filters along.
+    """
+    if workers(n_jobs) == 1 or len(arguments) <= 1:
+        yield from (task(*a) for a in arguments)
+        return
+    results = _parallel(n_jobs, pre_dispatch)(delayed(task)(*a) for a in arguments)
+    try:
+        yield from results
+    finally:
+        # Whoever stops reading (an error, KeyboardInterrupt) stops the tasks.
+        if hasattr(results, "close"):
+            results.close()
+
+
+def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Parallel:
+    try:
+        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as="generator")
+    except ValueError:
+        # Not every joblib backend streams its results.
+        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)

@@ -1,0 +1,32 @@
+"""Families: how estimators of one kind answer many settings on many folds at once."""
+
+from manyfit.estimators import _affine_steps, _linear  # noqa: F401  (they register themselves)
+from manyfit.estimators._family import (
+    AffineStep,
+    Answers,
+    Cost,
+    Family,
+    LinearAnswers,
+    Predictions,
+    Shape,
+    affine_step_of,
+    family_of,
+    register_affine_step,
+    register_family,
+    unregister_family,
+)
+
+__all__ = [
+    "AffineStep",
+    "Answers",
+    "Cost",
+    "Family",
+    "LinearAnswers",
+    "Predictions",
+    "Shape",
+    "affine_step_of",
+    "family_of",
+    "register_affine_step",
+    "register_family",
+    "unregister_family",
+]

@@ -1,0 +1,215 @@
+"""Families: how estimators of one kind answer many settings on many folds at once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
+
+from numpy.typing import NDArray
+
+from manyfit.folds import Fold, FoldedData, View
+from manyfit.metrics import LinearPredictors
+
+Array = NDArray[Any]
+Role = Literal["train", "test"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of the data that one fit sees, for estimates of cost."""
+
+    n_train: int
+    n_features: int
+    n_targets: int
+    n_splits: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Floating-point operations of a group: shared, and fitted one by one."""
+
+    shared: float
+    one_by_one: float
+
+
+@runtime_checkable
+class Answers(Protocol):
+    """What a family answers for one fold.
+
+    Attributes
+    ----------
+    alone : mapping of int to str
+        Settings (positions in the list that `fit_many` was given) that this fold does not share, with
+        the reason; scikit-learn fits each of them.
+    classes : ndarray or None
+        For classifiers: the classes, in the order of the columns of probabilities.
+    """
+
+    @property
+    def alone(self) -> Mapping[int, str]: ...
+
+    @property
+    def classes(self) -> Array | None: ...
+
+    def subset(self, settings: Sequence[int]) -> "Answers":
+        """The answers of some settings, none of them left alone."""
+
+    def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
+        """Predictions for the rows of a role, by method name, each of shape (n_settings, n_rows, ...)."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Answers given as arrays.
+
+    Attributes
+    ----------
+    test : dict of str to ndarray of shape (n_settings, n_test, ...)
+        By method: ``"predict"``, ``"predict_proba"``, ``"decision_function"``.
+    train : dict of str to ndarray of shape (n_settings, n_train, ...), optional
+        The same for the training rows; needed only where training scores are asked for.
+    alone, classes
+        See `Answers`.
+    """
+
+    test: dict[str, Array]
+    train: dict[str, Array] | None = None
+    alone: Mapping[int, str] = field(default_factory=dict)
+    classes: Array | None = None
+
+    def subset(self, settings: Sequence[int]) -> "Predictions":
+        """See `Answers`."""
+        index = list(settings)
+        train = None if self.train is None else {name: a[index] for name, a in self.train.items()}
+        return Predictions({name: a[index] for name, a in self.test.items()}, train, {}, self.classes)
+
+    def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
+        """The arrays of a role."""
+        if role == "test":
+            return self.test
+        if self.train is None:
+            raise ValueError("The family gave no predictions for the training rows; training scores need them.")
+        return self.train
+
+
+@dataclass(frozen=True)
+class LinearAnswers:
+    """Answers that are linear in the columns of X: scored from moments where the metric allows it."""
+
+    linear: LinearPredictors
+    alone: Mapping[int, str] = field(default_factory=dict)
+    classes: None = None
+
+    def subset(self, settings: Sequence[int]) -> "LinearAnswers":
+        """See `Answers`."""
+        index, linear = list(settings), self.linear
+        return LinearAnswers(
+            LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin), {}
+        )
+
+    def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
+        """Predictions, from one matrix product for all settings."""
+        X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
+        predicted = self.linear(X)
+        return {"predict": predicted[:, :, 0] if y.ndim == 1 else predicted}
+
+
+class Family(Protocol):
+    """How estimators of one kind answer many settings at once.
+
+    Attributes
+    ----------
+    serves : tuple of type
+        Exact types: a subclass may override anything.
+    free : frozenset of str
+        Parameters that may differ between the settings of one call.
+    result : {"exact", "converged"}
+        Whether the answers are scikit-learn's to rounding, or an optimum at least as tight as ``tol``.
+    needs : {"moments", "rows"}
+        Whether `fit_many` reads only `FoldedData.view`, so that affine steps before it need no data,
+        or the rows of the folds.
+    """
+
+    serves: tuple[type, ...]
+    free: frozenset[str]
+    result: Literal["exact", "converged"]
+    needs: Literal["moments", "rows"]
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Raise `Unsupported` with the reason if an estimator, or one of its settings, is not served."""
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """Operations of the shared and of the one-by-one way."""
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterable[Answers]:
+        """Answer all settings on each fold of `folded`, in order.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Unfitted, with the parameters that all settings share.
+        settings : sequence of dict
+            Values of the free parameters.
+        folded : FoldedData
+            The data.
+        """
+
+
+class AffineStep(Protocol):
+    """How an affine transformer maps the training moments of a fold."""
+
+    serves: tuple[type, ...]
+
+    def check(self, step: Any) -> None:
+        """Raise `Unsupported` with the reason if the parameters are not served."""
+
+    def apply(self, step: Any, view: View) -> View:
+        """The view behind the step, as scikit-learn would fit it on this fold.
+
+        Raises
+        ------
+        Unsupported
+            Where moments cannot tell what scikit-learn would do.
+        """
+
+
+_families: dict[type, Family] = {}
+_affine_steps: dict[type, AffineStep] = {}
+
+F = TypeVar("F", bound=Family)
+A = TypeVar("A", bound=AffineStep)
+
+
+def register_family(family: F) -> F:
+    """Let a family serve its types in every search of this process; returns it.
+
+    A later registration for the same type replaces the earlier one.
+    """
+    for cls in family.serves:
+        _families[cls] = family
+    return family
+
+
+def unregister_family(family: Family) -> None:
+    """Take a family back."""
+    for cls in family.serves:
+        if _families.get(cls) is family:
+            del _families[cls]
+
+
+def register_affine_step(step: A) -> A:
+    """Let an affine step map moments in every search of this process; returns it."""
+    for cls in step.serves:
+        _affine_steps[cls] = step
+    return step
+
+
+def family_of(cls: type) -> Family | None:
+    """The family that serves exactly this type."""
+    return _families.get(cls)
+
+
+def affine_step_of(cls: type) -> AffineStep | None:
+    """The affine step that serves exactly this type."""
+    return _affine_steps.get(cls)

@@ -1,0 +1,133 @@
+"""Atoms: rows grouped by the pattern of splits that they train and test in.
+
+A summary that adds up over rows (moments, counts) is computed once an atom; the summary of any
+training or test set is then a merge of atoms. KFold has k atoms, TimeSeriesSplit k + 1.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = slice | NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class AtomGroup:
+    """Some consecutive splits and the atoms of their rows.
+
+    Attributes
+    ----------
+    splits : range
+        The splits that this group serves.
+    rows : list of slice or ndarray of int
+        The rows of each atom, disjoint; a slice where they are contiguous.
+    train, test : ndarray of shape (n_splits, n_atoms)
+        How often each split repeats each atom's rows in its training and test set.
+    """
+
+    splits: range
+    rows: list[Rows]
+    train: NDArray[np.float64]
+    test: NDArray[np.float64]
+
+
+def atoms_of_partition(tests: Sequence[Rows]) -> AtomGroup:
+    """Atoms of a partition: the test sets themselves; each split trains on all the others."""
+    own = np.eye(len(tests))
+    rows = [t if isinstance(t, slice) else contiguous(t) for t in tests]
+    return AtomGroup(range(len(tests)), rows, 1.0 - own, own)
+
+
+def atoms_of_splits(splits: Sequence[tuple[Any, Any]], n_samples: int) -> list[AtomGroup]:
+    """Atoms of any splits, in as few groups of consecutive splits as keep the atoms few.
+
+    A group grows while its atoms are at most two more than its splits (a partition has as many,
+    a growing window one more). Shuffled and bootstrapped splits, which cut the rows ever finer,
+    end up one to a group: one pass over the rows each, as many as their fits would make.
+
+    Raises
+    ------
+    IndexError
+        If an index is out of range.
+    """
+    groups: list[AtomGroup] = []
+    pattern = _Pattern(n_samples)
+    start = 0
+    for i, (train, test) in enumerate(splits):
+        code = _Code.of(train, test, n_samples)
+        grown = pattern.refined(code)
+        if i > start and grown.n_used > (i - start + 1) + 2:
+            groups.append(pattern.group(range(start, i)))
+            grown, start = _Pattern(n_samples).refined(code), i
+        pattern = grown
+    groups.append(pattern.group(range(start, len(splits))))
+    return groups
+
+
+@dataclass(frozen=True)
+class _Code:
+    """What one split does with each row: how often it trains and tests on it."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, train: Any, test: Any, n_samples: int) -> "_Code":
+        return cls(*(np.bincount(as_rows(ix, n_samples), minlength=n_samples) for ix in (train, test)))
+
+
+class _Pattern:
+    """The rows labelled by what a run of splits does with them."""
+
+    def __init__(self, n_samples: int) -> None:
+        self.labels: NDArray[np.intp] = np.zeros(n_samples, dtype=np.intp)
+        self.train: NDArray[np.float64] = np.empty((0, 1))  # (n_splits, n_atoms)
+        self.test: NDArray[np.float64] = np.empty((0, 1))
+
+    @property
+    def n_used(self) -> int:
+        return int(np.count_nonzero((self.train + self.test).any(axis=0)))
+
+    def refined(self, code: _Code) -> "_Pattern":
+        """The pattern with one more split."""
+        size = int(code.test.max(initial=0)) + 1
+        both = code.train * size + code.test
+        combined = self.labels * (int(both.max(initial=0)) + 1) + both
+        _, first, labels = np.unique(combined, return_index=True, return_inverse=True)
+        old = self.labels[first]
+        out = _Pattern(0)
+        out.labels = labels
+        out.train = np.vstack([self.train[:, old], code.train[first]]).astype(float)
+        out.test = np.vstack([self.test[:, old], code.test[first]]).astype(float)
+        return out
+
+    def group(self, splits: range) -> AtomGroup:
+        used = np.flatnonzero((self.train + self.test).any(axis=0))
+        order = np.argsort(self.labels, kind="stable")
+        ends = np.cumsum(np.bincount(self.labels, minlength=self.train.shape[1]))
+        rows = [contiguous(order[ends[a - 1] if a else 0 : ends[a]]) for a in used]
+        return AtomGroup(splits, rows, self.train[:, used], self.test[:, used])
+
+
+def as_rows(index: Any, n_samples: int) -> NDArray[np.intp]:
+    """Row numbers from 0 of any index that scikit-learn takes: integers (also negative), or a mask."""
+    index = np.asarray(index)
+    if index.dtype == bool:
+        if index.size != n_samples:
+            raise IndexError(f"A mask of a split has {index.size} entries; X has {n_samples} rows.")
+        return np.flatnonzero(index)
+    if not index.size:
+        return np.empty(0, dtype=np.intp)
+    if index.min() < -n_samples or index.max() >= n_samples:
+        raise IndexError(f"A split has indices from {index.min()} to {index.max()}; X has {n_samples} rows.")
+    return np.where(index < 0, index + n_samples, index).astype(np.intp, copy=False)
+
+
+def contiguous(rows: NDArray[np.intp]) -> Rows:
+    """The sorted `rows` as a slice if they are consecutive."""
+    if rows.size and rows[-1] - rows[0] + 1 == rows.size:
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows

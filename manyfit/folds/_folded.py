@@ -1,0 +1,249 @@
+"""Folded data: X, y, weights and the splits, with summaries computed on first use, once a search."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds._moments import AtomMoments, Moments, column_ranges, moments_of_rows
+from manyfit.folds._splits import Splits
+from manyfit.folds._unsupported import Unsupported
+from manyfit.folds._view import View
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Sample weights, of the fit and of the scores: two sets, since not every scorer is given any."""
+
+    fit: Array | None = None
+    score: Array | None = None
+
+
+class Fold(Protocol):
+    """The rows of one split, exactly those and in the order that the splitter gave.
+
+    Attributes
+    ----------
+    X_train, X_test : ndarray of shape (n_train, p), (n_test, p)
+    y_train, y_test : ndarray of shape (n_train[, q]), (n_test[, q])
+    fit_weight : ndarray of shape (n_train,) or None
+    X_train_score : ndarray of shape (n_train, p)
+        What a training score reads. Differs from `X_train` only behind a transformer whose
+        ``fit_transform`` is not its ``fit().transform()``.
+    """
+
+    @property
+    def X_train(self) -> Array: ...
+
+    @property
+    def y_train(self) -> Array: ...
+
+    @property
+    def X_test(self) -> Array: ...
+
+    @property
+    def y_test(self) -> Array: ...
+
+    @property
+    def fit_weight(self) -> Array | None: ...
+
+    @property
+    def X_train_score(self) -> Array: ...
+
+    def score_weight(self, role: str) -> Array | None:
+        """Weights of the scores of the ``"train"`` or ``"test"`` rows."""
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """A `Fold` given as arrays."""
+
+    X_train: Array
+    y_train: Array
+    X_test: Array
+    y_test: Array
+    fit_weight: Array | None
+    X_train_score: Array
+
+    def score_weight(self, role: str) -> Array | None:
+        """None: given rows have no weights of scores."""
+        return None
+
+
+class FoldedData(Protocol):
+    """What a family may ask of the data. Rows and moments of split ``i``, ``0 <= i < n_splits``."""
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+
+    def fold(self, i: int) -> Fold:
+        """The rows of split `i`."""
+
+    def view(self, i: int) -> View:
+        """Training moments of split `i`."""
+
+    def scoring_moments(self, i: int, role: str) -> Moments:
+        """Moments of the ``"train"`` or ``"test"`` rows of split `i`, with the weights of the scores."""
+
+
+class SplitData:
+    """Folded data over one matrix: every split is a merge of the same atoms.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        float32, float64 or integer; on the host; read, never copied as a whole.
+    y : ndarray of shape (n,) or (n, q)
+        Numbers.
+    splits : Splits
+        The splits.
+    weights : Weights
+        Weights of all n rows.
+
+    Attributes
+    ----------
+    passes : float
+        Passes over X made so far to sum moments.
+    """
+
+    def __init__(self, X: Array, y: Array, splits: Splits, weights: Weights | None = None) -> None:
+        self.X, self.y, self.splits = X, y, splits
+        self.weights = Weights() if weights is None else weights
+        self.passes = 0.0
+        self._Y = y.reshape(len(y), -1)
+        self._atoms: dict[tuple[int, int], AtomMoments] = {}
+        self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return self.splits.n_splits
+
+    @property
+    def moment_bytes(self) -> int:
+        """Host memory that the moments of all atoms of one group take at most."""
+        d = self.X.shape[1] + self._Y.shape[1]
+        sets = len({id(None), id(self.weights.fit), id(self.weights.score)})
+        return max(len(group.rows) for group in self.splits.atom_groups) * d * d * 8 * sets
+
+    def fold(self, i: int) -> Fold:
+        """The rows of split `i`, copied when they are read."""
+        return _SplitFold(self, i)
+
+    def view(self, i: int) -> View:
+        """Training moments of split `i`."""
+        plain = weighted = self._merged(i, "train", None)
+        if self.weights.fit is not None:
+            weighted = self._merged(i, "train", self.weights.fit)
+        return View.root(plain, weighted, lambda columns: self._constant(i, columns), self.X, self.y)
+
+    def scoring_moments(self, i: int, role: str) -> Moments:
+        """Moments of the training or test rows of split `i`, with the weights of the scores."""
+        return self._merged(i, role, self.weights.score)
+
+    def _merged(self, i: int, role: str, weights: Array | None) -> Moments:
+        g = self._group_of[i]
+        group = self.splits.atom_groups[g]
+        key = (g, id(weights))
+        if key not in self._atoms:
+            # Groups come one after the other, so atoms of earlier ones are no longer needed.
+            self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
+            self._atoms[key] = AtomMoments(self.X, self._Y, group, weights)
+            self.passes += self._atoms[key].rows.sum() / max(len(self.X), 1)
+        counts = group.train if role == "train" else group.test
+        merged = self._atoms[key].merged(counts[i - group.splits.start])
+        return _checked(merged, i, role)
+
+    def _constant(self, i: int, columns: Array) -> Array:
+        group = self.splits.atom_groups[self._group_of[i]]
+        used = np.flatnonzero(group.train[i - group.splits.start])
+        low, high = column_ranges(self.X, [group.rows[a] for a in used], columns)
+        return low.min(axis=0) == high.max(axis=0)
+
+
+class _SplitFold:
+    """A `Fold` of one matrix: rows are copied only when, and as often as, they are read."""
+
+    def __init__(self, data: SplitData, i: int) -> None:
+        self._data = data
+        self._train, self._test = data.splits.indices(i)
+
+    @property
+    def X_train(self) -> Array:
+        return self._data.X[self._train]
+
+    @property
+    def X_train_score(self) -> Array:
+        return self._data.X[self._train]
+
+    @property
+    def y_train(self) -> Array:
+        return self._data.y[self._train]
+
+    @property
+    def X_test(self) -> Array:
+        return self._data.X[self._test]
+
+    @property
+    def y_test(self) -> Array:
+        return self._data.y[self._test]
+
+    @property
+    def fit_weight(self) -> Array | None:
+        weights = self._data.weights.fit
+        return None if weights is None else weights[self._train]
+
+    def score_weight(self, role: str) -> Array | None:
+        weights = self._data.weights.score
+        return None if weights is None else weights[self._test if role == "test" else self._train]
+
+
+class GivenFold:
+    """Folded data of a single split whose rows are given, such as the output of shared steps.
+
+    Parameters
+    ----------
+    fold : Fold
+        The rows.
+    """
+
+    n_splits = 1
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+
+    def fold(self, i: int) -> Fold:
+        """The rows."""
+        return self._fold
+
+    def view(self, i: int) -> View:
+        """Training moments."""
+        fold = self._fold
+        plain = weighted = _moments(fold.X_train, fold.y_train, None)
+        if fold.fit_weight is not None:
+            weighted = _moments(fold.X_train, fold.y_train, fold.fit_weight)
+        return View.root(plain, weighted, self._constant, fold.X_train, fold.y_train)
+
+    def scoring_moments(self, i: int, role: str) -> Moments:
+        """Moments of the training or test rows, with the weights of the scores."""
+        fold = self._fold
+        X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
+        return _checked(_moments(X, y, fold.score_weight(role)), i, role)
+
+    def _constant(self, columns: Array) -> Array:
+        low, high = column_ranges(self._fold.X_train, [slice(0, len(self._fold.X_train))], columns)
+        return low[0] == high[0]
+
+
+def _moments(X: Array, y: Array, weights: Array | None) -> Moments:
+    return _checked(moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights), 0, "train")
+
+
+def _checked(moments: Moments, i: int, role: str) -> Moments:
+    if not np.isfinite(moments.scatter.sum()) or not moments.weight > 0:
+        raise Unsupported(f"the {role} rows of split {i} have no finite moments (NaN, infinity or no weight)")
+    return moments

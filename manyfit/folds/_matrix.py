@@ -1,0 +1,94 @@
+"""What of X and y can be read as one matrix of numbers, as scikit-learn would read it."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds._unsupported import Unsupported
+
+Array = NDArray[Any]
+
+# Other dtypes are converted by scikit-learn with rules, warnings and errors of its own.
+_DTYPES = frozenset("f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".split())
+
+
+def as_matrix(X: Any) -> Array:
+    """X as a two-dimensional array of float32, float64 or integers; DataFrames are copied once.
+
+    Raises
+    ------
+    Unsupported
+        If X is anything else: sparse, lists, other dtypes, a subclass of ndarray, a device array.
+    """
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        X = _frame_to_numpy(X)
+    if type(X) not in (np.ndarray, np.memmap):
+        raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame on the host")
+    if X.ndim != 2 or X.dtype.str[1:] not in _DTYPES or not X.dtype.isnative:
+        raise Unsupported(f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64 or integer")
+    if 0 in X.shape:
+        raise Unsupported(f"X is empty: shape {X.shape}")
+    return X
+
+
+def _frame_to_numpy(frame: Any) -> Array:
+    names = list(frame.columns)
+    if any(isinstance(name, str) for name in names) and not all(isinstance(name, str) for name in names):
+        raise Unsupported("the columns of X have names of several types")
+    dtypes = frame.dtypes.tolist() if hasattr(frame.dtypes, "tolist") else None
+    if dtypes is not None and not all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        raise Unsupported("X has columns of pandas extension dtypes")
+    return np.asarray(frame.to_numpy())
+
+
+def as_targets(y: Any) -> Array:
+    """y as an array of numbers, of one or two dimensions.
+
+    Raises
+    ------
+    Unsupported
+        If y is missing or is not numeric.
+    """
+    array = as_labels(y)
+    if array.dtype.str[1:] not in _DTYPES or not array.dtype.isnative:
+        raise Unsupported(f"y has dtype {array.dtype}, not float32, float64 or integer")
+    return array
+
+
+def as_labels(y: Any) -> Array:
+    """y as an array of one or two dimensions, of any dtype.
+
+    Raises
+    ------
+    Unsupported
+        If y is missing or is no such array.
+    """
+    if y is None or hasattr(y, "tocsr"):
+        raise Unsupported("y is missing or sparse")
+    dtype = getattr(y, "dtype", None)
+    if dtype is not None and not isinstance(dtype, np.dtype) and hasattr(y, "array"):
+        raise Unsupported(f"y has the pandas extension dtype {dtype}")
+    array = np.asarray(y) if type(y) is not np.ndarray else y
+    if array.ndim not in (1, 2) or not array.size:
+        raise Unsupported(f"y has shape {array.shape}")
+    return array
+
+
+def as_weights(weights: Any, n_samples: int) -> Array | None:
+    """Sample weights as a float64 array of shape (n_samples,), or None.
+
+    Raises
+    ------
+    Unsupported
+        If they are anything that scikit-learn would refuse or treat in its own way.
+    """
+    if weights is None:
+        return None
+    array = np.asarray(weights)
+    if array.shape != (n_samples,) or array.dtype.kind not in "fiu":
+        raise Unsupported("sample_weight is not one number a row")
+    array = array.astype(np.float64)
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise Unsupported("sample_weight has values that are negative or not finite")
+    return array

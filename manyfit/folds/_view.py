@@ -1,0 +1,227 @@
+"""Training moments of one fold, seen through the affine steps of a pipeline.
+
+An affine step (scaling, rotation, choice of columns) maps moments to moments, so a pipeline of
+them needs no data: only the moments move on, with the map back to the columns of X.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from manyfit.folds._moments import Moments
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues, largest first and not negative, and eigenvectors (None: the coordinate axes)."""
+
+    values: Array
+    vectors: Array | None
+
+    @classmethod
+    def of(cls, matrix: Array) -> "Spectrum":
+        """Of a symmetric matrix, or of a diagonal given as a vector."""
+        if matrix.ndim == 1:
+            if np.all(matrix[1:] <= matrix[:-1]):
+                return cls(matrix, None)
+            order = np.argsort(-matrix)
+            return cls(matrix[order], np.eye(matrix.size)[:, order])
+        values, vectors = eigh(matrix, check_finite=False, overwrite_a=False, driver="evd")
+        return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1])
+
+    def onto_axes(self, b: Array) -> Array:
+        """Coordinates of the columns of `b` along the eigenvectors."""
+        return b if self.vectors is None else self.vectors.T @ b
+
+    def from_axes(self, b: Array) -> Array:
+        """The inverse of `onto_axes`."""
+        return b if self.vectors is None else self.vectors @ b
+
+
+@dataclass(frozen=True)
+class FeatureMoments:
+    """Moments of features and targets, in the coordinates of one step.
+
+    Attributes
+    ----------
+    rows, weight : float
+        Number of rows and sum of weights.
+    x_mean : ndarray of shape (p,)
+    y_mean : ndarray of shape (q,)
+    xx : ndarray of shape (p, p) or (p,)
+        Centred scatter of the features; a vector where it is known to be diagonal.
+    xy : ndarray of shape (p, q)
+        Centred scatter of features and targets.
+    yy : ndarray of shape (q,)
+        Centred scatter of each target.
+    """
+
+    rows: float
+    weight: float
+    x_mean: Array
+    y_mean: Array
+    xx: Array
+    xy: Array
+    yy: Array
+
+    @classmethod
+    def split(cls, moments: Moments, p: int) -> "FeatureMoments":
+        """The moments of ``[X, y]`` with X in the first `p` columns."""
+        mean, scatter = moments.mean, moments.scatter
+        return cls(
+            moments.rows, moments.weight, mean[:p], mean[p:],
+            scatter[:p, :p], scatter[:p, p:], np.diagonal(scatter)[p:],
+        )  # fmt: skip
+
+    @cached_property
+    def variances(self) -> Array:
+        """Population variance of each feature."""
+        diagonal = self.xx if self.xx.ndim == 1 else np.diagonal(self.xx)
+        return diagonal / self.weight
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Eigendecomposition of the centred scatter; computed once for all steps and settings."""
+        return Spectrum.of(self.xx)
+
+    @cached_property
+    def raw_spectrum(self) -> Spectrum:
+        """The same of the scatter about the origin, for models without an intercept."""
+        if not np.any(self.x_mean):
+            return self.spectrum
+        xx = np.diag(self.xx) if self.xx.ndim == 1 else self.xx
+        return Spectrum.of(xx + self.weight * np.outer(self.x_mean, self.x_mean))
+
+    @cached_property
+    def raw_xy(self) -> Array:
+        """Scatter of features and targets about the origin."""
+        return self.xy + self.weight * np.outer(self.x_mean, self.y_mean)
+
+    def scaled(self, shift: Array, scale: Array) -> "FeatureMoments":
+        """Features ``(x - shift) / scale``."""
+        xx = self.xx / scale**2 if self.xx.ndim == 1 else self.xx / scale / scale[:, None]
+        return replace(self, x_mean=(self.x_mean - shift) / scale, xx=xx, xy=self.xy / scale[:, None])
+
+    def selected(self, index: Array) -> "FeatureMoments":
+        """Some of the features."""
+        xx = self.xx[index] if self.xx.ndim == 1 else self.xx[np.ix_(index, index)]
+        return replace(self, x_mean=self.x_mean[index], xx=xx, xy=self.xy[index])
+
+    def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "FeatureMoments":
+        """Features ``(x - shift) @ vectors``; `diagonal` is their scatter where it is known to be so."""
+        xx = self.xx
+        if diagonal is None:
+            diagonal = vectors.T @ (xx[:, None] * vectors if xx.ndim == 1 else xx @ vectors)
+        return replace(self, x_mean=(self.x_mean - shift) @ vectors, xx=diagonal, xy=vectors.T @ self.xy)
+
+
+@dataclass(frozen=True)
+class View:
+    """The training set of one fold after some affine steps ``z = (x - origin) @ linear + at_origin``.
+
+    Attributes
+    ----------
+    plain : FeatureMoments
+        Without weights: what transformers see.
+    weighted : FeatureMoments
+        With the weights of the fit: what the last step sees. The same object where there are none.
+    origin : ndarray of shape (p_X,)
+        A point near the data, so that the map loses no digits where X lies far from 0.
+    linear : None, ndarray of shape (p,) or ndarray of shape (p_X, p)
+        None: the identity; a vector: columns `columns` of X, each times a factor.
+    at_origin : ndarray of shape (p,)
+    columns : ndarray of int of shape (p,) or None
+        The column of X behind each feature; None after a rotation.
+    is_constant : callable
+        ``is_constant(columns)`` tells which columns of X hold one value in the training set, exactly.
+    eps : float
+        Machine epsilon of the dtype of X, in which scikit-learn would compute.
+    single_target : bool
+        Whether y is one-dimensional.
+    """
+
+    plain: FeatureMoments
+    weighted: FeatureMoments
+    origin: Array
+    linear: Array | None
+    at_origin: Array
+    columns: Array | None
+    is_constant: Callable[[Array], Array]
+    eps: float
+    single_target: bool
+
+    @classmethod
+    def root(
+        cls,
+        plain: Moments,
+        weighted: Moments,
+        is_constant: Callable[[Array], Array],
+        X: Array,
+        y: Array,
+    ) -> "View":
+        """X itself."""
+        p = X.shape[1]
+        features = FeatureMoments.split(plain, p)
+        behind = features if weighted is plain else FeatureMoments.split(weighted, p)
+        eps = float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
+        mean = features.x_mean
+        return cls(features, behind, mean, None, mean, np.arange(p), is_constant, eps, y.ndim == 1)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features after the steps."""
+        return self.plain.x_mean.size
+
+    def _both(self, step: Callable[[FeatureMoments], FeatureMoments]) -> dict[str, FeatureMoments]:
+        plain = step(self.plain)
+        return {"plain": plain, "weighted": plain if self.weighted is self.plain else step(self.weighted)}
+
+    def scaled(self, shift: Array, scale: Array) -> "View":
+        """Features ``(z - shift) / scale``."""
+        return replace(
+            self,
+            **self._both(lambda m: m.scaled(shift, scale)),
+            linear=1.0 / scale if self.linear is None else self.linear / scale,
+            at_origin=(self.at_origin - shift) / scale,
+        )
+
+    def selected(self, index: Array) -> "View":
+        """Some of the features."""
+        linear = np.ones(self.n_features) if self.linear is None else self.linear
+        return replace(
+            self,
+            **self._both(lambda m: m.selected(index)),
+            linear=linear[..., index],
+            at_origin=self.at_origin[index],
+            columns=None if self.columns is None else self.columns[index],
+        )
+
+    def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "View":
+        """Features ``(z - shift) @ vectors``; `diagonal` is their plain scatter if known to be diagonal."""
+        plain = self.plain.rotated(shift, vectors, diagonal)
+        same = self.weighted is self.plain
+        return replace(
+            self,
+            plain=plain,
+            weighted=plain if same else self.weighted.rotated(shift, vectors),
+            linear=self.to_X(vectors),
+            at_origin=(self.at_origin - shift) @ vectors,
+            columns=None,
+        )
+
+    def to_X(self, coef: Array) -> Array:
+        """Coefficients of the features, (p, m), as coefficients of the columns of X, (p_X, m)."""
+        if self.linear is None:
+            return coef
+        if self.linear.ndim == 2:
+            return self.linear @ coef
+        out = np.zeros((self.origin.size, coef.shape[1]))
+        out[self.columns] = self.linear[:, None] * coef
+        return out

@@ -1,0 +1,126 @@
+"""Scores of many linear predictors from the second moments of the rows that they are scored on.
+
+The residual of a linear predictor is a linear function of ``[X, y]``, so its sums of squares follow
+from the moments: no predictions, and no pass over the data however many settings there are.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import explained_variance_score, mean_squared_error, r2_score, root_mean_squared_error
+
+from manyfit.folds import Moments
+
+Array = NDArray[Any]
+
+# A residual sum of squares v'Sv carries an error of about eps (|v| sqrt(diag S))^2. Where that is
+# more than MAX_CANCELLATION eps of the result, the score is computed from predictions instead.
+MAX_CANCELLATION = 1e4
+
+
+@dataclass(frozen=True)
+class LinearPredictors:
+    """Many linear predictors ``y = (x - origin) @ coef + at_origin`` of one fold.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (p, m, q)
+        For m settings and q targets.
+    at_origin : ndarray of shape (m, q)
+    origin : ndarray of shape (p,)
+    """
+
+    coef: Array
+    at_origin: Array
+    origin: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Predictions of shape (m, n, q), in the dtype that scikit-learn's would have."""
+        p, m, q = self.coef.shape
+        flat = self.coef.reshape(p, m * q)
+        predicted = X @ flat + (self.at_origin.ravel() - self.origin @ flat)
+        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        return predicted.reshape(len(X), m, q).transpose(1, 0, 2).astype(dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class _Residuals:
+    """Weighted sums of squares of the residuals, each of shape (m, q), and of y, (q,)."""
+
+    weight: float
+    about_mean: Array
+    about_zero: Array
+    y: Array
+
+
+def _r2(r: _Residuals) -> Array:
+    return (1.0 - r.about_zero / r.y).mean(axis=1)
+
+
+def _explained_variance(r: _Residuals) -> Array:
+    return (1.0 - r.about_mean / r.y).mean(axis=1)
+
+
+def _mse(r: _Residuals) -> Array:
+    return (r.about_zero / r.weight).mean(axis=1)
+
+
+def _rmse(r: _Residuals) -> Array:
+    return np.sqrt(r.about_zero / r.weight).mean(axis=1)
+
+
+MOMENT_METRICS: dict[Callable[..., Any], Callable[[_Residuals], Array]] = {
+    r2_score: _r2,
+    explained_variance_score: _explained_variance,
+    mean_squared_error: _mse,
+    root_mean_squared_error: _rmse,
+}
+
+
+def scores_from_moments(metric: Callable[..., Any], linear: LinearPredictors, moments: Moments) -> Array:
+    """One scikit-learn metric of many linear predictors.
+
+    Parameters
+    ----------
+    metric : callable
+        A key of `MOMENT_METRICS`, with its default arguments.
+    linear : LinearPredictors
+        m predictors.
+    moments : Moments
+        Moments of ``[X, y]`` over the rows to score, with the weights of the score.
+
+    Returns
+    -------
+    ndarray of shape (m,)
+        NaN where moments cannot give the score to about 1e-11: the residual is lost in rounding,
+        y is constant, or there are fewer than two rows. Score those from predictions.
+
+    Notes
+    -----
+    No pass over the data; ``m q p**2`` multiplications.
+    """
+    residuals, exact = _residuals(linear, moments)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = MOMENT_METRICS[metric](residuals)
+    return np.where(exact, scores, np.nan)
+
+
+def _residuals(linear: LinearPredictors, moments: Moments) -> tuple[_Residuals, Array]:
+    p, m, q = linear.coef.shape
+    flat = linear.coef.reshape(p, m * q)
+    xx, xy = moments.scatter[:p, :p], moments.scatter[:p, p:]
+    yy = np.maximum(np.diagonal(moments.scatter)[p:], 0.0)
+    mean = (moments.mean[p:] - linear.at_origin) - ((moments.mean[:p] - linear.origin) @ flat).reshape(m, q)
+    quadratic = np.einsum("pk,pk->k", flat, xx @ flat).reshape(m, q)
+    cross = np.einsum("pq,pmq->mq", xy, linear.coef)
+    about_mean = np.maximum(quadratic - 2.0 * cross + yy, 0.0)
+    about_zero = about_mean + moments.weight * mean**2
+    spread = (np.sqrt(np.maximum(np.diagonal(xx), 0.0)) @ np.abs(flat)).reshape(m, q) + np.sqrt(yy)
+    exact = (spread**2 <= MAX_CANCELLATION * about_mean).all(axis=1)
+    exact &= moments.rows >= 2
+    # A constant target has its own rules in scikit-learn; its scatter here is rounding.
+    exact &= bool((yy > 1e-20 * moments.weight * moments.mean[p:] ** 2).all())
+    return _Residuals(moments.weight, about_mean, about_zero, yy), exact

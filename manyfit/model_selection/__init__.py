@@ -1,0 +1,26 @@
+"""Searches and cross-validation whose fits share their work."""
+
+from manyfit.model_selection._plan import Group, Plan
+from manyfit.model_selection._report import Report
+from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection._validation import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+    validation_curve,
+)
+
+__all__ = [
+    "BaseSearchCV",
+    "GridSearchCV",
+    "Group",
+    "Plan",
+    "RandomizedSearchCV",
+    "Report",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "learning_curve",
+    "validation_curve",
+]

@@ -1,0 +1,86 @@
+"""Runs a planned job: shared groups first, then whatever is fitted one by one."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from manyfit.arrays import transfers
+from manyfit.cluster import Progress, workers
+from manyfit.model_selection._family_tasks import run_families
+from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._messages import print_end
+from manyfit.model_selection._one_by_one import run_one_by_one
+from manyfit.model_selection._plan import Plan
+from manyfit.model_selection._planner import Prepared
+from manyfit.model_selection._report import Report
+from manyfit.model_selection._shared import SharedOutcome, run_moments
+
+
+def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
+    """Fit and score all pairs of a job.
+
+    Returns
+    -------
+    results : list of dict
+        As scikit-learn's ``_fit_and_score`` gives them, candidate by candidate.
+    report : Report
+        What was done.
+    """
+    report = Report(fits_requested=job.n_pairs, workers=workers(job.n_jobs))
+    report.groups = [_described(group) for group in prepared.plan.groups]
+    with transfers() as crossed, Progress(job.n_pairs, job.options.verbose) as bar:
+        shared = _run_shared(job, prepared, report, bar)
+        pairs = sorted({*shared.alone, *_planned_pairs(job, prepared.plan)})
+        results = dict(shared.results)
+        if pairs:
+            order = prepared.plan.order
+            outcome = run_one_by_one(job, pairs, order, bar)
+            results.update(outcome.results)
+            report.spend("one by one", outcome.seconds)
+            report.transformer_fits += outcome.transformer_fits
+    report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs)
+    report.left_to_sklearn = dict(Counter(shared.alone.values()))
+    report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
+    report.synchronisations = crossed.synchronisations
+    return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
+
+
+def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> SharedOutcome:
+    """The groups that moments or families serve."""
+    outcome = SharedOutcome()
+    moments = [group for group in prepared.plan.groups if group.kind == "moments"]
+    families = [group for group in prepared.plan.groups if group.kind == "family"]
+    if moments:
+        assert prepared.data is not None and prepared.scoring is not None
+        outcome = run_moments(job, moments, prepared.data, prepared.scoring, bar)
+        report.passes = prepared.data.passes
+        report.spend("moments", outcome.seconds)
+    if families:
+        part, fits = run_families(job, families, bar)
+        outcome.results.update(part.results)
+        outcome.alone.update(part.alone)
+        report.transformer_fits += fits
+        report.spend("family", part.seconds)
+    _print(job, outcome.results)
+    return outcome
+
+
+def _print(job: Job, results: dict[Pair, Result]) -> None:
+    if job.options.verbose > 1:
+        sizes = (len(job.candidates), job.splits.n_splits)
+        for (c, i), result in sorted(results.items(), key=lambda item: item[0]):
+            print_end(job.options, job.candidates[c], ((c, sizes[0]), (i, sizes[1])), result)
+
+
+def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
+    rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
+    return job.pairs(sorted(rest))
+
+
+def _described(group: object) -> dict[str, object]:
+    return {name: getattr(group, name) for name in ("kind", "estimator", "fits_requested", "reason")}
+
+
+def timed(report: Report, kind: str, start: float) -> None:
+    """Add the time since `start` to a kind of work."""
+    report.spend(kind, time.perf_counter() - start)

@@ -1,0 +1,164 @@
+"""One setting on one split: fitted, scored and timed, with the rows and steps that others share."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from manyfit._compat import (
+    check_method_params,
+    fit_and_score,
+    needs_estimator,
+    raising,
+    safe_split,
+    score,
+)
+from manyfit.folds import Splits
+from manyfit.model_selection._job import Options, Result
+from manyfit.model_selection._messages import print_end, print_start
+from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare
+
+
+class SharedFold:
+    """The rows of one split, cut once for all settings that are fitted on it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Tells whether X is a kernel, which is cut in rows and columns.
+    X, y : array-like
+        All rows.
+    split : tuple
+        Train and test indices.
+    options : Options
+        Fit and score parameters are cut along.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options) -> None:
+        train, test = split
+        self.cache = FoldCache(options.memory_limit)
+        self.X_train, self.y_train = safe_split(estimator, X, y, train)
+        self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
+        self.fit_params = check_method_params(X, params=dict(options.fit_params), indices=train)
+        self.score_train = check_method_params(X, params=dict(options.score_params), indices=train)
+        self.score_test = check_method_params(X, params=dict(options.score_params), indices=test)
+
+
+class FoldStore:
+    """The folds of a task, by split; as many are kept as the limit allows."""
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        splits: Mapping[int, tuple[Any, Any]] | Splits,
+        options: Options,
+        share_steps: bool,
+    ) -> None:
+        self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
+        self._splits = splits
+        self._kept: dict[tuple[int, bool], SharedFold] = {}
+        self.spent: list[FoldCache] = []
+        # A fold is about as large as X.
+        size = getattr(X, "nbytes", None)
+        self._most = 1 if size is None else max(1, options.memory_limit // 4 // max(int(size), 1))
+
+    def split(self, i: int) -> tuple[Any, Any]:
+        """Train and test indices of split `i`."""
+        return self._splits.indices(i) if isinstance(self._splits, Splits) else self._splits[i]
+
+    def get(self, i: int, estimator: Any) -> SharedFold:
+        """The rows of split `i` for an estimator."""
+        key = (i, bool(get_tags(estimator).input_tags.pairwise))
+        if key not in self._kept:
+            while len(self._kept) >= self._most:
+                self.spent.append(self._kept.pop(next(iter(self._kept))).cache)
+            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), self.options)
+        return self._kept[key]
+
+    @property
+    def transformer_fits(self) -> int:
+        """Transformers really fitted on the folds so far."""
+        return sum(c.fits for c in self.spent) + sum(f.cache.fits for f in self._kept.values())
+
+
+def evaluate(
+    estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore, progress: tuple[Any, Any]
+) -> Result:
+    """Fit and score one setting on split `i` as scikit-learn would, sharing rows and steps.
+
+    Whatever goes wrong is repeated by scikit-learn's own function on rows of its own, so that errors,
+    warnings and `error_score` are scikit-learn's: also where a step wrote into its input, which is
+    read-only here because others read it too.
+    """
+    print_start(folds.options, params, progress)
+    try:
+        result = _shared_fit(estimator, params, i, folds)
+    except Exception:
+        return alone(estimator, params, i, folds, progress)
+    print_end(folds.options, params, progress, result)
+    return result
+
+
+def _shared_fit(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> Result:
+    options = folds.options
+    model = clone(estimator).set_params(**clone(dict(params), safe=False))
+    start = time.perf_counter()
+    fold = folds.get(i, model)
+    lend = fold.cache.lend
+    if folds.share_steps:
+        model = share_prefixes(model, fold.cache)
+    targets = () if fold.y_train is None else (lend(fold.y_train),)
+    model.fit(lend(fold.X_train), *targets, **fold.fit_params)
+    fitted = time.perf_counter()
+    if options.return_estimator or needs_estimator(options.scorer):
+        model = unshare(model)
+    strict = raising(options.scorer)
+    test = score(model, lend(fold.X_test), _lent(fold, fold.y_test), strict, fold.score_test, "raise")
+    result: Result = {"fit_error": None, "test_scores": test, "fit_time": fitted - start}
+    result["score_time"] = time.perf_counter() - fitted
+    if options.return_train_score:
+        result["train_scores"] = score(
+            model, lend(fold.X_train), _lent(fold, fold.y_train), strict, fold.score_train, "raise"
+        )
+    if options.return_estimator:
+        result["estimator"] = model
+    return result
+
+
+def _lent(fold: SharedFold, y: Any) -> Any:
+    return None if y is None else fold.cache.lend(y)
+
+
+def alone(
+    estimator: Any,
+    params: Mapping[str, Any],
+    i: int,
+    folds: FoldStore,
+    progress: tuple[Any, Any],
+    **more: Any,
+) -> Result:
+    """Fit and score one setting on split `i` by scikit-learn's own function."""
+    options = folds.options
+    train, test = folds.split(i)
+    return fit_and_score(
+        clone(estimator),
+        folds.X,
+        folds.y,
+        train=train,
+        test=test,
+        parameters=dict(params),
+        scorer=options.scorer,
+        fit_params=dict(options.fit_params),
+        score_params=dict(options.score_params),
+        return_train_score=options.return_train_score,
+        return_times=True,
+        return_estimator=options.return_estimator,
+        error_score=options.error_score,
+        verbose=options.verbose,
+        candidate_progress=progress[0],
+        split_progress=progress[1],
+        **more,
+    )

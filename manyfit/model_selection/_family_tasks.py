@@ -1,0 +1,112 @@
+"""Groups behind steps that are not affine: the steps once a fold, then a family for the last one."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from manyfit.cluster import Progress, run_tasks
+from manyfit.estimators import Family
+from manyfit.folds import GivenFold, GivenRows, Unsupported, as_labels, as_matrix
+from manyfit.metrics import SharedScoring
+from manyfit.model_selection._evaluate import FoldStore, SharedFold
+from manyfit.model_selection._job import Job, Options
+from manyfit.model_selection._plan import Group
+from manyfit.model_selection._prefix import share_prefixes
+from manyfit.model_selection._score_answers import score_answers
+from manyfit.model_selection._shared import SharedOutcome, make_result
+
+
+@dataclass(frozen=True)
+class _Task:
+    """All settings of one group on one split, answered by one worker."""
+
+    estimator: Any
+    first: Mapping[str, Any]
+    candidates: Sequence[int]
+    settings: Sequence[Mapping[str, Any]]
+    family: Family
+    prototype: Any
+    i: int
+    split: tuple[Any, Any]
+    options: Options
+
+
+def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[SharedOutcome, int]:
+    """Answer the settings of `groups`; the outcome and the number of transformer fits."""
+    tasks = []
+    for i in range(job.splits.n_splits):
+        split = job.splits.indices(i)
+        for g in groups:
+            first = job.candidates[g.candidates[0]]
+            assert g.family is not None
+            tasks.append(
+                _Task(
+                    job.estimator, first, g.candidates, g.settings, g.family, g.prototype, i, split, job.options
+                )
+            )
+    total, fits = SharedOutcome(), 0
+    arguments = [(task, job.X, job.y) for task in tasks]
+    for task, (part, done) in zip(tasks, run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch), strict=True):
+        total.results.update(part.results)
+        total.alone.update(part.alone)
+        total.seconds += part.seconds
+        fits += done
+        bar.done(len(part.results))
+    return total, fits
+
+
+def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
+    outcome, start = SharedOutcome(), time.perf_counter()
+    folds = FoldStore(X, y, {task.i: task.split}, task.options, True)
+    try:
+        _answer(task, folds, outcome)
+    except Exception as why:
+        # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
+        reason = str(why) if isinstance(why, Unsupported) else f"shared work failed ({type(why).__name__})"
+        outcome.alone.update({(c, task.i): reason for c in task.candidates})
+    outcome.seconds = time.perf_counter() - start
+    return outcome, folds.transformer_fits
+
+
+def _answer(task: _Task, folds: FoldStore, outcome: SharedOutcome) -> None:
+    start = time.perf_counter()
+    model = clone(task.estimator).set_params(**clone(dict(task.first), safe=False))
+    rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
+    folded = GivenFold(rows)
+    answers = next(iter(task.family.fit_many(task.prototype, task.settings, folded)))
+    fitted = time.perf_counter() - start
+    scoring = SharedScoring(task.options.scorer, task.options.score_params)
+    n = len(task.candidates)
+    scores: dict[str, list[Any]] = {}
+    for role in ("test", "train") if task.options.return_train_score else ("test",):
+        scores[role] = score_answers(
+            scoring, answers, n, rows, role, task.options,
+            lambda role=role: folded.scoring_moments(0, role),
+        )  # fmt: skip
+    scored = time.perf_counter() - start - fitted
+    for j, c in enumerate(task.candidates):
+        failed = any(isinstance(scores[role][j], Exception) for role in scores)
+        if j in answers.alone or failed:
+            outcome.alone[c, task.i] = answers.alone.get(j, "a scorer failed")
+        else:
+            outcome.results[c, task.i] = make_result(scores, j, fitted / n, scored / n)
+
+
+def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:
+    """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
+    lend = fold.cache.lend
+    X_train, X_test = lend(fold.X_train), lend(fold.X_test)
+    X_score = X_train
+    if type(model) is Pipeline and len(model.steps) > 1:
+        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache)
+        X_fitted = before.fit_transform(X_train, lend(fold.y_train))
+        X_test = before.transform(X_test)
+        X_score = before.transform(X_train) if with_train else X_fitted
+        X_train = X_fitted
+    train, test = as_matrix(X_train), as_matrix(X_test)
+    score = train if X_score is X_train else as_matrix(X_score)
+    return GivenRows(train, as_labels(fold.y_train), test, as_labels(fold.y_test), None, score)

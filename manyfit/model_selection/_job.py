@@ -1,0 +1,98 @@
+"""What a search asks for, in one immutable object that every part of the engine reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dask.utils import parse_bytes
+
+from manyfit.folds import Splits
+
+Pair = tuple[int, int]
+"""(candidate, split)."""
+Result = dict[str, Any]
+"""What scikit-learn's ``_fit_and_score`` returns for one pair."""
+
+# Cached outputs of shared steps, prediction blocks and kept folds together, where the user gives no limit.
+DEFAULT_MEMORY_LIMIT = 2**30
+
+
+@dataclass(frozen=True)
+class Options:
+    """How every fit of a job is made and scored; small, and sent along with each task."""
+
+    scorer: Any
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    score_params: Mapping[str, Any] = field(default_factory=dict)
+    return_train_score: bool = False
+    error_score: Any = float("nan")
+    verbose: int = 0
+    memory_limit: int = DEFAULT_MEMORY_LIMIT
+    return_estimator: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """All fits of a search.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Unfitted.
+    candidates : sequence of dict
+        Parameter settings.
+    X, y : array-like
+        As the user gave them, after scikit-learn's ``indexable``.
+    splits : Splits
+        The splits.
+    options : Options
+        The rest of what a fit needs.
+    n_jobs, pre_dispatch
+        As in scikit-learn.
+    sharing : {"auto", "exact", "none"}
+        How far to share.
+    search : estimator or None
+        The search itself, for callbacks.
+    contexts : sequence or None
+        A callback context for each pair, candidate by candidate.
+    """
+
+    estimator: Any
+    candidates: Sequence[Mapping[str, Any]]
+    X: Any
+    y: Any
+    splits: Splits
+    options: Options
+    n_jobs: int | None = None
+    pre_dispatch: Any = "2*n_jobs"
+    sharing: str = "auto"
+    search: Any = None
+    contexts: Sequence[Any] | None = None
+
+    @property
+    def n_pairs(self) -> int:
+        """Fits asked for."""
+        return len(self.candidates) * self.splits.n_splits
+
+    def pairs(self, candidates: Sequence[int]) -> list[Pair]:
+        """All pairs of some candidates, candidate by candidate as scikit-learn orders them."""
+        return [(c, i) for c in candidates for i in range(self.splits.n_splits)]
+
+
+def memory_limit_in_bytes(limit: int | str | None) -> int:
+    """The user's ``memory_limit`` in bytes.
+
+    Raises
+    ------
+    ValueError
+        If it is not a positive number of bytes.
+    """
+    if limit is None:
+        return DEFAULT_MEMORY_LIMIT
+    try:
+        size = int(parse_bytes(limit))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
+    if size <= 0:
+        raise ValueError(f"memory_limit should be more than 0 bytes; got {limit!r}.")
+    return size

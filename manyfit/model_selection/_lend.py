@@ -1,0 +1,367 @@
+"""What the settings of one fold have in common: known arrays, and a cache of fitted transformers.
+
+An estimator may write into the array it is given. What is lent is therefore protected: an ndarray as a
+read-only view, a sparse matrix with read-only parts, a DataFrame as a copy-on-write copy of read-only
+memory. An estimator that insists on writing raises, and the caller fits that setting alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import pickle
+import sys
+import threading
+import weakref
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+import scipy.sparse
+from sklearn import get_config
+
+from manyfit.model_selection._prefix_key import Is, Unkeyable, Wrapped, array_digest, structural_key
+
+__all__ = ["FoldCache", "Item", "guard", "protectable"]
+
+T = TypeVar("T")
+_SPARSE_PARTS = {
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "bsr": ("data", "indices", "indptr"),
+    "coo": ("data", "coords"),
+    "dia": ("data", "offsets"),
+}
+
+
+def _frame_kind(X: Any) -> str | None:
+    """ "pandas" or "polars" for their frames and series; neither library is imported here."""
+    for library in ("pandas", "polars"):
+        module = sys.modules.get(library)
+        if module is not None and isinstance(X, (module.DataFrame, module.Series)):
+            return library
+    return None
+
+
+def _is_array(X: Any) -> bool:
+    return type(X) in (np.ndarray, np.memmap)  # a view of another subclass may not be what it was
+
+
+def _is_sparse(X: Any) -> bool:
+    return scipy.sparse.issparse(X) and X.format in _SPARSE_PARTS
+
+
+def protectable(X: Any) -> bool:
+    """Whether :func:`guard` can hand out `X` without letting it be changed."""
+    return _is_array(X) or _is_sparse(X) or _frame_kind(X) is not None
+
+
+def _read_only(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return tuple(map(_read_only, part))
+    view = part.view()
+    view.flags.writeable = False
+    return view
+
+
+def _copy_on_write() -> bool:
+    pandas = sys.modules["pandas"]
+    return int(pandas.__version__.split(".")[0]) >= 3 or (
+        getattr(pandas.options.mode, "copy_on_write", False) is True
+    )
+
+
+def guard(X: T) -> T:
+    """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
+
+    Costs no copy of the data, except for pandas before 3 without copy-on-write.
+    """
+    if _is_array(X):
+        return _read_only(X)
+    if _is_sparse(X):
+        lent = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
+        for name in _SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
+            setattr(lent, name, _read_only(getattr(X, name)))
+        return lent
+    kind = _frame_kind(X)
+    if kind == "pandas":
+        return X.copy(deep=not _copy_on_write())  # type: ignore[attr-defined, no-any-return]
+    return X.clone() if kind == "polars" else X  # type: ignore[attr-defined, no-any-return]
+
+
+def _lock(X: np.ndarray) -> None:
+    """Make the memory under an array read-only for good: no view of it can be made writeable again."""
+    while isinstance(X.base, np.ndarray):
+        X = X.base
+    X.flags.writeable = False
+
+
+def _lock_frame(frame: Any) -> None:
+    """scikit-learn (check_array, force_writeable) takes the read-only array that pandas shows of a frame
+    and makes it writeable, unless the memory itself is read-only: then it copies."""
+    if frame.ndim == 1:
+        if isinstance(frame.dtype, np.dtype):
+            _lock(frame.to_numpy())
+        return
+    kinds = list(frame.dtypes)
+    if kinds and isinstance(kinds[0], np.dtype) and len(set(kinds)) == 1:
+        whole = frame.to_numpy()
+        if np.may_share_memory(whole, frame.iloc[:, 0].to_numpy()):  # one block of memory
+            _lock(whole)
+            return
+    for j in range(len(kinds)):
+        _lock_frame(frame.iloc[:, j])
+
+
+def own(X: T) -> T:
+    """What the cache may keep of a result: for pandas a copy of its own, whose memory is read-only.
+
+    Other than `copy`, pickling keeps the columns in the blocks that they are in, hence the layout of arrays
+    made from them, hence how sums over them round.
+    """
+    if _frame_kind(X) != "pandas":
+        return X
+    kinds = [X.dtype] if X.ndim == 1 else list(X.dtypes)  # type: ignore[attr-defined]
+    kept: Any = None
+    if object not in kinds:  # Python objects are kept, not copied
+        buffers: list[pickle.PickleBuffer] = []
+        with contextlib.suppress(Exception):  # a subclass or an extension type that cannot be pickled
+            head = pickle.dumps(X, protocol=5, buffer_callback=buffers.append)
+            kept = pickle.loads(head, buffers=[bytes(buffer.raw()) for buffer in buffers])
+    if kept is None:
+        kept = X.copy()  # type: ignore[attr-defined]
+    _lock_frame(kept)
+    return kept  # type: ignore[no-any-return]
+
+
+def content_key(X: Any) -> Hashable | None:
+    """A key by content, or None if there is none: arrays of other libraries stay where they are."""
+    if X is None:
+        return (None,)
+    if type(X) is np.ndarray and not X.dtype.hasobject:
+        return array_digest(X)
+    known = isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
+    if not known and not scipy.sparse.issparse(X) and _frame_kind(X) is None:
+        return None
+    try:
+        return Is(type(X)), joblib.hash(X)
+    except Exception:  # whatever is in a list and cannot be pickled
+        return None
+
+
+def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
+    """(identity, bytes) of each piece of memory in a result or a fitted transformer."""
+    if isinstance(X, np.ndarray):
+        while isinstance(X.base, np.ndarray):
+            X = X.base
+        yield id(X), X.nbytes
+    elif _is_sparse(X):
+        for name in _SPARSE_PARTS[X.format]:
+            yield from _memory(getattr(X, name), depth + 1)
+    elif (kind := _frame_kind(X)) is not None:
+        yield id(X), int(np.sum(X.memory_usage())) if kind == "pandas" else X.estimated_size()
+    elif depth > 5 or isinstance(X, (Wrapped, type)):
+        return  # what is wrapped is counted where it is cached
+    elif isinstance(X, (list, tuple, dict)):
+        for item in X.values() if isinstance(X, dict) else X:
+            yield from _memory(item, depth + 1)
+    elif hasattr(X, "__dict__"):
+        yield from _memory(vars(X), depth + 1)
+
+
+@dataclass(eq=False)
+class Item:
+    """A fitted transformer, an output, or both."""
+
+    fitted: Any = None
+    output: Any = None
+    has_output: bool = False
+    volatile: bool = False  # keeps a random generator: every setting gets its own copy
+    memory: dict[int, int] = field(default_factory=dict)
+
+
+class FoldCache:
+    """What the settings fitted on one fold share: fitted transformers and their outputs.
+
+    Parameters
+    ----------
+    memory_limit : int or None
+        Bytes of cached outputs and fitted arrays; the least recently used are dropped. None: no limit.
+
+    Attributes
+    ----------
+    fits : int
+        Fits of transformers really done. A Pipeline, ColumnTransformer or FeatureUnion is not counted, what
+        is inside is.
+    transforms : int
+        Calls of `transform` really done, counted likewise.
+    hits : int
+        Look-ups that were answered.
+    bytes : int
+        Memory of what is cached; memory that several entries share counts once, what was lent not at all.
+
+    Notes
+    -----
+    Every input and output has a *token*, a number that stands for its content: for what was lent or comes out
+    of the cache it is known by identity, for other arrays it is found by hashing the content. An identity is
+    known through a weak reference that is compared with the object itself, so the identity of an object that
+    is gone is never taken for that of another one. The token of an output is the key of the work that made
+    it, so it is the same again if the work was dropped and is done again.
+    """
+
+    def __init__(self, memory_limit: int | None = None) -> None:
+        self.memory_limit = memory_limit
+        self.fits = self.hits = self.transforms = 0
+        self._lock = threading.RLock()
+        self.clear()
+
+    def clear(self) -> None:
+        """Let go of all arrays and fitted transformers; the counts stay."""
+        with self._lock:
+            self.bytes = 0
+            self._numbers: dict[Hashable, int] = {}
+            self._names: dict[int, tuple[weakref.ref[Any], int | None]] = {}
+            self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
+            self._items: OrderedDict[int, Item] = OrderedDict()
+            self._held: Counter[int] = Counter()  # how many hold each piece of memory
+
+    # Keys and tokens
+
+    def number(self, *key: Hashable) -> int:
+        """A small number for a key: the same for equal keys."""
+        with self._lock:
+            return self._numbers.setdefault(key, len(self._numbers))
+
+    def work(self, *key: Hashable) -> int:
+        """The number of a piece of work under the present configuration of scikit-learn."""
+        return self.number("work", *key, tuple(sorted((k, repr(v)) for k, v in get_config().items())))
+
+    def is_known(self, X: Any) -> bool:
+        """Whether `X` has a token by identity, or was found to have none."""
+        entry = self._names.get(id(X))
+        return entry is not None and entry[0]() is X
+
+    def token(self, X: Any) -> int | None:
+        """The token of an array, or None if it has none (then nothing that depends on it is shared)."""
+        with self._lock:
+            if self.is_known(X):
+                return self._names[id(X)][1]
+        key = content_key(X)
+        return None if key is None else self.number("content", key)
+
+    def arguments(self, params: dict[str, Any]) -> Hashable:
+        """A key of keyword arguments: arrays by token, other values by structure.
+
+        Raises
+        ------
+        Unkeyable
+            If one of them has no key.
+        """
+        key = []
+        for name, value in sorted(params.items()):
+            array = self.is_known(value) or protectable(value)
+            token = self.token(value) if array else structural_key(value)
+            if token is None:
+                raise Unkeyable(name)
+            key.append((name, array, token))
+        return tuple(key)
+
+    def name(self, X: T, token: int | None) -> T:
+        """Make `X` known by its identity; with None as token, make known that nothing else is equal to it."""
+        names, identity = self._names, id(X)
+
+        def forget(gone: weakref.ref[Any]) -> None:
+            entry = names.get(identity)
+            if entry is not None and entry[0] is gone:
+                names.pop(identity, None)
+
+        with contextlib.suppress(TypeError):  # a list: found by its content
+            names[identity] = weakref.ref(X, forget), token
+        return X
+
+    # What estimators get
+
+    def lend(self, X: T) -> T:
+        """Make an array known, and protect it.
+
+        Parameters
+        ----------
+        X : object
+            Data of the fold. It must not be changed as long as the cache is in use.
+
+        Returns
+        -------
+        object
+            To hand to estimators. For an ndarray the same read-only view each time; for a sparse matrix or a
+            frame a new object that shares its memory: call it once per fit. Anything else as it is.
+
+        Notes
+        -----
+        A pandas frame is copied once, to memory of its own; the caller may drop the original.
+        """
+        if not protectable(X):
+            return X
+        with self._lock:
+            if self.is_known(X):  # lent before
+                token = self._names[id(X)][1]
+                return X if _is_array(X) else self.present(X, token)
+            if id(X) not in self._lent or self._lent[id(X)][0]() is not X:
+                self._lent[id(X)] = self._take(X)
+            _, kept, token = self._lent[id(X)]
+        return kept if _is_array(X) else self.present(kept, token)  # type: ignore[no-any-return]
+
+    def _take(self, X: Any) -> tuple[weakref.ref[Any], Any, int]:
+        token = self.number("lent", len(self._numbers))
+        kept = self.name(guard(X), token) if _is_array(X) else own(X)
+        for identity, _ in _memory(kept):
+            self._held[identity] += 1  # the caller's memory: never counted
+        return weakref.ref(X), kept, token
+
+    def present(self, X: T, token: int | None) -> T:
+        """A protected stand-in for `X` that is known by `token`."""
+        lent = guard(X)
+        return self.name(lent, token) if lent is not X else X
+
+    # The entries
+
+    def get(self, key: int) -> Item | None:
+        """What is cached under a key, or None."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is not None:
+                self.hits += 1
+                self._items.move_to_end(key)
+            return item
+
+    def put(self, key: int, item: Item) -> Item:
+        """Cache an item if it fits; the least recently used make room. Returns the one to use."""
+        item.memory = dict(_memory([item.fitted, item.output]))
+        with self._lock:
+            if key in self._items:  # another thread did the same work
+                return self._items[key]
+            if self.memory_limit is not None and self._new_bytes(item) > self.memory_limit:
+                return item
+            self.bytes += self._new_bytes(item)
+            self._held.update(item.memory.keys())
+            self._items[key] = item
+            while self.memory_limit is not None and self.bytes > self.memory_limit:
+                self._drop(next(iter(self._items)))
+            return item
+
+    def _new_bytes(self, item: Item) -> int:
+        return sum(size for identity, size in item.memory.items() if not self._held[identity])
+
+    def _drop(self, key: int) -> None:
+        item = self._items.pop(key)
+        self._held.subtract(item.memory.keys())
+        for identity in [i for i in item.memory if self._held[i] <= 0]:
+            del self._held[identity]
+            self.bytes -= item.memory[identity]
+
+    def count(self, name: str) -> None:
+        """Count one more fit or transform."""
+        with self._lock:
+            setattr(self, name, getattr(self, name) + 1)

@@ -1,0 +1,152 @@
+"""The one-by-one path: fits through joblib, with the steps before the last one shared."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+from manyfit.cluster import Progress, run_tasks, workers
+from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
+from manyfit.model_selection._job import Job, Options, Pair, Result
+
+
+@dataclass
+class Outcome:
+    """Results of some pairs and what it took to get them."""
+
+    results: dict[Pair, Result] = field(default_factory=dict)
+    transformer_fits: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Some candidates on one split, fitted by one worker one after the other; sent to that worker."""
+
+    estimator: Any
+    settings: Sequence[tuple[int, Any]]
+    i: int
+    split: tuple[Any, Any]
+    sizes: tuple[int, int]
+    options: Options
+    share_steps: bool
+
+
+def _run(task: _Task, X: Any, y: Any) -> Outcome:
+    folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps)
+    start = time.perf_counter()
+    results = {
+        (c, task.i): evaluate(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
+        for c, params in task.settings
+    }
+    return Outcome(results, folds.transformer_fits, time.perf_counter() - start)
+
+
+def run_one_by_one(
+    job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, bar: Progress
+) -> Outcome:
+    """Fit and score `pairs`.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    pairs : sequence of (candidate, split)
+        What to fit, candidate by candidate.
+    order : sequence or None
+        For each candidate a sortable key that is equal where steps are shared; None shares no steps
+        and keeps scikit-learn's order.
+    bar : Progress
+        Counts finished fits.
+    """
+    if job.contexts is not None:
+        return _with_callbacks(job, pairs, bar)
+    if workers(job.n_jobs) == 1:
+        return _here(job, pairs, order, bar)
+    total = Outcome()
+    tasks = _tasks(job, pairs, order)
+    for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
+        total.results.update(part.results)
+        total.transformer_fits += part.transformer_fits
+        total.seconds += part.seconds
+        bar.done(len(part.results))
+    return total
+
+
+def _here(job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, bar: Progress) -> Outcome:
+    """In this process, on folds that are cut once."""
+    folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None)
+    sizes = (len(job.candidates), job.splits.n_splits)
+    total, start = Outcome(), time.perf_counter()
+    queue = pairs if order is None else sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0]))
+    for c, i in queue:
+        progress = _progress(c, i, sizes)
+        total.results[c, i] = evaluate(job.estimator, job.candidates[c], i, folds, progress)
+        bar.done(1)
+    total.transformer_fits = folds.transformer_fits
+    total.seconds = time.perf_counter() - start
+    return total
+
+
+def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
+    """By scikit-learn's own function, each fit within its callback context."""
+    assert job.contexts is not None
+    start = time.perf_counter()
+    k, sizes = job.splits.n_splits, (len(job.candidates), job.splits.n_splits)
+    light, splits = replace(job, contexts=None), _drawn(job, pairs)
+    arguments = [
+        (light, c, i, splits[i], _progress(c, i, sizes), job.contexts[c * k + i]) for c, i in pairs
+    ]
+    results = {}
+    for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
+        results[pair] = result
+        bar.done(1)
+    return Outcome(results, 0, time.perf_counter() - start)
+
+
+def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> Result:
+    folds = FoldStore(job.X, job.y, {i: split}, job.options, False)
+    return alone(
+        job.estimator, job.candidates[c], i, folds, progress, caller=job.search, callback_ctx=context
+    )
+
+
+def _progress(c: int, i: int, sizes: tuple[int, int]) -> Any:
+    return (c, sizes[0]), (i, sizes[1])
+
+
+def _tasks(job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None) -> list[_Task]:
+    """Pairs as tasks: each its own where nothing is shared, else whole folds, evened out over workers."""
+    splits = _drawn(job, pairs)
+    if order is None:
+        return [_task(job, [c], i, splits, False) for c, i in pairs]
+    by_split = sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0]))
+    folds = [(i, [c for c, _ in run]) for i, run in groupby(by_split, key=lambda pair: pair[1])]
+    n_workers = workers(job.n_jobs)
+    whole = len(folds) - len(folds) % n_workers
+    tasks = [_task(job, cs, i, splits, True) for i, cs in folds[:whole]]
+    for i, cs in folds[whole:]:
+        tasks += [_task(job, part, i, splits, True) for part in _pieces(cs, order, 2 * n_workers)]
+    return tasks
+
+
+def _pieces(cs: list[int], order: Sequence[Any], n: int) -> list[list[int]]:
+    """Cut the candidates of a fold that is left over into about `n` parts, between shared steps if possible."""
+    blocks = [list(run) for _, run in groupby(cs, key=lambda c: order[c])]
+    if len(blocks) < n // 2:
+        size = -(-len(cs) // n)
+        return [cs[j : j + size] for j in range(0, len(cs), size)]
+    size = -(-len(blocks) // n)
+    return [sum(blocks[j : j + size], []) for j in range(0, len(blocks), size)]
+
+
+def _drawn(job: Job, pairs: Sequence[Pair]) -> dict[int, Any]:
+    """The indices of the splits in question, once for all tasks."""
+    return {i: job.splits.indices(i) for i in sorted({i for _, i in pairs})}
+
+
+def _task(job: Job, cs: Sequence[int], i: int, splits: dict[int, Any], share_steps: bool) -> _Task:
+    sizes = (len(job.candidates), job.splits.n_splits)
+    settings = [(c, job.candidates[c]) for c in cs]
+    return _Task(job.estimator, settings, i, splits[i], sizes, job.options, share_steps)

@@ -1,0 +1,333 @@
+"""From a job to its plan: which settings are served together, how, and why no more."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sklearn
+from sklearn.base import clone
+
+from manyfit._compat import TESTED, check_parameters, is_tested, num_samples, routing_enabled
+from manyfit.estimators import Family, Shape, affine_step_of, family_of
+from manyfit.estimators._chain import Chain, ChainReader, Step, value_key
+from manyfit.folds import SplitData, Unsupported, Weights, as_matrix, as_targets, as_weights
+from manyfit.metrics import SharedScoring
+from manyfit.model_selection._job import Job
+from manyfit.model_selection._plan import Group, Plan
+from manyfit.model_selection._prefix import has_shareable_prefix, shareable
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A plan, and what running it needs that no plan should hold on to."""
+
+    plan: Plan
+    data: SplitData | None
+    scoring: SharedScoring | None
+
+
+def prepare(job: Job) -> Prepared:
+    """Plan a job; nothing is fitted."""
+    return _Planner(job).prepare()
+
+
+class _Planner:
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.groups: list[Group] = []
+        self.data: SplitData | None = None
+        self.scoring: SharedScoring | None = None
+        self._checks: dict[Any, str | None] = {}
+        self._data_reason: str | None = None
+        self._data_ready = False
+
+    def prepare(self) -> Prepared:
+        job, left = self.job, list(range(len(self.job.candidates)))
+        reason = self._whole_reason()
+        order: list[Any] | None = None
+        if reason is None:
+            chains = self._chains()
+            left, reasons = self._place_families(chains)
+            order = self._order(chains, left)
+            self._place_rest(left, reasons, order, chains)
+        elif left:
+            self._one_by_one(left, reason)
+        shared = [g for g in self.groups if g.kind == "moments"]
+        passes = self._passes() if shared else 0.0
+        plan = Plan(
+            tuple(self.groups), len(job.candidates), job.splits.n_splits, passes,
+            order=None if order is None else tuple(order),
+        )  # fmt: skip
+        return Prepared(plan, self.data if shared else None, self.scoring)
+
+    def _whole_reason(self) -> str | None:
+        """Why nothing at all is shared, or None."""
+        if self.job.sharing == "none":
+            return "sharing='none'"
+        if self.job.options.return_estimator:
+            return "fitted estimators are asked for"
+        if self.job.contexts is not None:
+            return "callbacks follow every single fit"
+        if not is_tested():
+            return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
+        return None
+
+    def _chains(self) -> list[Chain | str]:
+        reader = ChainReader(self.job.estimator)
+        chains: list[Chain | str] = []
+        for params in self.job.candidates:
+            try:
+                chains.append(reader.read(params))
+            except Unsupported as why:
+                chains.append(str(why))
+            except Exception as error:
+                # An unknown parameter, say: scikit-learn raises it again, in its own words, when it is fitted.
+                chains.append(f"the setting cannot be applied ({type(error).__name__})")
+        return chains
+
+    # Families
+
+    def _place_families(self, chains: Sequence[Chain | str]) -> tuple[list[int], dict[int, str]]:
+        """Groups for every setting that a family serves; the others, with the reason."""
+        left: list[int] = []
+        reasons: dict[int, str] = {}
+        together: dict[Any, list[int]] = defaultdict(list)
+        for c, chain in enumerate(chains):
+            family = family_of(chain.final.cls) if isinstance(chain, Chain) else None
+            if isinstance(chain, str):
+                reasons[c] = chain
+            elif family is None:
+                reasons[c] = f"no family serves {chain.final.cls.__name__}"
+            elif set(family.free) - set(chain.final.params):
+                reasons[c] = f"{chain.final.cls.__name__} lacks a parameter of its family"
+            else:
+                steps = tuple(step.key for step in chain.steps)
+                together[steps, chain.final.path, chain.final.key_without(family.free)].append(c)
+                continue
+            left.append(c)
+        for candidates in together.values():
+            for part, why in self._place_group(candidates, chains):
+                left += part
+                reasons.update(dict.fromkeys(part, why))
+        return sorted(left), reasons
+
+    def _place_group(self, candidates: list[int], chains: Sequence[Any]) -> list[tuple[list[int], str]]:
+        """Place settings that differ in free parameters only; return those not placed, with the reason."""
+        chain: Chain = chains[candidates[0]]
+        family = family_of(chain.final.cls)
+        assert family is not None
+        refused: list[tuple[list[int], str]] = []
+        served = []
+        for c in candidates:
+            why = self._setting_reason(family, chains[c].final)
+            if why is None:
+                served.append(c)
+            else:
+                refused.append(([c], why))
+        if not served:
+            return refused
+        try:
+            self._share(served, chains, family)
+        except Unsupported as why:
+            refused.append((served, str(why)))
+        return refused
+
+    def _share(self, candidates: list[int], chains: Sequence[Any], family: Family) -> None:
+        chain: Chain = chains[candidates[0]]
+        if family.result == "converged" and self.job.sharing == "exact":
+            raise Unsupported("sharing='exact' leaves out families that converge")
+        affine = all(affine_step_of(step.cls) for step in chain.steps)
+        if family.needs == "moments" and affine:
+            self._require(chain)
+            self._require_data(chain.final)
+            self._require_cheaper(family, chain.final, len(candidates))
+            kind = "moments"
+        else:
+            self._require_rows_family(chain, len(candidates))
+            kind = "family"
+        self.groups.append(self._group(kind, candidates, chains, family))
+
+    def _group(self, kind: Any, candidates: list[int], chains: Sequence[Any], family: Family) -> Group:
+        chain: Chain = chains[candidates[0]]
+        k = self.job.splits.n_splits
+        settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
+        return Group(
+            kind, tuple(candidates), _title(chain), len(candidates) * k, 0,
+            len(chain.steps) * k if kind == "family" else 0, 0.0, "",
+            settings, chain.steps, family, chain.final.build(),
+        )  # fmt: skip
+
+    def _setting_reason(self, family: Family, final: Step) -> str | None:
+        """Why a family does not serve one setting of the last step."""
+
+        def look() -> None:
+            prototype = final.build()
+            family.check(prototype, [{name: final.params[name] for name in family.free}])
+            _require_valid(prototype)
+
+        return self._reason((family, final.key), look)
+
+    def _require(self, chain: Chain) -> None:
+        for step in chain.steps:
+            why = self._reason(step.key, lambda step=step: _check_step(step))
+            if why is not None:
+                raise Unsupported(why)
+
+    def _reason(self, key: Any, look: Callable[[], None]) -> str | None:
+        if key not in self._checks:
+            try:
+                look()
+                self._checks[key] = None
+            except Unsupported as why:
+                self._checks[key] = str(why)
+        return self._checks[key]
+
+    def _require_data(self, final: Step) -> None:
+        """The data as one matrix, or the reason why not; looked at once."""
+        if not self._data_ready:
+            self._data_ready = True
+            try:
+                self._load(final)
+            except (Unsupported, IndexError) as why:
+                self._data_reason = str(why)
+        if self._data_reason is not None:
+            raise Unsupported(self._data_reason)
+
+    def _load(self, final: Step) -> None:
+        job = self.job
+        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
+        X, y = as_matrix(job.X), as_targets(job.y)
+        if len(X) != len(y):
+            raise Unsupported("X and y differ in length")
+        fit = final_weights(job.options.fit_params, final.path)
+        weights = Weights(as_weights(fit, len(X)))
+        score = job.options.score_params.get("sample_weight")
+        if score is not None:
+            weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, len(X)))
+        data = SplitData(X, y, job.splits, weights)
+        needed = data.moment_bytes
+        if needed > job.options.memory_limit:
+            raise Unsupported(f"moments would need {needed / 2**20:.0f} MiB, more than memory_limit")
+        self.data = data
+
+    def _require_cheaper(self, family: Family, final: Step, n_settings: int) -> None:
+        assert self.data is not None
+        X, y, k = self.data.X, self.data.y, self.job.splits.n_splits
+        shape = Shape(max(1, round(len(X) * (1 - 1 / max(k, 2)))), X.shape[1], y[0].size, k)
+        cost = family.cost(final.build(), [{}] * n_settings, shape)
+        if cost.shared > cost.one_by_one:
+            raise Unsupported("one by one takes fewer operations here")
+
+    def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
+        job = self.job
+        if n_settings < 2:
+            raise Unsupported("a single setting of the last step has nothing to share")
+        if chain.final.path.count("__") or any("__" in step.path for step in chain.steps):
+            raise Unsupported("a nested pipeline holds a step that is not affine")
+        if job.options.fit_params or job.options.score_params:
+            raise Unsupported("fit or score parameters go through steps that are not affine")
+        for step in chain.steps:
+            if not shareable(step.build()):
+                raise Unsupported(f"{step.cls.__name__} draws random numbers anew in each fit")
+        SharedScoring(job.options.scorer, job.options.score_params)
+        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
+
+    def _passes(self) -> float:
+        assert self.data is not None
+        weights = self.data.weights
+        return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
+
+    # The rest
+
+    def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> list[Any] | None:
+        """For each candidate the identities of its steps, as integers; None where no step is shared."""
+        if len(left) < 2 or not has_shareable_prefix(self._sample(left)):
+            return None
+        ids: dict[Any, int] = {}
+        order: list[Any] = [()] * len(chains)
+        for c in left:
+            chain, params = chains[c], self.job.candidates[c]
+            if isinstance(chain, Chain):
+                keys = [step.key for step in chain.steps]
+            else:
+                keys = [(name, value_key(value)) for name, value in params.items()]
+            order[c] = tuple(ids.setdefault(key, len(ids)) for key in keys)
+        return order
+
+    def _sample(self, left: Sequence[int]) -> Any:
+        """An estimator that has the steps of the first setting that is left."""
+        try:
+            params = clone(dict(self.job.candidates[left[0]]), safe=False)
+            return clone(self.job.estimator).set_params(**params)
+        except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
+            return self.job.estimator
+
+    def _place_rest(
+        self, left: list[int], reasons: Mapping[int, str], order: Any, chains: Sequence[Chain | str]
+    ) -> None:
+        by_reason: dict[str, list[int]] = defaultdict(list)
+        for c in left:
+            by_reason[reasons[c]].append(c)
+        for reason, candidates in by_reason.items():
+            if order is None:
+                self._one_by_one(candidates, reason)
+            else:
+                self._steps_shared(candidates, reason, order, chains)
+
+    def _one_by_one(self, candidates: list[int], reason: str) -> None:
+        n = len(candidates) * self.job.splits.n_splits
+        name = type(self.job.estimator).__name__
+        self.groups.append(Group("one by one", tuple(candidates), name, n, n, 0, 0.0, reason))
+
+    def _steps_shared(
+        self, candidates: list[int], reason: str, order: Any, chains: Sequence[Chain | str]
+    ) -> None:
+        k = self.job.splits.n_splits
+        prefixes = {order[c][: j + 1] for c in candidates for j in range(len(order[c]))}
+        chain = chains[candidates[0]]
+        known = isinstance(chain, Chain)
+        title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
+        n = len(candidates) * k
+        fits = len(prefixes) * k if known else 0
+        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, 0.0, reason))
+
+
+def _title(chain: Chain) -> str:
+    return " > ".join(step.cls.__name__ for step in (*chain.steps, chain.final))
+
+
+def _check_step(step: Step) -> None:
+    prototype = step.build()
+    affine = affine_step_of(step.cls)
+    assert affine is not None
+    _require_valid(prototype)
+    affine.check(prototype)
+
+
+def _require_valid(prototype: Any) -> None:
+    why = check_parameters(prototype)
+    if why is not None:
+        raise Unsupported(f"scikit-learn refuses a parameter: {why}")
+
+
+def final_weights(fit_params: Mapping[str, Any], path: str) -> Any:
+    """The sample weights that the last step of a chain is fitted with.
+
+    Raises
+    ------
+    Unsupported
+        If there are other fit parameters, or metadata routing decides where they go.
+    """
+    given = {name: value for name, value in fit_params.items() if value is not None}
+    if not given:
+        return None
+    name = f"{path}__sample_weight" if path else "sample_weight"
+    if set(given) != {name} or (path and routing_enabled()):
+        raise Unsupported(f"fit parameters {sorted(given)} are not only the weights of the last step")
+    return given[name]
+
+
+def n_rows(X: Any) -> int:
+    """Rows of any X."""
+    return int(num_samples(X))

@@ -1,0 +1,449 @@
+"""Which transformers may be shared, and the structural key under which they are.
+
+Two unfitted transformers with the same key, fitted on the same input, give the same fitted transformer. A key
+may distinguish what is the same (that costs a fit), never the other way round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import numbers
+import random
+import types
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+import scipy.sparse
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, KernelPCA
+from sklearn.ensemble import BaseEnsemble
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import (
+    ElasticNet,
+    ElasticNetCV,
+    Lars,
+    Lasso,
+    LassoCV,
+    LassoLars,
+    LogisticRegression,
+    LogisticRegressionCV,
+    MultiTaskElasticNet,
+    MultiTaskElasticNetCV,
+    MultiTaskLasso,
+    MultiTaskLassoCV,
+    Ridge,
+    RidgeClassifier,
+)
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetEncoder
+from sklearn.svm import SVC, LinearSVC, LinearSVR, NuSVC
+from sklearn.utils import get_tags
+
+from manyfit._compat import has_callbacks, is_metadata_request
+
+__all__ = ["Unkeyable", "Wrapped", "array_digest", "holds_generator", "judge", "shareable", "structural_key"]
+
+
+class Unkeyable(Exception):
+    """Something has no key, so what depends on it is not shared."""
+
+
+class Wrapped:
+    """Base of the wrapper around a shared transformer: keys and rules look at what it wraps."""
+
+    _shared_inner: Any
+
+
+class Is:
+    """A thing as a dictionary key by identity; holding it keeps its identity from being reused."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Is and other.thing is self.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+_SCALARS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+_BY_IDENTITY = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    np.ufunc,
+)
+_DEEPEST = 50  # nesting of parameters; a cycle ends here
+
+
+class _Plain:
+    pass
+
+
+def _is_plain(thing: Any) -> bool:
+    """Whether all of an object's state is in its ``__dict__``: its memory has the size of a class without
+    slots or a C part."""
+    kind = type(thing)
+    return kind.__basicsize__ == _Plain.__basicsize__ and not kind.__itemsize__ and hasattr(thing, "__dict__")
+
+
+def _state(thing: Any) -> dict[str, Any]:
+    state = vars(thing)
+    if is_metadata_request(thing):
+        # The owner only names the request in messages, and it leads back to the estimator.
+        state = {name: value for name, value in state.items() if name != "owner"}
+    return state
+
+
+def array_digest(X: np.ndarray) -> tuple[Hashable, ...]:
+    """The content of an array of numbers, with its type, shape and layout in memory.
+
+    The layout counts because sums over another layout round differently.
+    """
+    fortran = X.flags.f_contiguous and not X.flags.c_contiguous
+    layout = fortran if fortran or X.flags.c_contiguous else X.strides
+    content = X.T if fortran else np.ascontiguousarray(X)
+    digest = hashlib.sha1(content.view(np.uint8).data, usedforsecurity=False).digest()
+    return np.ndarray, repr(X.dtype), X.shape, layout, digest
+
+
+def _by_content(thing: Any) -> Hashable:
+    try:
+        return Is(type(thing)), joblib.hash(thing)
+    except Exception as error:  # whatever cannot be pickled, for whatever reason
+        raise Unkeyable(type(thing).__name__) from error
+
+
+def structural_key(thing: Any, depth: int = 0) -> Hashable:
+    """A hashable key of an unfitted estimator or of a parameter value, by structure.
+
+    Estimators and other plain objects are keyed by type and by everything in ``vars()``, so that the output
+    configuration and metadata requests count; scalars with their types (1, 1.0 and True differ); functions,
+    classes and modules by identity; arrays by content; other things by their pickle.
+
+    Parameters
+    ----------
+    thing : object
+        An unfitted estimator or a parameter value.
+    depth : int, default=0
+        How deep in the structure `thing` lies.
+
+    Returns
+    -------
+    Hashable
+        The key. It keeps what it refers to by identity alive.
+
+    Raises
+    ------
+    Unkeyable
+        If there is no key: what cannot be pickled is never shared.
+    """
+    kind = type(thing)
+    if kind in _SCALARS:
+        return kind, repr(thing)
+    if isinstance(thing, _BY_IDENTITY):
+        return Is(thing)
+    if depth > _DEEPEST:
+        raise Unkeyable("a structure that is too deep")
+    inside = functools.partial(structural_key, depth=depth + 1)
+    if isinstance(thing, Wrapped):
+        return inside(thing._shared_inner)
+    if kind in (list, tuple):
+        return kind, tuple(map(inside, thing))
+    if kind in (set, frozenset):
+        return kind, frozenset(map(inside, thing))
+    if kind is dict:
+        return kind, tuple((inside(name), inside(value)) for name, value in thing.items())
+    if kind is slice:
+        return kind, inside((thing.start, thing.stop, thing.step))
+    if kind is functools.partial:
+        return kind, inside((thing.func, thing.args, thing.keywords))
+    if kind is types.MethodType:
+        return kind, Is(thing.__func__), inside(thing.__self__)
+    if isinstance(thing, np.generic):
+        return kind, repr(thing.dtype), thing.tobytes() if not thing.dtype.hasobject else inside(thing.item())
+    if kind is np.ndarray and not thing.dtype.hasobject:
+        return array_digest(thing)
+    if kind is FrozenEstimator:  # a clone holds the same estimator, and a fit does not touch it
+        return kind, Is(thing.estimator)
+    if _is_plain(thing):
+        # By name: the order in which attributes were set does not matter.
+        with contextlib.suppress(Unkeyable):  # what it keeps beside its content may have no key
+            return Is(kind), tuple((name, inside(value)) for name, value in sorted(_state(thing).items()))
+    return _by_content(thing)
+
+
+class Sizes(NamedTuple):
+    """What is known about the input of a fit."""
+
+    n_samples: int | None = None
+    n_features: int | None = None
+    sparse: bool = False
+
+
+_UNKNOWN = Sizes()
+
+
+def _all(verdicts: Iterable[bool | None]) -> bool | None:
+    """False if one is False, else None (it depends on sizes that are not known) if one is None."""
+    unsure = False
+    for verdict in verdicts:
+        if verdict is False:
+            return False
+        unsure = unsure or verdict is None
+    return None if unsure else True
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, numbers.Real) else None
+
+
+def _pca(pca: Any, sizes: Sizes) -> bool | None:
+    """PCA draws unless its solver is exact; "auto" is resolved as PCA.fit does in 1.7 to 1.9."""
+    if pca.svd_solver in ("full", "covariance_eigh"):
+        return True
+    if pca.svd_solver != "auto" or sizes.sparse:  # "auto" is arpack for sparse input, from a random start
+        return False
+    if pca.n_components is None or pca.n_components == "mle":
+        return True  # "covariance_eigh" or "full", whatever the shape
+    n, p, k = sizes.n_samples, sizes.n_features, _number(pca.n_components)
+    if k is None or 0 < k < 1:
+        return k is not None
+    if n is None or p is None:
+        return None
+    return (p <= 1_000 and n >= 10 * p) or max(n, p) <= 500 or not 1 <= k < 0.8 * min(n, p)
+
+
+def _kernel_pca(pca: Any, sizes: Sizes) -> bool | None:
+    if pca.eigen_solver != "auto":
+        return pca.eigen_solver == "dense"
+    k = _number(pca.n_components)
+    if k is None or k >= 10:
+        # The number of components is then min(n, k): fewer than 10 only where n is under 200.
+        return True
+    return None if sizes.n_samples is None else sizes.n_samples <= 200
+
+
+def _subsampling(transformer: Any, sizes: Sizes) -> bool | None:
+    most = _number(transformer.subsample)
+    if most is None:
+        return True
+    return None if sizes.n_samples is None else sizes.n_samples <= most
+
+
+def _iterative_imputer(imputer: Any, sizes: Sizes) -> bool:
+    return (
+        not imputer.sample_posterior
+        and imputer.imputation_order != "random"
+        and imputer.n_nearest_features is None
+    )
+
+
+def _one_of(name: str, *values: Any) -> Callable[[Any, Sizes], bool]:
+    return lambda thing, sizes: any(
+        type(getattr(thing, name)) is type(value) and getattr(thing, name) == value for value in values
+    )
+
+
+_cyclic = _one_of("selection", "cyclic")
+_smooth = _one_of("solver", "lbfgs", "newton-cg", "newton-cholesky")
+_ridge = _one_of("solver", "auto", "svd", "cholesky", "lsqr", "sparse_cg", "lbfgs")
+_no_shuffle = _one_of("shuffle", False)
+_no_probability = _one_of("probability", False, "deprecated")
+_primal = _one_of("dual", False)
+_no_jitter = _one_of("jitter", None)
+
+# Exact types whose result does not depend on their random state, and when (read in scikit-learn 1.7 to 1.9).
+_IDLE: dict[type, Callable[[Any, Sizes], bool | None]] = {
+    PCA: _pca,
+    KernelPCA: _kernel_pca,
+    KBinsDiscretizer: _subsampling,
+    QuantileTransformer: _subsampling,
+    # A number as cv is shuffled; a splitter is looked at by itself.
+    TargetEncoder: lambda t, sizes: t.shuffle is False or not isinstance(t.cv, numbers.Integral),
+    **dict.fromkeys((KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold), _no_shuffle),
+    **dict.fromkeys((Lasso, LassoCV, ElasticNet, ElasticNetCV), _cyclic),
+    **dict.fromkeys((MultiTaskLasso, MultiTaskLassoCV, MultiTaskElasticNet, MultiTaskElasticNetCV), _cyclic),
+    **dict.fromkeys((LogisticRegression, LogisticRegressionCV), _smooth),
+    **dict.fromkeys((Ridge, RidgeClassifier), _ridge),
+    **dict.fromkeys((Lars, LassoLars), _no_jitter),
+    **dict.fromkeys((SVC, NuSVC), _no_probability),
+    **dict.fromkeys((LinearSVC, LinearSVR), _primal),
+}
+
+
+def _idle_rule(kind: type) -> Callable[[Any, Sizes], bool | None] | None:
+    # IterativeImputer is experimental: naming the class would need an import that switches it on for all.
+    if kind.__name__ == "IterativeImputer" and kind.__module__ == SimpleImputer.__module__.replace(
+        "_base", "_iterative"
+    ):
+        return _iterative_imputer
+    return _IDLE.get(kind)
+
+
+_SEEDS = ("random_state", "seed", "random_seed", "rng")
+_GENERATORS = (
+    np.random.RandomState,
+    np.random.Generator,
+    np.random.BitGenerator,
+    np.random.SeedSequence,
+    random.Random,
+)
+
+
+def _seeded(state: dict[Any, Any]) -> bool:
+    return all(isinstance(state[name], numbers.Integral) for name in _SEEDS if name in state)
+
+
+def _draws(function: Callable[..., Any], given: dict[str, Any]) -> bool:
+    """Whether a function takes a random state and is left without one (mutual_info_classif)."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or not set(_SEEDS) & set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
+        return False
+    defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
+    return not _seeded({name: value for name, value in (defaults | given).items() if name in _SEEDS})
+
+
+def _judge_callable(thing: Any, depth: int) -> bool | None:
+    if isinstance(thing, functools.partial):
+        if _draws(thing.func, thing.keywords):
+            return False
+        inner = True if isinstance(thing.func, types.FunctionType) else judge(thing.func, _UNKNOWN, depth)
+        return _all([inner, judge(thing.args, _UNKNOWN, depth), judge(thing.keywords, _UNKNOWN, depth)])
+    if isinstance(thing, type) or not callable(thing):
+        return True
+    if _draws(thing, {}):
+        return False
+    owner = getattr(thing, "__self__", None)  # RandomState().normal, or the method of an object
+    return True if owner is None or isinstance(owner, types.ModuleType) else judge(owner, _UNKNOWN, depth)
+
+
+_tag_of_type: dict[type, bool] = {}  # scikit-learn's own classes: the tag is a matter of the platform
+
+
+def _tagged_random(thing: Any) -> bool:
+    kind = type(thing)
+    if kind in _tag_of_type:
+        return _tag_of_type[kind]
+    if not hasattr(thing, "__sklearn_tags__") or kind in (Pipeline, FeatureUnion, ColumnTransformer):
+        return False  # the tag of these three says nothing about what is inside
+    try:
+        tagged = bool(get_tags(thing).non_deterministic)
+    except Exception:  # a user's own tags: scikit-learn says what is wrong with them
+        return True
+    if kind.__module__.startswith("sklearn."):
+        _tag_of_type[kind] = tagged
+    return tagged
+
+
+def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
+    if has_callbacks(thing) or _tagged_random(thing):
+        return False  # callbacks are to see every fit
+    state = _state(thing)
+    idle = _idle_rule(type(thing))
+    own = idle(thing, sizes) if idle is not None and not _seeded(state) else _seeded(state)
+    if own is False:
+        return False
+    # Inside scikit-learn's own composites the rows stay and the columns are not known.
+    composite = type(thing) in (Pipeline, FeatureUnion, ColumnTransformer)
+    below = Sizes(sizes.n_samples) if composite else _UNKNOWN
+    passed_over = _SEEDS
+    if isinstance(thing, BaseEnsemble) and type(thing).__module__.startswith("sklearn."):
+        passed_over = (*_SEEDS, "estimator")  # an ensemble seeds its members from its own random state
+    parts = (judge(value, below, depth) for name, value in state.items() if name not in passed_over)
+    return _all([own, _all(parts)])
+
+
+def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
+    """Whether fits of a transformer on the same input give the same result.
+
+    Parameters
+    ----------
+    thing : object
+        An unfitted estimator, or anything nested in one.
+    sizes : Sizes
+        What is known about the input.
+    depth : int, default=0
+        How deep in the structure `thing` lies.
+
+    Returns
+    -------
+    bool or None
+        None if that depends on sizes that are not known.
+    """
+    if type(thing) in _SCALARS or isinstance(thing, (np.ndarray, np.generic)) or scipy.sparse.issparse(thing):
+        return True
+    if depth > _DEEPEST or isinstance(thing, _GENERATORS):
+        return False
+    if isinstance(thing, Wrapped):
+        return judge(thing._shared_inner, sizes, depth)
+    if type(thing) in (list, tuple, set, frozenset):
+        return _all(judge(value, sizes, depth + 1) for value in thing)
+    if type(thing) is dict:
+        return _seeded(thing) and _all(judge(value, sizes, depth + 1) for value in thing.values())
+    if type(thing) is FrozenEstimator:  # its fit does nothing
+        return not holds_generator(thing.estimator)
+    if isinstance(thing, (*_BY_IDENTITY, types.MethodType, functools.partial)):
+        return _judge_callable(thing, depth + 1)
+    return _judge_object(thing, sizes, depth + 1) if hasattr(thing, "__dict__") else True
+
+
+def shareable(
+    transformer: Any, n_samples: int | None = None, n_features: int | None = None, *, sparse: bool = False
+) -> bool:
+    """Whether a transformer fitted once may stand for other fits of equal transformers on the same input.
+
+    Parameters
+    ----------
+    transformer : estimator
+        Unfitted.
+    n_samples, n_features : int or None, default=None
+        Shape of the input. With both None: whether it may be shared for some shape.
+    sparse : bool, default=False
+        Whether the input is a scipy sparse matrix or array.
+
+    Returns
+    -------
+    bool
+        False where anything in it has a random state that is not an integer and uses it, or says by its tags
+        that it is not deterministic.
+    """
+    verdict = judge(transformer, Sizes(n_samples, n_features, sparse))
+    return verdict is not False if n_samples is None and n_features is None else verdict is True
+
+
+_WIDEST = 1_000  # a generator does not hide among more items than this
+
+
+def holds_generator(fitted: Any, depth: int = 0) -> bool:
+    """Whether a fitted transformer keeps a random generator: its `transform` then changes it."""
+    if isinstance(fitted, _GENERATORS):
+        return True
+    if depth > 6 or type(fitted) in _SCALARS or isinstance(fitted, (np.ndarray, *_BY_IDENTITY)):
+        return False
+    if isinstance(fitted, Wrapped):
+        fitted = getattr(fitted, "_shared_fitted", None)
+    if type(fitted) in (list, tuple, dict):
+        if len(fitted) > _WIDEST:
+            return False
+        items = fitted.values() if type(fitted) is dict else fitted
+        return any(holds_generator(item, depth + 1) for item in items)
+    if not hasattr(fitted, "__dict__"):
+        return False
+    rule = _idle_rule(type(fitted))
+    if rule is not None and rule(fitted, _UNKNOWN) is True:
+        return False
+    return any(holds_generator(value, depth + 1) for value in vars(fitted).values())

@@ -1,0 +1,102 @@
+"""What a search really did."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Report:
+    """What a search really did; `search.report_`. Holds no data, and prints as a table.
+
+    Reports are equal where the same amount of work was done, whatever it took and in whatever groups.
+
+    Attributes
+    ----------
+    fits_requested : int
+        Settings times splits.
+    fits_done : int
+        Fits of the last estimator that were made one by one (the refit is not counted). A group shared
+        through moments makes none.
+    fits_shared : int
+        Fits that were answered without being made.
+    transformer_fits : int
+        Fits of transformers that were made.
+    passes : float
+        Passes over X that summed moments.
+    bytes_to_device, bytes_to_host, synchronisations : int
+        What crossed the border between host and device; 0 for data on the host.
+    seconds : dict of str to float
+        By kind of work: "plan", "moments", "family", "one by one", "verify", "refit", "total". Work done
+        by several workers at once is the sum over them.
+    workers : int
+        Workers that the one-by-one fits ran on.
+    groups : list of dict
+        For each group: kind, estimator, settings, fits asked for.
+    left_to_sklearn : dict of str to int
+        Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
+    verification : list of dict
+        With ``verify=k``: for each pair that scikit-learn fitted again, its parameters, split, scorer,
+        both scores and their difference.
+    """
+
+    fits_requested: int = 0
+    fits_done: int = 0
+    fits_shared: int = 0
+    transformer_fits: int = 0
+    passes: float = 0.0
+    bytes_to_device: int = 0
+    bytes_to_host: int = 0
+    synchronisations: int = 0
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    workers: int = 1
+    groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    left_to_sklearn: dict[str, int] = field(default_factory=dict)
+    verification: list[dict[str, Any]] = field(default_factory=list)
+
+    def spend(self, kind: str, seconds: float) -> None:
+        """Add time to a kind of work."""
+        self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
+
+    def merged(self, other: "Report") -> "Report":
+        """This report and that of later settings of the same search."""
+        numbers = ("fits_requested", "fits_done", "fits_shared", "transformer_fits", "passes",
+                   "bytes_to_device", "bytes_to_host", "synchronisations")  # fmt: skip
+        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
+        seconds.update(other.seconds)
+        left.update(other.left_to_sklearn)
+        return Report(
+            **sums,
+            seconds=dict(seconds),
+            workers=max(self.workers, other.workers),
+            groups=self.groups + other.groups,
+            left_to_sklearn=dict(left),
+            verification=self.verification + other.verification,
+        )
+
+    @property
+    def largest_difference(self) -> float | None:
+        """Largest difference of a score to scikit-learn's among the verified; None if none were."""
+        return max((row["difference"] for row in self.verification), default=None)
+
+    def __str__(self) -> str:
+        rows: list[tuple[str, Any]] = [
+            ("fits asked for", self.fits_requested),
+            ("fits answered by shared work", self.fits_shared),
+            ("fits made one by one", self.fits_done),
+            ("fits of transformers", self.transformer_fits),
+            ("passes over X for moments", f"{self.passes:g}"),
+            ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
+            ("synchronisations", self.synchronisations),
+            ("workers", self.workers),
+        ]
+        rows += [(f"seconds, {kind}", f"{s:.4f}") for kind, s in self.seconds.items()]
+        rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
+        if self.verification:
+            rows.append(("scores checked by scikit-learn", len(self.verification)))
+            rows.append(("largest difference", f"{self.largest_difference:.1e}"))
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+    __repr__ = __str__

@@ -1,0 +1,93 @@
+"""Scores of a family's answers: from moments where that is exact, else from predictions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit._compat import raising, score
+from manyfit.estimators import Answers, LinearAnswers
+from manyfit.folds import Fold, Moments, Unsupported
+from manyfit.metrics import SharedScoring
+from manyfit.model_selection._job import Options
+
+Array = NDArray[Any]
+
+
+def score_answers(
+    scoring: SharedScoring,
+    answers: Answers,
+    n_settings: int,
+    fold: Fold,
+    role: Any,
+    options: Options,
+    moments: Callable[[], Moments],
+) -> list[Any]:
+    """A score (a float, or a dict of floats by name) for each setting.
+
+    An exception of a scorer takes the place of the score; the caller fits that setting alone. Settings
+    that the answers leave alone get None.
+    """
+    scores: list[Any] = [None] * n_settings
+    missing = [j for j in range(n_settings) if j not in answers.alone]
+    named = _from_moments(scoring, answers, moments)
+    if named is not None:
+        table = np.stack([named[name] for name in scoring.named])
+        exact = np.isfinite(table).all(axis=0)
+        for j in missing:
+            if exact[j]:
+                scores[j] = _shaped(scoring, {name: float(named[name][j]) for name in scoring.named})
+        missing = [j for j in missing if not exact[j]]
+    for block in _blocks(missing, _rows(fold, role), answers, options.memory_limit):
+        _score_block(scoring, answers, block, fold, role, options, scores)
+    return scores
+
+
+def _from_moments(
+    scoring: SharedScoring, answers: Answers, moments: Callable[[], Moments]
+) -> dict[str, Array] | None:
+    if not isinstance(answers, LinearAnswers) or not scoring.reads_moments:
+        return None
+    try:
+        return scoring.from_moments(answers.linear, moments())
+    except Unsupported:
+        return None
+
+
+def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
+    return values if scoring.multimetric else values["score"]
+
+
+def _rows(fold: Fold, role: str) -> int:
+    return len(fold.y_test if role == "test" else fold.y_train)
+
+
+def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> list[list[int]]:
+    """Settings whose predictions fit in an eighth of the memory limit together."""
+    targets = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers) else 1
+    size = max(1, limit // 8 // max(8 * n_rows * targets, 1))
+    return [missing[j : j + size] for j in range(0, len(missing), size)]
+
+
+def _score_block(
+    scoring: SharedScoring,
+    answers: Answers,
+    block: list[int],
+    fold: Fold,
+    role: Any,
+    options: Options,
+    scores: list[Any],
+) -> None:
+    y = fold.y_test if role == "test" else fold.y_train
+    part = answers.subset(block)
+    responses = part.respond(role, fold)
+    params = scoring.params_of(fold, role)
+    strict = raising(options.scorer)
+    for position, j in enumerate(block):
+        stub = scoring.stub({name: array[position] for name, array in responses.items()}, answers.classes)
+        try:
+            # No scorer that is served reads X; the stub answers for the rows that it was made for.
+            scores[j] = score(stub, None, y, strict, params, "raise")
+        except Exception as error:
+            scores[j] = error

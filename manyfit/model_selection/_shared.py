@@ -1,0 +1,183 @@
+"""Runs the groups that moments serve: one fold after the other, down the tree of steps."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.cluster import Progress
+from manyfit.estimators import Answers, LinearAnswers, affine_step_of
+from manyfit.estimators._chain import Step
+from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
+from manyfit.metrics import LinearPredictors, SharedScoring
+from manyfit.model_selection._job import Job, Options, Pair, Result
+from manyfit.model_selection._plan import Group
+from manyfit.model_selection._score_answers import score_answers
+
+Array = NDArray[Any]
+
+
+@dataclass
+class SharedOutcome:
+    """Results of shared groups, and the pairs that they hand back to scikit-learn, with reasons."""
+
+    results: dict[Pair, Result] = field(default_factory=dict)
+    alone: dict[Pair, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+@dataclass
+class _Node:
+    """Settings behind the same steps: the groups that end here and the steps that go on."""
+
+    step: Step | None = None
+    children: dict[Any, "_Node"] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+
+    def insert(self, group: Group) -> None:
+        node = self
+        for step in group.steps:
+            node = node.children.setdefault(step.key, _Node(step))
+        node.groups.append(group)
+
+    def all_groups(self) -> list[Group]:
+        return self.groups + [g for child in self.children.values() for g in child.all_groups()]
+
+
+@dataclass(frozen=True)
+class _OneView:
+    """Folded data of a single fold whose moments went through some steps."""
+
+    data: SplitData
+    i: int
+    seen: View
+    n_splits: int = 1
+
+    def view(self, i: int) -> View:
+        return self.seen
+
+    def fold(self, i: int) -> Fold:
+        raise TypeError("A family that needs moments asked for rows, which the steps before it did not see.")
+
+    def scoring_moments(self, i: int, role: str) -> Moments:
+        return self.data.scoring_moments(self.i, role)
+
+
+def run_moments(
+    job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
+) -> SharedOutcome:
+    """Answer all settings of `groups` on all folds.
+
+    One pass over X a group of atoms; the memory of one fold's views and answers at a time.
+    """
+    root = _Node()
+    for group in groups:
+        root.insert(group)
+    outcome = SharedOutcome()
+    start = time.perf_counter()
+    for i in range(data.n_splits):
+        before = len(outcome.results)
+        _Fold(job.options, data, scoring, i, outcome).run(root)
+        bar.done(len(outcome.results) - before)
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+class _Fold:
+    """One fold of a run."""
+
+    def __init__(
+        self, options: Options, data: SplitData, scoring: SharedScoring, i: int, outcome: SharedOutcome
+    ) -> None:
+        self.options, self.data, self.scoring, self.i, self.outcome = options, data, scoring, i, outcome
+        self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []
+
+    def run(self, root: _Node) -> None:
+        start = time.perf_counter()
+        try:
+            self._walk(root, self.data.view(self.i))
+        except Unsupported as why:
+            self._leave(root, str(why))
+        if not self.linear:
+            return
+        candidates, answers = _joined(self.linear)
+        fitted = time.perf_counter() - start
+        fold = self.data.fold(self.i)
+        roles = ("test", "train") if self.options.return_train_score else ("test",)
+        scores: dict[str, list[Any]] = {}
+        for role in roles:
+            scores[role] = score_answers(
+                self.scoring, answers, len(candidates), fold, role, self.options,
+                lambda role=role: self.data.scoring_moments(self.i, role),
+            )  # fmt: skip
+        n = len(candidates)
+        scored = time.perf_counter() - start - fitted
+        self._store(candidates, answers, scores, fitted / n, scored / n)
+
+    def _walk(self, node: _Node, view: View) -> None:
+        for group in node.groups:
+            assert group.family is not None
+            try:
+                folded = _OneView(self.data, self.i, view)
+                answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
+            except Unsupported as why:
+                self._leave(_Node(groups=[group]), str(why))
+                continue
+            assert isinstance(answers, LinearAnswers)
+            self.linear.append((group.candidates, answers))
+        for child in node.children.values():
+            assert child.step is not None
+            try:
+                step = affine_step_of(child.step.cls)
+                assert step is not None
+                self._walk(child, step.apply(child.step.build(), view))
+            except Unsupported as why:
+                self._leave(child, str(why))
+
+    def _leave(self, node: _Node, why: str) -> None:
+        for group in node.all_groups():
+            self.outcome.alone.update({(c, self.i): why for c in group.candidates})
+
+    def _store(
+        self,
+        candidates: Sequence[int],
+        answers: Answers,
+        scores: Mapping[str, Sequence[Any]],
+        fit_time: float,
+        score_time: float,
+    ) -> None:
+        for j, c in enumerate(candidates):
+            pair = (c, self.i)
+            if j in answers.alone:
+                self.outcome.alone[pair] = answers.alone[j]
+            elif any(isinstance(scores[role][j], Exception) for role in scores):
+                self.outcome.alone[pair] = "a scorer failed"
+            else:
+                self.outcome.results[pair] = make_result(scores, j, fit_time, score_time)
+
+
+def make_result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_time: float) -> Result:
+    """A result as scikit-learn's ``_fit_and_score`` gives it."""
+    result: Result = {"fit_error": None, "test_scores": scores["test"][j]}
+    if "train" in scores:
+        result["train_scores"] = scores["train"][j]
+    return {**result, "fit_time": fit_time, "score_time": score_time}
+
+
+def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[list[int], LinearAnswers]:
+    """The answers of all groups of a fold as one batch: they share the columns of X."""
+    candidates: list[int] = []
+    alone: dict[int, str] = {}
+    for members, answers in parts:
+        alone.update({len(candidates) + j: why for j, why in answers.alone.items()})
+        candidates += members
+    linear = [answers.linear for _, answers in parts]
+    joined = LinearPredictors(
+        np.concatenate([one.coef for one in linear], axis=1),
+        np.concatenate([one.at_origin for one in linear]),
+        linear[0].origin,
+    )
+    return candidates, replace(parts[0][1], linear=joined, alone=alone)

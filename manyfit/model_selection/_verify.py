@@ -1,0 +1,65 @@
+"""A second route for shared scores: some pairs fitted again by scikit-learn's own function."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manyfit.model_selection._evaluate import FoldStore, alone
+from manyfit.model_selection._job import Job, Result
+from manyfit.model_selection._report import Report
+
+
+def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[dict[str, Any]]:
+    """Fit `n` random pairs again by scikit-learn and compare the scores.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    results : sequence of dict
+        Its results, candidate by candidate.
+    n : int
+        Pairs to fit; all of them if there are fewer.
+    report : Report
+        Gets the time.
+
+    Returns
+    -------
+    list of dict
+        A row for each pair and scorer: params, split, scorer, set, shared, sklearn, difference.
+    """
+    start = time.perf_counter()
+    k = job.splits.n_splits
+    # Which pairs are checked is nobody's random state to spend.
+    chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)
+    quiet = replace(job.options, verbose=0, error_score=job.options.error_score)
+    folds = FoldStore(job.X, job.y, job.splits, quiet, False)
+    rows: list[dict[str, Any]] = []
+    for position in sorted(int(j) for j in chosen):
+        c, i = divmod(position, k)
+        ours = results[position]
+        theirs = alone(job.estimator, job.candidates[c], i, folds, (None, None))
+        rows += _compared(dict(job.candidates[c]), i, ours, theirs)
+    report.spend("verify", time.perf_counter() - start)
+    return rows
+
+
+def _compared(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:
+    rows = []
+    for role in ("test", "train"):
+        mine, other = ours.get(f"{role}_scores"), theirs.get(f"{role}_scores")
+        if mine is None or other is None:
+            continue
+        named = mine if isinstance(mine, dict) else {"score": mine}
+        others = other if isinstance(other, dict) else dict.fromkeys(named, other)
+        for name, value in named.items():
+            same = value == others[name] or (np.isnan(value) and np.isnan(others[name]))
+            difference = 0.0 if same else abs(value - others[name])
+            rows.append(
+                {"params": params, "split": i, "scorer": name, "set": role, "shared": value,
+                 "sklearn": others[name], "difference": difference}
+            )  # fmt: skip
+    return rows

@@ -1,0 +1,41 @@
+"""The command ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from benchmarks.__main__ import main
+
+NAMES = ("ridge-28kB", "ridge-2.8MB", "ridge-28MB", "affine-pipeline", "svc-pipeline", "overhead")
+
+
+def test_lists_every_benchmark_with_a_line(capsys):
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split()[0] for line in lines} == set(NAMES)
+    assert all(len(line.split()) > 3 for line in lines)
+
+
+def test_runs_one_and_writes_it(capsys, tmp_path):
+    out = tmp_path / "one.json"
+    assert main(["overhead", "--quick", "--no-memory", "--repeat", "1", "--out", str(out)]) == 0
+    assert "overhead" in capsys.readouterr().out
+    (result,) = json.loads(out.read_text())["results"]
+    assert result["name"] == "overhead"
+    assert result["rounds"] == 1
+    assert result["quick"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ridge"], "no benchmark named 'ridge'; there are"),
+        (["overhead", "--repeat", "0"], "at least 1, got 0"),
+    ],
+)
+def test_refuses(arguments, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments)
+    assert message in capsys.readouterr().err

@@ -1,0 +1,85 @@
+"""Each benchmark, at a size that takes moments, through the whole harness but for the memory."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib.util import find_spec
+
+import pytest
+
+from benchmarks._benchmark import all_benchmarks
+from benchmarks._measure import run
+from benchmarks._report import table, write_json
+
+# left out of an installation without the extra `bench`; their rows then hold the failed import
+OPTIONAL = {"dask-ml threads": "dask_ml", "himalaya RidgeCV": "himalaya"}
+
+ROW_FIELDS = {
+    "name",
+    "kind",
+    "note",
+    "seconds",
+    "median",
+    "times_best_sklearn",
+    "cost_in_fits",
+    "failure",
+    "mean_difference",
+    "split_difference",
+    "memory",
+    "memory_in_X",
+    "memory_failure",
+    "fits",
+    "report",
+    "warnings",
+}
+
+
+@pytest.mark.parametrize("name", all_benchmarks())
+def test_finite_table_and_complete_json(name, tmp_path):
+    benchmark = all_benchmarks()[name]
+    result = run(benchmark, repeat=1, quick=True, memory=False)
+    assert [row.name for row in result.rows] == [contender.name for contender in benchmark.contenders]
+    for row in result.rows:
+        if find_spec(OPTIONAL.get(row.name, "sklearn")) is None:
+            assert "Error" in row.failure
+            continue
+        assert row.failure is None
+        assert row.median > 0
+        if row.name != "RidgeCV leave-one-out":  # another criterion
+            assert row.mean_difference <= 1e-8
+    assert result.best("ours").split_difference <= 1e-9
+    assert result.one_fit > 0
+    assert 0 < result.floor.seconds < math.inf
+    # no score apart from scikit-learn's, whatever the time
+    assert [verdict.met for verdict in result.verdicts if "scores" in verdict.asked] == [True]
+
+    text = table(result)
+    assert all(row.name in text for row in result.rows)
+    assert "nan" not in text
+    assert "inf" not in text.replace("info", "")
+
+    write_json([result], tmp_path / "new" / "result.json")
+    found = json.loads((tmp_path / "new" / "result.json").read_text())
+    assert set(found) == {"machine", "versions", "results"}
+    assert found["machine"]["cores"] > 0
+    assert found["versions"]["scikit-learn"]
+    (kept,) = found["results"]
+    assert {"name", "shape", "bytes", "settings", "splits", "rounds", "one_fit", "floor"} < set(kept)
+    assert all(set(row) == ROW_FIELDS for row in kept["rows"])
+    assert [row["median"] for row in kept["rows"]] == [row.median for row in result.rows]
+    assert len(kept["verdicts"]) == len(benchmark.bars)
+    if name == "svc-pipeline":
+        _check_fits(result)
+
+
+def _check_fits(result):
+    steps = ("StandardScaler", "PCA", "SVC")
+    scaler, pca, svc = (result.row("scikit-learn n_jobs=None").fits[step] for step in steps)
+    assert scaler == pca == svc == result.settings * result.splits
+    scaler, pca, svc = (result.row("manyfit n_jobs=None").fits[step] for step in steps)
+    assert scaler == result.splits
+    assert pca == 2 * result.splits
+    assert svc == result.settings * result.splits
+    # worker processes count for themselves
+    assert result.row("manyfit n_jobs=-1").fits is None

@@ -1,0 +1,56 @@
+"""Fixtures for the tests of all rooms."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.util import find_spec
+from typing import Any
+
+import array_api_compat as compat
+import pytest
+from hypothesis import settings
+
+# No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
+# suite means a change. `pytest --hypothesis-profile=explore` looks for new ones.
+settings.register_profile("manyfit", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, print_blob=True)
+settings.load_profile("manyfit")
+
+LIBRARIES = [
+    "numpy",
+    "array_api_strict",
+    *(name for name in ("torch", "cupy") if find_spec(name)),
+]
+
+
+def _device(library: str, xp: Any) -> Any:
+    """A device that is not the default, where the library has one: what forgets ``device=`` fails on it."""
+    module = importlib.import_module(library)
+    if library == "array_api_strict":
+        return module.Device("device1")
+    if library == "torch" and module.cuda.is_available():
+        return module.device("cuda:0")
+    return compat.device(xp.empty(0))
+
+
+def _has_cuda() -> bool:
+    import cupy
+
+    try:
+        return bool(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError:  # no driver
+        return False
+
+
+@pytest.fixture(params=[pytest.param(n, marks=pytest.mark.gpu if n == "cupy" else ()) for n in LIBRARIES])
+def xp(request: pytest.FixtureRequest) -> Any:
+    """Namespace of each array library, as array-api-compat serves it."""
+    if request.param == "cupy" and not _has_cuda():
+        pytest.skip("no CUDA device")
+    return compat.array_namespace(importlib.import_module(request.param).empty(0))
+
+
+@pytest.fixture
+def device(xp: Any) -> Any:
+    """Device of `xp` to create arrays on, not the default one where there is another."""
+    return _device(xp.__name__.removeprefix("array_api_compat."), xp)

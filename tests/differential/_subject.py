@@ -1,0 +1,32 @@
+"""Which class of search is fuzzed: manyfit's, or by ``MANYFIT_SUBJECT=sklearn`` scikit-learn's own.
+
+Against itself scikit-learn must show no difference, which tells a fault of the fuzzer from one of manyfit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from sklearn.model_selection import GridSearchCV as Reference
+
+from manyfit.estimators import Cost
+from manyfit.estimators._family import _families
+from manyfit.model_selection import GridSearchCV
+
+
+def subject() -> Any:
+    """The class of search under test."""
+    return Reference if os.environ.get("MANYFIT_SUBJECT") == "sklearn" else GridSearchCV
+
+
+@contextmanager
+def sharing_whatever_it_costs() -> Iterator[None]:
+    """Let every family share where it can: on data as small as the fuzzer's it would seldom pay."""
+    with ExitStack() as patches:
+        for family in set(_families.values()):
+            patches.enter_context(mock.patch.object(family, "cost", lambda *_: Cost(0.0, 1.0)))
+        yield

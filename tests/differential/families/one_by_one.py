@@ -1,0 +1,81 @@
+"""Estimators that no family shares: only their transformers are, and every number is scikit-learn's to rounding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.decomposition import PCA
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from .._recipe import Recipe
+from .._register import Grid, register
+
+
+@register("dummy classifier", classes=True)
+def dummy_classifier(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return DummyClassifier(random_state=0), {"strategy": ["prior", "uniform", "stratified", "constant"]}
+
+
+@register("dummy regressor")
+def dummy_regressor(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return DummyRegressor(), [{"strategy": ["mean", "median"]}, {"strategy": ["quantile"], "quantile": [0.2, 2.0]}]
+
+
+@register("scaler, tree")
+def scaler_tree(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    grid = {"decisiontreeregressor__max_depth": [1, 3, 0], "standardscaler": ["passthrough", StandardScaler()]}
+    return make_pipeline(StandardScaler(), DecisionTreeRegressor(random_state=draw(st.integers(0, 9)))), grid
+
+
+@register("tree classifier", classes=True)
+def tree_classifier(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return DecisionTreeClassifier(random_state=1, max_features=1), {"max_depth": [1, 3], "class_weight": [None, "balanced"]}
+
+
+@register("scaler, logistic regression", classes=True)
+def scaler_logistic(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    grid = {"logisticregression__C": draw(st.lists(st.sampled_from([0.01, 1.0, 100.0]), min_size=1, max_size=3))}
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=30)), grid
+
+
+@register("scaler, pca, neighbours", classes=True)
+def scaler_pca_neighbours(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    grid = {"kneighborsclassifier__n_neighbors": [1, 2, 5], "pca__n_components": [1, 2]}
+    return make_pipeline(StandardScaler(), PCA(), KNeighborsClassifier()), grid
+
+
+@register("column transformer, neighbours")
+def column_transformer(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    columns = ColumnTransformer([("a", StandardScaler(), [0]), ("b", MinMaxScaler(), [-1])], remainder="passthrough")
+    grid = {
+        "kneighborsregressor__n_neighbors": [1, 3],
+        "columntransformer__a__with_std": [True, False],
+        "columntransformer__remainder": ["passthrough", "drop"],
+    }
+    return make_pipeline(columns, KNeighborsRegressor()), grid
+
+
+@register("feature union, ridge")
+def feature_union(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    union = FeatureUnion([("scaled", StandardScaler()), ("square", FunctionTransformer(lambda_free_square))])
+    grid = {"featureunion__scaled__with_mean": [True, False], "ridge__alpha": [1.0, 10.0]}
+    return make_pipeline(union, Ridge()), grid
+
+
+def lambda_free_square(X: Any) -> Any:
+    """A function that can be pickled."""
+    return X * X
+
+
+@register("transformed target")
+def transformed_target(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    inner = make_pipeline(StandardScaler(), Ridge())
+    grid = {"regressor__ridge__alpha": [0.1, 1.0], "transformer": [None, StandardScaler()]}
+    return TransformedTargetRegressor(inner), grid

@@ -1,0 +1,90 @@
+"""Each awkward thing the recipes know, once with each of a few pipelines: what chance would seldom bring together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest, f_regression
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ._compare import check
+from ._options import Options
+from ._problem import Problem
+from ._recipe import BASES, FORMS, REFUSED_TARGETS, REGRESSION, TARGET_FORMS, TWISTS, WEIGHTS, Recipe
+from ._register import REGRESSION_SCORERS, Grid, cases
+from ._splits import LISTS, SPLITTERS, Splits
+from ._subject import subject
+
+PLAIN = Recipe(n=20, p=4, seed=1)
+SPLITS = Splits("KFold", 3, 0)
+OPTIONS = Options(
+    scorers=("r2", "neg_mean_squared_error", "neg_median_absolute_error"), form="list", return_train_score=True
+)
+PIPELINES: dict[str, tuple[Any, Grid]] = {
+    "ridge": (Ridge(), {"alpha": [1e-3, 10.0], "fit_intercept": [True, False]}),
+    "ols": (make_pipeline(SelectKBest(f_regression), LinearRegression()), {"selectkbest__k": [2, "all"]}),
+    "affine": (
+        make_pipeline(StandardScaler(), PCA(), Ridge()),
+        {"pca__n_components": [1, 3, 0.9], "pca__whiten": [False, True], "ridge__alpha": [0.1, 1.0]},
+    ),
+}
+
+
+def _recipes() -> dict[str, Recipe]:
+    found = {f"twist-{name}": replace(PLAIN, twists=(name,)) for name in TWISTS}
+    found |= {f"base-{name}": replace(PLAIN, base=name) for name in BASES}
+    found |= {f"target-{name}": replace(PLAIN, target=name) for name in (*REGRESSION, *REFUSED_TARGETS)}
+    found |= {f"weights-{name}": replace(PLAIN, weights=name) for name in WEIGHTS}
+    found |= {f"form-{name}": replace(PLAIN, form=name) for name in FORMS}
+    found |= {f"target-form-{name}": replace(PLAIN, target_form=name) for name in TARGET_FORMS}
+    found |= {f"dtype-{name}": replace(PLAIN, dtype=name) for name in ("float32", "int32", "int64")}
+    found |= {f"float32-{name}": replace(PLAIN, base=name, dtype="float32") for name in BASES}
+    return found | {"wide": replace(PLAIN, n=9, p=12), "tall": replace(PLAIN, n=200), "one-column": replace(PLAIN, p=1)}
+
+
+def _problem(pipeline: str, recipe: Recipe, splits: Splits, options: Options) -> Problem:
+    estimator, grid = PIPELINES[pipeline]
+    return Problem(cases()[0], estimator, grid, recipe, splits, options)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("recipe", _recipes().values(), ids=_recipes())
+def test_each_kind_of_data(recipe: Recipe, pipeline: str) -> None:
+    check(_problem(pipeline, recipe, SPLITS, OPTIONS), subject(), GridSearchCV)
+
+
+@pytest.mark.parametrize("weights", [None, "zeros"])
+@pytest.mark.parametrize("kind", [*SPLITTERS, *LISTS])
+def test_each_kind_of_splits(kind: str, weights: str | None) -> None:
+    problem = _problem("affine", replace(PLAIN, n=15, weights=weights), Splits(kind, 3, 0), OPTIONS)
+    check(problem, subject(), GridSearchCV)
+
+
+@pytest.mark.parametrize("scorer", [None, *REGRESSION_SCORERS, "mean_prediction", "two_numbers"])
+@pytest.mark.parametrize("target", ["noisy", "two outputs", "r2 near one"])
+def test_each_scorer(scorer: str | None, target: str) -> None:
+    own = scorer in ("mean_prediction", "two_numbers")
+    options = Options(() if scorer is None else (scorer,), "callable" if own else "one", return_train_score=True)
+    check(_problem("affine", replace(PLAIN, target=target), SPLITS, options), subject(), GridSearchCV)
+
+
+@pytest.mark.parametrize("error_score", [float("nan"), -7, "raise"])
+@pytest.mark.parametrize("refit", ["yes", "no", "callable", "missing"])
+def test_each_way_to_fail(error_score: Any, refit: Any) -> None:
+    """Three columns cannot be chosen from where the training parts have two rows, nor can -1 be a penalty."""
+    options = replace(OPTIONS, error_score=error_score, refit=refit)
+    problem = Problem(
+        cases()[0],
+        make_pipeline(StandardScaler(), PCA(), Ridge()),
+        {"pca__n_components": [1, 3, 9], "ridge__alpha": [1.0, -1.0]},
+        PLAIN,
+        Splits("TimeSeriesSplit", 4, 0),
+        options,
+    )
+    check(problem, subject(), GridSearchCV)

@@ -1,0 +1,24 @@
+"""Every registered family against scikit-learn, on random and awkward problems."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import GridSearchCV
+
+from ._compare import check
+from ._register import Case, cases
+from ._strategies import problems
+from ._subject import subject
+from .conftest import PROFILE
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name.replace(", ", "+").replace(" ", "-"))
+def test_answers_are_those_of_scikit_learn(case: Case) -> None:
+    @PROFILE
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        check(data.draw(problems(case), label="problem"), subject(), GridSearchCV)
+
+    run()

@@ -1,0 +1,106 @@
+"""The oracle by other routes: exact rational arithmetic, and scikit-learn where the problem is well conditioned."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
+from sklearn.linear_model import Lasso, LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from . import _oracle
+
+pytestmark = pytest.mark.skipif(not _oracle.AVAILABLE, reason="longdouble is no more precise than float64 here")
+
+
+def _solve_exactly(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction]:
+    """Gauss-Jordan elimination of rational numbers."""
+    rows = [[*row, right] for row, right in zip(A, b, strict=True)]
+    for i in range(len(rows)):
+        pivot = next(r for r in range(i, len(rows)) if rows[r][i] != 0)
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for r in range(len(rows)):
+            if r != i:
+                rows[r] = [a - rows[r][i] * c for a, c in zip(rows[r], rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def _ridge_exactly(X: np.ndarray, y: np.ndarray, alpha: float) -> list[Fraction]:
+    columns = [[Fraction(float(v)) for v in column] for column in X.T]
+    target = [Fraction(float(v)) for v in y]
+    gram = [[sum(a * b for a, b in zip(c, d, strict=True)) for d in columns] for c in columns]
+    for i in range(len(gram)):
+        gram[i][i] += Fraction(alpha)
+    return _solve_exactly(gram, [sum(a * b for a, b in zip(c, target, strict=True)) for c in columns])
+
+
+@pytest.mark.filterwarnings("ignore:.*ll-conditioned matrix")  # it is the point
+@pytest.mark.parametrize("alpha", [0.0, 1e-9, 1e-3])
+def test_hilbert_matrix_by_rational_arithmetic(alpha: float) -> None:
+    X = 1.0 / (1.0 + np.arange(12)[:, None] + np.arange(7))
+    y = np.cos(np.arange(12.0))
+    model = Ridge(alpha, fit_intercept=False)
+    exact = np.array([float(sum(a * Fraction(float(v)) for a, v in zip(_ridge_exactly(X, y, alpha), row, strict=True)))
+                      for row in X])
+    ours = _oracle.predict(model, X, y, X).astype(float)
+    theirs = model.fit(X, y).predict(X)
+    assert np.abs(ours - exact).max() < 1e-9
+    assert np.abs(ours - exact).max() < np.abs(theirs - exact).max() / 50
+
+
+ESTIMATORS = [
+    Ridge(0.5),
+    Ridge(0.5, fit_intercept=False),
+    LinearRegression(),
+    make_pipeline(StandardScaler(), Ridge(2.0)),
+    make_pipeline(StandardScaler(with_mean=False), PCA(2, whiten=True), Ridge(2.0)),
+    make_pipeline(make_pipeline(StandardScaler(), PCA(0.7)), "passthrough", LinearRegression()),
+    make_pipeline(VarianceThreshold(0.01), SelectKBest(f_regression, k=2), LinearRegression()),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize("n", [30, 5])
+@pytest.mark.parametrize("outputs", [(), (1,), (2,)])
+def test_well_conditioned_as_scikit_learn(estimator: Any, n: int, outputs: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(n, 6)) * np.linspace(0.5, 2.0, 6), rng.normal(size=(4, 6))
+    selects = "SelectKBest" in repr(estimator)
+    y = rng.normal(size=(n, *(() if selects else outputs)))
+    theirs = clone(estimator).fit(X, y).predict(new)
+    ours = _oracle.predict(estimator, X, y, new).astype(float)
+    # scikit-learn's Ridge answers a column with a vector.
+    np.testing.assert_allclose(ours.reshape(theirs.shape), theirs, rtol=1e-9, atol=1e-9)
+
+
+def test_weights_reach_their_steps() -> None:
+    rng = np.random.default_rng(1)
+    X, y, w = rng.normal(size=(20, 3)), rng.normal(size=20), rng.uniform(size=20)
+    estimator = make_pipeline(StandardScaler(), Ridge(5.0))
+    both = {"standardscaler__sample_weight": w, "ridge__sample_weight": w}
+    for chosen in ({}, dict([*both.items()][:1]), dict([*both.items()][1:]), both):
+        paths = {name.removesuffix("__sample_weight"): w for name in chosen}
+        theirs = clone(estimator).fit(X, y, **chosen).predict(X)
+        np.testing.assert_allclose(_oracle.predict(estimator, X, y, X, paths).astype(float), theirs, rtol=1e-10)
+
+
+def test_svd_is_orthogonal_and_reconstructs() -> None:
+    A = 1.0 / (1.0 + np.arange(9)[:, None] + np.arange(9)).astype(np.longdouble)
+    U, s, Vt = _oracle.svd(A)
+    assert np.abs(U * s @ Vt - A).max() < 1e-17
+    assert np.abs(U.T @ U - np.eye(9)).max() < 1e-15
+    assert np.all(np.diff(s) <= 0)
+
+
+@pytest.mark.parametrize("estimator", [Lasso(), Ridge(solver="lsqr"), make_pipeline(PCA(svd_solver="arpack"), Ridge())])
+def test_unknown_estimators_are_named(estimator: Any) -> None:
+    X, y = np.eye(4), np.arange(4.0)
+    with pytest.raises(_oracle.Unknown, match="Lasso|lsqr|arpack"):
+        _oracle.predict(estimator, X, y, X)

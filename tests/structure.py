@@ -1,0 +1,137 @@
+"""What test_structure.py checks about the source, as functions of the source's text."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+# From top to bottom: a room may import those after it. _compat, the lowest, names what is private elsewhere.
+ORDER = (
+    "model_selection",
+    "joblib_backend",
+    "cluster",
+    "estimators",
+    "metrics",
+    "folds",
+    "arrays",
+    "_compat",
+)
+LONGEST_MODULE = 600
+
+
+def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
+    """Dotted path of everything that a module imports, at any depth, relative imports resolved.
+
+    ``from a import b`` gives ``a.b``: b may be a module or a name in it.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = _origin(node, module, is_package)
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    kept = len(parts) - node.level + is_package
+    return ".".join([*parts[:kept], *([node.module] if node.module else [])])
+
+
+def upward_imports(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Imports of a manyfit module that do not point to its own room or one below."""
+    room = _room(module)
+    if room is None:  # manyfit/__init__.py stands above all rooms
+        return []
+    if room not in ORDER:
+        return [f"{module} is in no room that tests/structure.py knows"]
+    found = []
+    for target in imports(source, module, is_package):
+        other = _room(target)
+        if target.partition(".")[0] != "manyfit" or other in ("__version__", "*"):
+            continue
+        if other not in ORDER or ORDER.index(other) < ORDER.index(room):
+            found.append(f"{module} imports {target}")
+    return found
+
+
+def _room(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else None
+
+
+def private_names(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Private modules and names of other projects that a module imports or reaches by attribute."""
+    found = [
+        f"{module} imports {target}"
+        for target in imports(source, module, is_package)
+        if not target.startswith("manyfit") and any(_private(part) for part in target.split("."))
+    ]
+    tree = ast.parse(source)
+    foreign = set(_foreign_names(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _private(node.attr) and _root(node) in foreign:
+            found.append(f"{module} uses {ast.unparse(node)}")
+    return found
+
+
+def _private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _foreign_names(tree: ast.AST) -> Iterator[str]:
+    """Names that a module binds to other projects' modules and objects."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] != "manyfit":
+                    yield alias.asname or alias.name.partition(".")[0]
+        elif (
+            isinstance(node, ast.ImportFrom) and not node.level and not str(node.module).startswith("manyfit")
+        ):
+            yield from (alias.asname or alias.name for alias in node.names)
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def too_long(source: str, module: str) -> list[str]:
+    lines = len(source.splitlines())
+    return [f"{module} has {lines} lines, {LONGEST_MODULE} at most"] if lines > LONGEST_MODULE else []
+
+
+# Run in a process of its own: argv is the folder and the name of a package. Imports all its modules while
+# recording who asks for an optional library; the library then looks as if it were not installed.
+IMPORT_ALL = """
+import importlib, os, pkgutil, sys, threading, traceback
+
+OPTIONAL = {"cupy", "cuml", "cudf", "torch", "pandas", "polars", "dask_ml", "matplotlib", "distributed"}
+folder, package = sys.argv[1:]
+sys.path.insert(0, folder)
+
+class Recorder:
+    def find_spec(self, name, path=None, target=None):
+        if name not in OPTIONAL:
+            return None
+        frames = [f for f in traceback.extract_stack()[:-1] if "importlib" not in f.filename]
+        # scikit-learn's own try/except around pandas is not ours to prevent.
+        if f"{os.sep}sklearn{os.sep}" not in frames[-1].filename:
+            print(f"{name} is imported by {frames[-1].filename}, line {frames[-1].lineno}")
+        raise ModuleNotFoundError(f"{name} is blocked by this test", name=name)
+
+sys.meta_path.insert(0, Recorder())
+modules = [package]
+root = importlib.import_module(package)
+for info in pkgutil.walk_packages(root.__path__, package + "."):
+    importlib.import_module(info.name)
+    modules.append(info.name)
+for thread in threading.enumerate():
+    if thread is not threading.main_thread():
+        print(f"the thread {thread.name} was started")
+print(f"imported {len(modules)} modules", file=sys.stderr)
+"""

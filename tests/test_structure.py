@@ -1,0 +1,272 @@
+"""The shape of the source: rooms, sizes, what importing loads. Each check is also seen to fire."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docstrings import complaints, rooms
+from tests.structure import IMPORT_ALL, ORDER, private_names, too_long, upward_imports
+
+ROOT = Path(__file__).parent.parent
+
+
+def modules(*folders: str) -> Iterator[tuple[str, str, bool]]:
+    """Source, dotted path and whether it is a package, of each module in folders of the project."""
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            is_package = parts[-1] == "__init__"
+            yield path.read_text(), ".".join(parts[:-1] if is_package else parts), is_package
+
+
+def import_all(folder: Path, package: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", IMPORT_ALL, str(folder), package]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+# Imports between rooms
+
+
+def test_rooms_import_downward_only():
+    found = [line for module in modules("manyfit") for line in upward_imports(*module)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from manyfit.model_selection import GridSearchCV", "manyfit.estimators._x"),
+        ("import manyfit.folds", "manyfit.arrays._x"),
+        ("from manyfit import folds", "manyfit.arrays._x"),
+        ("from ..folds import Splits", "manyfit.arrays._x"),
+        ("from .. import folds", "manyfit.arrays._x"),
+        ("def f():\n    from manyfit.folds import Splits", "manyfit.arrays._x"),
+        ("if TYPE_CHECKING:\n    from manyfit.folds import Splits", "manyfit.arrays._x"),
+        ("import manyfit.arrays", "manyfit._compat"),
+        ("from manyfit.cellar import wine", "manyfit.arrays._x"),
+        ("", "manyfit.cellar._x"),
+    ],
+)
+def test_an_upward_import_is_found(source, module):
+    assert len(upward_imports(source, module)) == 1
+
+
+def test_an_upward_relative_import_of_a_package_is_found():
+    assert upward_imports("from ..folds import Splits", "manyfit.arrays", is_package=True)
+    assert not upward_imports("from ._transfer import to_host", "manyfit.arrays", is_package=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from manyfit.arrays import to_host",
+        "from manyfit import arrays, _compat, __version__",
+        "from ..arrays import to_host",
+        "from ._splits import Splits",
+        "import numpy.model_selection",
+    ],
+)
+def test_a_downward_import_is_not_reported(source):
+    assert upward_imports(source, "manyfit.folds._x") == []
+
+
+# Private names of other projects
+
+
+def test_private_names_are_in_compat_only():
+    found = [
+        line
+        for source, module, is_package in modules("manyfit")
+        if module != "manyfit._compat"
+        for line in private_names(source, module, is_package)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import sklearn.utils._tags",
+        "from sklearn.utils._tags import get_tags",
+        "from sklearn.utils import _safe_indexing",
+        "def f():\n    from joblib._parallel_backends import ThreadingBackend",
+        "import sklearn.utils\nsklearn.utils._tags.get_tags(x)",
+        "import sklearn.utils as u\nu._safe_indexing(x, y)",
+        "from sklearn.linear_model import Ridge\nRidge._get_tags(x)",
+    ],
+)
+def test_a_private_name_is_found(source):
+    assert len(private_names(source, "manyfit.folds._x")) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from __future__ import annotations",
+        "import sklearn\nsklearn.__version__",
+        "from manyfit.folds._splits import Splits\nSplits._store",
+        "from ._splits import _Ranges\nself._x",
+    ],
+)
+def test_a_public_name_or_one_of_ours_is_not_reported(source):
+    assert private_names(source, "manyfit.folds._x") == []
+
+
+# Sizes
+
+
+def test_no_module_is_too_long():
+    folders = ("manyfit", "tests", "benchmarks", "examples")
+    found = [line for source, module, _ in modules(*folders) for line in too_long(source, module)]
+    assert found == []
+
+
+def test_a_long_module_is_found():
+    assert too_long("x = 1\n" * 601, "m") == ["m has 601 lines, 600 at most"]
+    assert too_long("x = 1\n" * 600, "m") == []
+
+
+# What importing does
+
+
+def test_importing_all_of_manyfit_loads_no_optional_library_and_starts_nothing():
+    done = import_all(ROOT, "manyfit")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    imported = int(re.fullmatch(r"imported (\d+) modules\n", done.stderr).group(1))
+    assert imported == len(list(modules("manyfit")))
+
+
+@pytest.mark.parametrize(
+    ("source", "report"),
+    [
+        ("import matplotlib", "matplotlib is imported by .*_inner.py, line 1"),
+        ("try:\n    import cupy\nexcept ImportError:\n    pass", "cupy is imported by .*_inner.py, line 2"),
+        ("import dask.distributed", "distributed is imported by .*distributed.*"),
+        (
+            "import threading, time\n"
+            "threading.Thread(target=time.sleep, args=(9,), name='t', daemon=True).start()",
+            "the thread t was started",
+        ),
+    ],
+)
+def test_what_importing_loads_is_found(source, report, tmp_path):
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample" / "__init__.py").touch()
+    (tmp_path / "sample" / "_inner.py").write_text(source)
+    assert re.match(report, import_all(tmp_path, "sample").stdout)
+
+
+# Public names
+
+
+def missing_names(room: str) -> list[str]:
+    module = importlib.import_module(room)
+    if not getattr(module, "__all__", None):
+        return [f"{room} has no __all__"]
+    return [f"{room}.{name} does not exist" for name in module.__all__ if not hasattr(module, name)]
+
+
+def test_every_room_says_what_is_public_and_has_it():
+    assert rooms(), "no room was found"
+    assert [line for room in rooms() for line in missing_names(room)] == []
+    folders = {path.parent.name for path in (ROOT / "manyfit").glob("*/*.py")}
+    assert folders == {room.removeprefix("manyfit.") for room in rooms()}, "a room without __init__.py"
+    assert folders <= set(ORDER)
+
+
+@pytest.fixture
+def sample(tmp_path, monkeypatch):
+    """Make an importable package from the text of its ``__init__.py``."""
+
+    def make(text: str) -> str:
+        (tmp_path / "sample_room.py").write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.delitem(sys.modules, "sample_room", raising=False)
+        return "sample_room"
+
+    yield make
+    sys.modules.pop("sample_room", None)
+
+
+def test_a_missing_name_is_found(sample):
+    assert missing_names(sample("__all__ = ['here', 'gone']\nhere = 1")) == [
+        "sample_room.gone does not exist"
+    ]
+
+
+def test_a_room_without_all_is_found(sample):
+    assert missing_names(sample("here = 1")) == ["sample_room has no __all__"]
+
+
+BAD_DOCSTRINGS = '''
+"""A room."""
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["C", "P", "R", "bare", "good"]
+
+def bare(x):
+    """Do it."""
+
+def good(x: int) -> None:
+    """Do it.
+
+    Parameters
+    ----------
+    x : int
+        How often.
+    """
+
+class C:
+    """A class."""
+
+    def undocumented(self):
+        return 1
+
+    def short(self, x):
+        """Return it."""
+        return x
+
+class P(Protocol):
+    """A protocol."""
+
+@dataclass
+class R:
+    """A record.
+
+    Attributes
+    ----------
+    a : int
+        A field.
+    """
+
+    a: int
+'''
+
+
+def test_bad_docstrings_are_found(sample):
+    found = re.findall(r"sample_room\.([\w.]+): (\w+)", "\n".join(complaints(sample(BAD_DOCSTRINGS))))
+    assert found == [("C.undocumented", "GL08"), ("bare", "PR01")]
+
+
+# The versions that the project states and those that it tests
+
+
+def test_the_lower_bounds_are_the_versions_of_the_oldest_run():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bounds = dict(text.split(">=") for text in project["dependencies"] if ">=" in text)
+    pins = dict(
+        line.split("==") for line in (ROOT / "tests/oldest.txt").read_text().splitlines() if "==" in line
+    )
+    assert pins.keys() == bounds.keys()
+    for name, bound in bounds.items():
+        assert f"{pins[name]}.".startswith(f"{bound}."), name

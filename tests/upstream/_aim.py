@@ -1,0 +1,33 @@
+"""scikit-learn's own test modules, with some of the names that they import replaced by ours."""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+
+def aimed(module: str, names: Mapping[str, Mapping[str, Any]]) -> ModuleType:
+    """Import one of scikit-learn's test modules afresh so that it sees other objects under some names.
+
+    Parameters
+    ----------
+    module : str
+        The test module. It stays imported, so that what it defines can be pickled.
+    names : dict of str to dict
+        For each module that it imports from, the names to replace. They are put back afterwards; the
+        replacement must be there while the module is imported, since its parametrisations hold the classes.
+    """
+    kept = {place: {name: getattr(importlib.import_module(place), name) for name in names[place]} for place in names}
+    sys.modules.pop(module, None)
+    try:
+        _set(names)
+        return importlib.import_module(module)
+    finally:
+        _set(kept)
+
+
+def _set(names: Mapping[str, Mapping[str, Any]]) -> None:
+    for place, values in names.items():
+        for name, value in values.items():
+            setattr(sys.modules[place], name, value)

@@ -1,0 +1,16 @@
+"""scikit-learn's own tests of cross_validate and its kin, aimed at ours."""
+
+from manyfit import model_selection
+from tests.upstream._aim import aimed
+
+_NAMES = ("cross_validate", "cross_val_score", "cross_val_predict", "validation_curve", "learning_curve")
+_upstream = aimed(
+    "sklearn.model_selection.tests.test_validation",
+    {"sklearn.model_selection": {name: getattr(model_selection, name) for name in _NAMES}},
+)
+globals().update({name: value for name, value in vars(_upstream).items() if name.startswith("test_")})
+
+
+def test_the_tests_are_aimed_at_our_functions():
+    for name in _NAMES:
+        assert getattr(_upstream, name) is getattr(model_selection, name)
