@@ -18,6 +18,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
+from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
@@ -29,8 +30,8 @@ __all__ = [
     "TESTED",
     "BaseSearchCV",
     "Interval",
-    "StrOptions",
     "PassthroughScorer",
+    "StrOptions",
     "check_fit_failures",
     "check_method_params",
     "fit_and_score",
@@ -41,6 +42,7 @@ __all__ = [
     "num_samples",
     "plain_scorer",
     "routing_enabled",
+    "safe_indexing",
     "safe_split",
     "score",
     "scorers_by_name",

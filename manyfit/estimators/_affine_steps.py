@@ -78,7 +78,8 @@ class VarianceThresholdStep:
 
     References
     ----------
-    sklearn.feature_selection.VarianceThreshold (1.9): at threshold 0 the smaller of variance and range counts.
+    sklearn.feature_selection.VarianceThreshold (1.9); at threshold 0 the smaller of variance and
+    range counts.
     """
 
     serves = (VarianceThreshold,)
@@ -160,8 +161,8 @@ class PCAStep:
     def check(self, step: Any) -> None:
         """See `AffineStep`."""
         n = step.n_components
-        whole = isinstance(n, Integral) and not isinstance(n, bool) and n >= 1
-        share = isinstance(n, Real) and not isinstance(n, Integral) and 0 < n < 1
+        whole = isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1
+        share = isinstance(n, Real) and not isinstance(n, Integral) and 0 < float(n) < 1
         if not (n is None or whole or share):
             raise Unsupported(f"n_components={n!r} is not served by moments")
         if step.svd_solver not in ("auto", "full", "covariance_eigh"):
@@ -172,7 +173,7 @@ class PCAStep:
         moments, p = view.plain, view.n_features
         n = int(moments.rows)
         most = min(n, p)
-        if n < 2 or (isinstance(step.n_components, Integral) and step.n_components > most):
+        if n < 2 or (isinstance(step.n_components, Integral) and int(step.n_components) > most):
             raise Unsupported("n_components is larger than the data allow")
         if _is_randomized(step, n, p):
             raise Unsupported("svd_solver='auto' resolves to the randomized solver here")
@@ -210,5 +211,7 @@ def _n_components(asked: Any, values: Array, most: int) -> int:
     return int(np.searchsorted(share, asked, side="right")) + 1
 
 
-for _step in (ScalerStep(), VarianceThresholdStep(), SelectKBestStep(), PCAStep()):
-    register_affine_step(_step)
+register_affine_step(ScalerStep())
+register_affine_step(VarianceThresholdStep())
+register_affine_step(SelectKBestStep())
+register_affine_step(PCAStep())

@@ -87,7 +87,9 @@ class Predictions:
         if role == "test":
             return self.test
         if self.train is None:
-            raise ValueError("The family gave no predictions for the training rows; training scores need them.")
+            raise ValueError(
+                "The family gave no predictions for the training rows; training scores need them."
+            )
         return self.train
 
 
@@ -129,10 +131,17 @@ class Family(Protocol):
         or the rows of the folds.
     """
 
-    serves: tuple[type, ...]
-    free: frozenset[str]
-    result: Literal["exact", "converged"]
-    needs: Literal["moments", "rows"]
+    @property
+    def serves(self) -> tuple[type, ...]: ...
+
+    @property
+    def free(self) -> frozenset[str]: ...
+
+    @property
+    def result(self) -> Literal["exact", "converged"]: ...
+
+    @property
+    def needs(self) -> Literal["moments", "rows"]: ...
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """Raise `Unsupported` with the reason if an estimator, or one of its settings, is not served."""
@@ -159,7 +168,8 @@ class Family(Protocol):
 class AffineStep(Protocol):
     """How an affine transformer maps the training moments of a fold."""
 
-    serves: tuple[type, ...]
+    @property
+    def serves(self) -> tuple[type, ...]: ...
 
     def check(self, step: Any) -> None:
         """Raise `Unsupported` with the reason if the parameters are not served."""

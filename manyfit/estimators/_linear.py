@@ -40,7 +40,7 @@ class RidgeFamily:
         _refuse_positive(estimator)
         for setting in settings:
             alpha = setting["alpha"]
-            if not isinstance(alpha, Real) or isinstance(alpha, bool) or not 0 <= alpha < np.inf:
+            if not isinstance(alpha, Real) or isinstance(alpha, bool) or not 0 <= float(alpha) < np.inf:
                 raise Unsupported(f"alpha={alpha!r} is not one finite number from 0")
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
@@ -59,9 +59,7 @@ class RidgeFamily:
             smallest = spectrum.values[-1] + alphas
             poor = np.flatnonzero(~(smallest > MIN_SPECTRAL_RATIO * largest))
             reason = "the normal equations would lose more than half the digits"
-            yield LinearAnswers(
-                _solve(view, alphas, estimator.fit_intercept), {int(j): reason for j in poor}
-            )
+            yield LinearAnswers(_solve(view, alphas, estimator.fit_intercept), {int(j): reason for j in poor})
 
 
 class LinearRegressionFamily:

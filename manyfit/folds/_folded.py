@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit._compat import safe_indexing
 from manyfit.folds._moments import AtomMoments, Moments, column_ranges, moments_of_rows
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
@@ -56,6 +57,9 @@ class Fold(Protocol):
     def score_weight(self, role: str) -> Array | None:
         """Weights of the scores of the ``"train"`` or ``"test"`` rows."""
 
+    def scored_targets(self, role: str) -> Any:
+        """Targets of the ``"train"`` or ``"test"`` rows as the user gave them, for scorers of the user's own."""
+
 
 @dataclass(frozen=True)
 class GivenRows:
@@ -67,10 +71,16 @@ class GivenRows:
     y_test: Array
     fit_weight: Array | None
     X_train_score: Array
+    given_train: Any
+    given_test: Any
 
     def score_weight(self, role: str) -> Array | None:
         """None: given rows have no weights of scores."""
         return None
+
+    def scored_targets(self, role: str) -> Any:
+        """Targets of the rows of a role, as they were given."""
+        return self.given_test if role == "test" else self.given_train
 
 
 class FoldedData(Protocol):
@@ -103,6 +113,8 @@ class SplitData:
         The splits.
     weights : Weights
         Weights of all n rows.
+    given : array-like, optional
+        y as the user gave it, for scorers of the user's own; `y` itself if not given.
 
     Attributes
     ----------
@@ -110,8 +122,11 @@ class SplitData:
         Passes over X made so far to sum moments.
     """
 
-    def __init__(self, X: Array, y: Array, splits: Splits, weights: Weights | None = None) -> None:
+    def __init__(
+        self, X: Array, y: Array, splits: Splits, weights: Weights | None = None, given: Any = None
+    ) -> None:
         self.X, self.y, self.splits = X, y, splits
+        self.given = y if given is None else given
         self.weights = Weights() if weights is None else weights
         self.passes = 0.0
         self._Y = y.reshape(len(y), -1)
@@ -200,6 +215,9 @@ class _SplitFold:
     def score_weight(self, role: str) -> Array | None:
         weights = self._data.weights.score
         return None if weights is None else weights[self._test if role == "test" else self._train]
+
+    def scored_targets(self, role: str) -> Any:
+        return safe_indexing(self._data.given, self._test if role == "test" else self._train)
 
 
 class GivenFold:

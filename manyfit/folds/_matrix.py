@@ -10,7 +10,7 @@ from manyfit.folds._unsupported import Unsupported
 Array = NDArray[Any]
 
 # Other dtypes are converted by scikit-learn with rules, warnings and errors of its own.
-_DTYPES = frozenset("f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".split())
+_DTYPES = frozenset(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 
 
 def as_matrix(X: Any) -> Array:
@@ -26,7 +26,9 @@ def as_matrix(X: Any) -> Array:
     if type(X) not in (np.ndarray, np.memmap):
         raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame on the host")
     if X.ndim != 2 or X.dtype.str[1:] not in _DTYPES or not X.dtype.isnative:
-        raise Unsupported(f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64 or integer")
+        raise Unsupported(
+            f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64 or integer"
+        )
     if 0 in X.shape:
         raise Unsupported(f"X is empty: shape {X.shape}")
     return X

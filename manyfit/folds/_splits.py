@@ -17,7 +17,8 @@ Split = tuple[Any, Any]
 class _Store(Protocol):
     """How the splits are kept: whole, as labels or as ranges."""
 
-    n_splits: int
+    @property
+    def n_splits(self) -> int: ...
 
     def indices(self, i: int) -> Split: ...
 
@@ -166,7 +167,9 @@ def _joins_partition(train: Any, test: Any, labels: NDArray[np.integer], i: int)
 
     Labels the rows of `test` if so.
     """
-    if i >= np.iinfo(labels.dtype).max or not (_sorted_rows(train, labels.size) and _sorted_rows(test, labels.size)):
+    if i >= np.iinfo(labels.dtype).max or not (
+        _sorted_rows(train, labels.size) and _sorted_rows(test, labels.size)
+    ):
         return False
     if len(train) + len(test) != labels.size or np.any(labels[test] >= 0):
         return False

@@ -179,15 +179,19 @@ class View:
         """Number of features after the steps."""
         return self.plain.x_mean.size
 
-    def _both(self, step: Callable[[FeatureMoments], FeatureMoments]) -> dict[str, FeatureMoments]:
+    def _both(
+        self, step: Callable[[FeatureMoments], FeatureMoments]
+    ) -> tuple[FeatureMoments, FeatureMoments]:
         plain = step(self.plain)
-        return {"plain": plain, "weighted": plain if self.weighted is self.plain else step(self.weighted)}
+        return plain, plain if self.weighted is self.plain else step(self.weighted)
 
     def scaled(self, shift: Array, scale: Array) -> "View":
         """Features ``(z - shift) / scale``."""
+        plain, weighted = self._both(lambda m: m.scaled(shift, scale))
         return replace(
             self,
-            **self._both(lambda m: m.scaled(shift, scale)),
+            plain=plain,
+            weighted=weighted,
             linear=1.0 / scale if self.linear is None else self.linear / scale,
             at_origin=(self.at_origin - shift) / scale,
         )
@@ -195,9 +199,11 @@ class View:
     def selected(self, index: Array) -> "View":
         """Some of the features."""
         linear = np.ones(self.n_features) if self.linear is None else self.linear
+        plain, weighted = self._both(lambda m: m.selected(index))
         return replace(
             self,
-            **self._both(lambda m: m.selected(index)),
+            plain=plain,
+            weighted=weighted,
             linear=linear[..., index],
             at_origin=self.at_origin[index],
             columns=None if self.columns is None else self.columns[index],

@@ -33,8 +33,8 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
         pairs = sorted({*shared.alone, *_planned_pairs(job, prepared.plan)})
         results = dict(shared.results)
         if pairs:
-            order = prepared.plan.order
-            outcome = run_one_by_one(job, pairs, order, bar)
+            plan = prepared.plan
+            outcome = run_one_by_one(job, pairs, plan.order, plan.by_candidate, bar)
             results.update(outcome.results)
             report.spend("one by one", outcome.seconds)
             report.transformer_fits += outcome.transformer_fits

@@ -60,10 +60,10 @@ class FoldStore:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
-        self.spent: list[FoldCache] = []
-        # A fold is about as large as X.
-        size = getattr(X, "nbytes", None)
-        self._most = 1 if size is None else max(1, options.memory_limit // 4 // max(int(size), 1))
+        self._spent_fits = 0
+        # A fold is about as large as X; of what does not tell its size, one is kept.
+        size = _size(X)
+        self._most = 1 if size is None else max(1, options.memory_limit // 4 // max(size, 1))
 
     def split(self, i: int) -> tuple[Any, Any]:
         """Train and test indices of split `i`."""
@@ -74,14 +74,25 @@ class FoldStore:
         key = (i, bool(get_tags(estimator).input_tags.pairwise))
         if key not in self._kept:
             while len(self._kept) >= self._most:
-                self.spent.append(self._kept.pop(next(iter(self._kept))).cache)
+                oldest = self._kept.pop(next(iter(self._kept)))
+                self._spent_fits += oldest.cache.fits
             self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), self.options)
         return self._kept[key]
 
     @property
     def transformer_fits(self) -> int:
         """Transformers really fitted on the folds so far."""
-        return sum(c.fits for c in self.spent) + sum(f.cache.fits for f in self._kept.values())
+        return self._spent_fits + sum(fold.cache.fits for fold in self._kept.values())
+
+
+def _size(X: Any) -> int | None:
+    """Bytes of X, if it tells."""
+    if hasattr(X, "memory_usage"):  # pandas
+        return int(X.memory_usage(index=True).sum())
+    if hasattr(X, "estimated_size"):  # polars
+        return int(X.estimated_size())
+    size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)
+    return None if size is None else int(size)
 
 
 def evaluate(

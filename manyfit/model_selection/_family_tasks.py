@@ -45,12 +45,22 @@ def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[Shar
             assert g.family is not None
             tasks.append(
                 _Task(
-                    job.estimator, first, g.candidates, g.settings, g.family, g.prototype, i, split, job.options
+                    job.estimator,
+                    first,
+                    g.candidates,
+                    g.settings,
+                    g.family,
+                    g.prototype,
+                    i,
+                    split,
+                    job.options,
                 )
             )
     total, fits = SharedOutcome(), 0
     arguments = [(task, job.X, job.y) for task in tasks]
-    for task, (part, done) in zip(tasks, run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch), strict=True):
+    for task, (part, done) in zip(
+        tasks, run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch), strict=True
+    ):
         total.results.update(part.results)
         total.alone.update(part.alone)
         total.seconds += part.seconds
@@ -83,10 +93,7 @@ def _answer(task: _Task, folds: FoldStore, outcome: SharedOutcome) -> None:
     n = len(task.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):
-        scores[role] = score_answers(
-            scoring, answers, n, rows, role, task.options,
-            lambda role=role: folded.scoring_moments(0, role),
-        )  # fmt: skip
+        scores[role] = score_answers(scoring, answers, n, rows, role, task.options, folded, 0)
     scored = time.perf_counter() - start - fitted
     for j, c in enumerate(task.candidates):
         failed = any(isinstance(scores[role][j], Exception) for role in scores)
@@ -109,4 +116,6 @@ def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:
         X_train = X_fitted
     train, test = as_matrix(X_train), as_matrix(X_test)
     score = train if X_score is X_train else as_matrix(X_score)
-    return GivenRows(train, as_labels(fold.y_train), test, as_labels(fold.y_test), None, score)
+    return GivenRows(
+        train, as_labels(fold.y_train), test, as_labels(fold.y_test), None, score, fold.y_train, fold.y_test
+    )

@@ -1,8 +1,7 @@
 """What the settings of one fold have in common: known arrays, and a cache of fitted transformers.
 
 An estimator may write into the array it is given. What is lent is therefore protected: an ndarray as a
-read-only view, a sparse matrix with read-only parts, a DataFrame as a copy-on-write copy of read-only
-memory. An estimator that insists on writing raises, and the caller fits that setting alone.
+read-only view, a sparse matrix with read-only parts, a DataFrame as a shallow copy on read-only memory. An estimator that insists on writing raises, and the caller fits that setting alone.
 """
 
 from __future__ import annotations
@@ -67,17 +66,22 @@ def _read_only(part: Any) -> Any:
     return view
 
 
-def _copy_on_write() -> bool:
+def _kinds(frame: Any) -> list[Any]:
+    return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
+
+
+def _shares_mutable(frame: Any) -> bool:
+    """Whether shallow copies of a pandas frame share more than memory, which can be locked: the extension arrays
+    of pandas before 3, where these can be changed in place."""
     pandas = sys.modules["pandas"]
-    return int(pandas.__version__.split(".")[0]) >= 3 or (
-        getattr(pandas.options.mode, "copy_on_write", False) is True
-    )
+    copy_on_write = int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
+    return not copy_on_write and not all(isinstance(kind, np.dtype) for kind in _kinds(frame))
 
 
 def guard(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
-    Costs no copy of the data, except for pandas before 3 without copy-on-write.
+    Costs no copy of the data, except for extension arrays in pandas before 3.
     """
     if _is_array(X):
         return _read_only(X)
@@ -88,7 +92,7 @@ def guard(X: T) -> T:
         return lent
     kind = _frame_kind(X)
     if kind == "pandas":
-        return X.copy(deep=not _copy_on_write())  # type: ignore[attr-defined, no-any-return]
+        return X.copy(deep=_shares_mutable(X))  # type: ignore[attr-defined, no-any-return]
     return X.clone() if kind == "polars" else X  # type: ignore[attr-defined, no-any-return]
 
 
@@ -106,7 +110,7 @@ def _lock_frame(frame: Any) -> None:
         if isinstance(frame.dtype, np.dtype):
             _lock(frame.to_numpy())
         return
-    kinds = list(frame.dtypes)
+    kinds = _kinds(frame)
     if kinds and isinstance(kinds[0], np.dtype) and len(set(kinds)) == 1:
         whole = frame.to_numpy()
         if np.may_share_memory(whole, frame.iloc[:, 0].to_numpy()):  # one block of memory
@@ -124,9 +128,8 @@ def own(X: T) -> T:
     """
     if _frame_kind(X) != "pandas":
         return X
-    kinds = [X.dtype] if X.ndim == 1 else list(X.dtypes)  # type: ignore[attr-defined]
     kept: Any = None
-    if object not in kinds:  # Python objects are kept, not copied
+    if object not in _kinds(X):  # Python objects are kept, not copied
         buffers: list[pickle.PickleBuffer] = []
         with contextlib.suppress(Exception):  # a subclass or an extension type that cannot be pickled
             head = pickle.dumps(X, protocol=5, buffer_callback=buffers.append)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 from manyfit.cluster import Progress, run_tasks, workers
@@ -44,7 +44,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
 
 
 def run_one_by_one(
-    job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, bar: Progress
+    job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, by_candidate: bool, bar: Progress
 ) -> Outcome:
     """Fit and score `pairs`.
 
@@ -57,13 +57,15 @@ def run_one_by_one(
     order : sequence or None
         For each candidate a sortable key that is equal where steps are shared; None shares no steps
         and keeps scikit-learn's order.
+    by_candidate : bool
+        Keep scikit-learn's order also where steps are shared (in one process; with several there is none).
     bar : Progress
         Counts finished fits.
     """
     if job.contexts is not None:
         return _with_callbacks(job, pairs, bar)
     if workers(job.n_jobs) == 1:
-        return _here(job, pairs, order, bar)
+        return _here(job, pairs, order, by_candidate, bar)
     total = Outcome()
     tasks = _tasks(job, pairs, order)
     for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
@@ -74,12 +76,17 @@ def run_one_by_one(
     return total
 
 
-def _here(job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, bar: Progress) -> Outcome:
+def _here(
+    job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, by_candidate: bool, bar: Progress
+) -> Outcome:
     """In this process, on folds that are cut once."""
     folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None)
     sizes = (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
-    queue = pairs if order is None else sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0]))
+    queue = list(pairs)
+    if order is not None and not by_candidate:
+        # Fold by fold, and equal steps next to each other, so that little has to be kept.
+        queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:
         progress = _progress(c, i, sizes)
         total.results[c, i] = evaluate(job.estimator, job.candidates[c], i, folds, progress)
@@ -95,9 +102,7 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
     start = time.perf_counter()
     k, sizes = job.splits.n_splits, (len(job.candidates), job.splits.n_splits)
     light, splits = replace(job, contexts=None), _drawn(job, pairs)
-    arguments = [
-        (light, c, i, splits[i], _progress(c, i, sizes), job.contexts[c * k + i]) for c, i in pairs
-    ]
+    arguments = [(light, c, i, splits[i], _progress(c, i, sizes), job.contexts[c * k + i]) for c, i in pairs]
     results = {}
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
@@ -132,13 +137,13 @@ def _tasks(job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None) -> list
 
 
 def _pieces(cs: list[int], order: Sequence[Any], n: int) -> list[list[int]]:
-    """Cut the candidates of a fold that is left over into about `n` parts, between shared steps if possible."""
+    """Cut the candidates of a left-over fold into about `n` parts, between shared steps if possible."""
     blocks = [list(run) for _, run in groupby(cs, key=lambda c: order[c])]
     if len(blocks) < n // 2:
         size = -(-len(cs) // n)
         return [cs[j : j + size] for j in range(0, len(cs), size)]
     size = -(-len(blocks) // n)
-    return [sum(blocks[j : j + size], []) for j in range(0, len(blocks), size)]
+    return [list(chain(*blocks[j : j + size])) for j in range(0, len(blocks), size)]
 
 
 def _drawn(job: Job, pairs: Sequence[Pair]) -> dict[int, Any]:

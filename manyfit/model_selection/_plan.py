@@ -1,12 +1,12 @@
 """The plan of a search: what is shared and why, before anything is fitted. It is what is run."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from html import escape
 from typing import Any, Literal
 
 from manyfit.estimators import Family
-from manyfit.estimators._chain import Step
+from manyfit.model_selection._chain import Step
 
 Kind = Literal["moments", "family", "steps", "one by one"]
 
@@ -61,14 +61,37 @@ class Group:
     family: Family | None = None
     prototype: Any = None
 
+
+@dataclass(frozen=True)
+class _Row:
+    """Groups of the same estimators, counted together."""
+
+    estimator: str
+    groups: int
+    settings: int
+    requested: int
+    planned: int
+    transformers: int
+
+    @classmethod
+    def of(cls, estimator: str, groups: Sequence[Group]) -> "_Row":
+        return cls(
+            estimator, len(groups), sum(len(g.candidates) for g in groups),
+            sum(g.fits_requested for g in groups), sum(g.fits_planned for g in groups),
+            sum(g.transformer_fits for g in groups),
+        )  # fmt: skip
+
     def line(self) -> str:
-        """One line of the plan."""
-        text = (
-            f"{self.estimator}: {len(self.candidates)} settings, {self.fits_requested} fits -> {self.fits_planned}"
-        )
-        if self.transformer_fits:
-            text += f", {self.transformer_fits} fits of transformers"
+        groups = f" in {self.groups} groups" if self.groups > 1 else ""
+        text = f"{self.estimator}: {_count(self.settings, 'setting')}{groups}, "
+        text += f"{_count(self.requested, 'fit')} asked for, {self.planned} to be made"
+        if self.transformers:
+            text += f", {_count(self.transformers, 'fit')} of transformers"
         return text
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 @dataclass(frozen=True)
@@ -84,7 +107,10 @@ class Plan:
     bytes_to_device : int
         Bytes moved to a device; 0 for data on the host.
     order : tuple or None
-        For each candidate, a key that is equal where steps are shared.
+        For each candidate, a key that is equal where steps are shared; None where none is.
+    by_candidate : bool
+        Whether fits made one by one keep scikit-learn's order although steps are shared: where fits draw
+        from NumPy's global random state, the order decides what each of them draws.
     """
 
     groups: tuple[Group, ...]
@@ -93,6 +119,7 @@ class Plan:
     passes: float
     bytes_to_device: int = 0
     order: tuple[Any, ...] | None = None
+    by_candidate: bool = False
 
     @property
     def fits_requested(self) -> int:
@@ -109,43 +136,50 @@ class Plan:
         """Fits of transformers that will be made."""
         return sum(group.transformer_fits for group in self.groups)
 
-    def _by_kind(self) -> list[tuple[str, list[Group]]]:
-        kinds = list(dict.fromkeys((group.kind, group.reason) for group in self.groups))
-        return [
-            (_TITLES[kind] + (f": {reason}" if reason else ""),
-             [g for g in self.groups if (g.kind, g.reason) == (kind, reason)])
-            for kind, reason in kinds
-        ]  # fmt: skip
+    def _by_kind(self) -> list[tuple[str, list[_Row]]]:
+        """The lines of the plan below their headings: how and, where it is not all, why no more."""
+        rows = []
+        for kind, reason in dict.fromkeys((group.kind, group.reason) for group in self.groups):
+            alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
+            names = dict.fromkeys(group.estimator for group in alike)
+            lines = [_Row.of(name, [g for g in alike if g.estimator == name]) for name in names]
+            rows.append((f"{_TITLES[kind]}: {reason}" if reason else _TITLES[kind], lines))
+        return rows
 
     def _heading(self) -> str:
         return (
-            f"{self.n_candidates} settings x {self.n_splits} splits = {self.fits_requested} fits asked for, "
-            f"{self.fits_planned} to be made; {self.passes:g} passes over X for moments; "
-            f"{self.bytes_to_device} bytes to devices"
+            f"{_count(self.n_candidates, 'setting')} x {_count(self.n_splits, 'split')} = "
+            f"{_count(self.fits_requested, 'fit')} asked for, {self.fits_planned} to be made; "
+            f"passes over X for moments: {self.passes:g}; bytes to devices: {self.bytes_to_device}"
         )
 
     def __str__(self) -> str:
         lines = [f"Plan: {self._heading()}"]
         kinds = self._by_kind()
-        for j, (title, groups) in enumerate(kinds):
+        for j, (title, rows) in enumerate(kinds):
             last = j == len(kinds) - 1
             lines.append(f"{'└' if last else '├'}─ {title}")
-            lines += _children([group.line() for group in groups], "   " if last else "│  ")
+            lines += _children([row.line() for row in rows], "   " if last else "│  ")
         return "\n".join(lines)
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{escape(title)}</td><td>{escape(group.estimator)}</td><td>{len(group.candidates)}</td>"
-            f"<td>{group.fits_requested}</td><td>{group.fits_planned}</td><td>{group.transformer_fits}</td></tr>"
-            for title, groups in self._by_kind()
-            for group in groups
+            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in (title, *astuple(row))) + "</tr>"
+            for title, lines in self._by_kind()
+            for row in lines
         )
-        head = "".join(
-            f"<th>{name}</th>"
-            for name in ("how", "estimator", "settings", "fits asked for", "fits to be made", "fits of transformers")
+        names = (
+            "how",
+            "estimator",
+            "groups",
+            "settings",
+            "fits asked for",
+            "fits to be made",
+            "transformer fits",
         )
+        head = "".join(f"<th>{name}</th>" for name in names)
         return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>"
 
 

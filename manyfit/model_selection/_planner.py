@@ -7,12 +7,13 @@ from typing import Any
 
 import sklearn
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from manyfit._compat import TESTED, check_parameters, is_tested, num_samples, routing_enabled
+from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
-from manyfit.estimators._chain import Chain, ChainReader, Step, value_key
 from manyfit.folds import SplitData, Unsupported, Weights, as_matrix, as_targets, as_weights
 from manyfit.metrics import SharedScoring
+from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, shareable
@@ -58,6 +59,7 @@ class _Planner:
         plan = Plan(
             tuple(self.groups), len(job.candidates), job.splits.n_splits, passes,
             order=None if order is None else tuple(order),
+            by_candidate=order is not None and not shareable(_last(self._sample(left))),
         )  # fmt: skip
         return Prepared(plan, self.data if shared else None, self.scoring)
 
@@ -82,7 +84,7 @@ class _Planner:
             except Unsupported as why:
                 chains.append(str(why))
             except Exception as error:
-                # An unknown parameter, say: scikit-learn raises it again, in its own words, when it is fitted.
+                # An unknown parameter, say: fitted one by one, it raises again in scikit-learn's own words.
                 chains.append(f"the setting cannot be applied ({type(error).__name__})")
         return chains
 
@@ -161,23 +163,21 @@ class _Planner:
     def _setting_reason(self, family: Family, final: Step) -> str | None:
         """Why a family does not serve one setting of the last step."""
 
-        def look() -> None:
-            prototype = final.build()
-            family.check(prototype, [{name: final.params[name] for name in family.free}])
-            _require_valid(prototype)
-
-        return self._reason((family, final.key), look)
+        # What all settings share is checked by scikit-learn's own rules, once; free values by the family.
+        why = self._reason(("shared", final.key_without(family.free)), _check_shared, final, family.free)
+        return why or self._reason(("free", final.key), _check_free, family, final)
 
     def _require(self, chain: Chain) -> None:
         for step in chain.steps:
-            why = self._reason(step.key, lambda step=step: _check_step(step))
+            why = self._reason(("step", step.key), _check_step, step)
             if why is not None:
                 raise Unsupported(why)
 
-    def _reason(self, key: Any, look: Callable[[], None]) -> str | None:
+    def _reason(self, key: Any, check: Callable[..., None], *args: Any) -> str | None:
+        """Why a check refuses, or None; each key is looked at once."""
         if key not in self._checks:
             try:
-                look()
+                check(*args)
                 self._checks[key] = None
             except Unsupported as why:
                 self._checks[key] = str(why)
@@ -205,7 +205,7 @@ class _Planner:
         score = job.options.score_params.get("sample_weight")
         if score is not None:
             weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, len(X)))
-        data = SplitData(X, y, job.splits, weights)
+        data = SplitData(X, y, job.splits, weights, job.y)
         needed = data.moment_bytes
         if needed > job.options.memory_limit:
             raise Unsupported(f"moments would need {needed / 2**20:.0f} MiB, more than memory_limit")
@@ -293,8 +293,22 @@ class _Planner:
         self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, 0.0, reason))
 
 
+def _last(estimator: Any) -> Any:
+    """The last step of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
 def _title(chain: Chain) -> str:
     return " > ".join(step.cls.__name__ for step in (*chain.steps, chain.final))
+
+
+def _check_shared(final: Step, free: frozenset[str]) -> None:
+    # Free parameters at their defaults, which are valid.
+    _require_valid(final.cls(**{n: v for n, v in final.params.items() if n not in free}))
+
+
+def _check_free(family: Family, final: Step) -> None:
+    family.check(final.build(), [{name: final.params[name] for name in family.free}])
 
 
 def _check_step(step: Step) -> None:
@@ -326,8 +340,3 @@ def final_weights(fit_params: Mapping[str, Any], path: str) -> Any:
     if set(given) != {name} or (path and routing_enabled()):
         raise Unsupported(f"fit parameters {sorted(given)} are not only the weights of the last step")
     return given[name]
-
-
-def n_rows(X: Any) -> int:
-    """Rows of any X."""
-    return int(num_samples(X))

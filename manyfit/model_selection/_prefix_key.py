@@ -360,7 +360,7 @@ def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     # Inside scikit-learn's own composites the rows stay and the columns are not known.
     composite = type(thing) in (Pipeline, FeatureUnion, ColumnTransformer)
     below = Sizes(sizes.n_samples) if composite else _UNKNOWN
-    passed_over = _SEEDS
+    passed_over: tuple[str, ...] = _SEEDS
     if isinstance(thing, BaseEnsemble) and type(thing).__module__.startswith("sklearn."):
         passed_over = (*_SEEDS, "estimator")  # an ensemble seeds its members from its own random state
     parts = (judge(value, below, depth) for name, value in state.items() if name not in passed_over)

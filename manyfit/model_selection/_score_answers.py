@@ -1,6 +1,5 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
 from manyfit.estimators import Answers, LinearAnswers
-from manyfit.folds import Fold, Moments, Unsupported
+from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._job import Options
 
@@ -22,7 +21,8 @@ def score_answers(
     fold: Fold,
     role: Any,
     options: Options,
-    moments: Callable[[], Moments],
+    folded: FoldedData,
+    i: int,
 ) -> list[Any]:
     """A score (a float, or a dict of floats by name) for each setting.
 
@@ -31,7 +31,7 @@ def score_answers(
     """
     scores: list[Any] = [None] * n_settings
     missing = [j for j in range(n_settings) if j not in answers.alone]
-    named = _from_moments(scoring, answers, moments)
+    named = _from_moments(scoring, answers, folded, i, role)
     if named is not None:
         table = np.stack([named[name] for name in scoring.named])
         exact = np.isfinite(table).all(axis=0)
@@ -45,12 +45,12 @@ def score_answers(
 
 
 def _from_moments(
-    scoring: SharedScoring, answers: Answers, moments: Callable[[], Moments]
+    scoring: SharedScoring, answers: Answers, folded: FoldedData, i: int, role: str
 ) -> dict[str, Array] | None:
     if not isinstance(answers, LinearAnswers) or not scoring.reads_moments:
         return None
     try:
-        return scoring.from_moments(answers.linear, moments())
+        return scoring.from_moments(answers.linear, folded.scoring_moments(i, role))
     except Unsupported:
         return None
 
@@ -79,7 +79,7 @@ def _score_block(
     options: Options,
     scores: list[Any],
 ) -> None:
-    y = fold.y_test if role == "test" else fold.y_train
+    y = fold.scored_targets(role)
     part = answers.subset(block)
     responses = part.respond(role, fold)
     params = scoring.params_of(fold, role)

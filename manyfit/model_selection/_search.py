@@ -109,7 +109,7 @@ class SharedSearch:
         candidates = self._all_candidates(setup.n_splits)
         splits = _draw(setup, setup.cv)
         self._frozen = _Frozen(_fingerprint(setup), self._asked(), splits, candidates)
-        contexts = [] if any_callbacks(self) else None
+        contexts: list[Any] | None = [] if any_callbacks(self) else None
         return prepare(self._job(setup, candidates, splits, contexts)).plan
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -118,7 +118,7 @@ class SharedSearch:
 
         Parameters
         ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features) or (n_samples, n_samples)
+        X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
             Training data, or a kernel where the estimator takes one.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets.
@@ -172,9 +172,7 @@ class SharedSearch:
         split_params = routed.splitter.split
         self._check_input_parameters(X=X, y=y, split_params=split_params)  # type: ignore[attr-defined]
         memory_limit_in_bytes(self.memory_limit)
-        return _Setup(
-            X, y, params, scorer, refit_metric, routed, cv, cv.get_n_splits(X, y, **split_params)
-        )
+        return _Setup(X, y, params, scorer, refit_metric, routed, cv, cv.get_n_splits(X, y, **split_params))
 
     def _job(self, setup: _Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         options = Options(
@@ -198,13 +196,13 @@ class SharedSearch:
         def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> dict[str, Any]:
             if drawn:
                 raise NotImplementedError(
-                    f"{type(self).__name__} chooses settings by the scores of others; plan() needs all up front."
+                    f"{type(self).__name__} chooses settings by the scores of others: plan() cannot list them."
                 )
             drawn.extend(candidate_params)
             return {}
 
         had = "n_splits_" in vars(self)
-        before = vars(self).get("n_splits_")
+        before: Any = vars(self).get("n_splits_")
         self.n_splits_ = n_splits
         try:
             if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
@@ -263,7 +261,7 @@ class SharedSearch:
         context.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[arg-type]
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_frozen", None)
         return state
 
@@ -300,9 +298,7 @@ class _Evaluation:
         planned = time.perf_counter()
         out, report = run(job, prepared)
         if not out:
-            raise ValueError(
-                "No fits were performed. Was the CV iterator empty? Were there no candidates?"
-            )
+            raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         check_fit_failures(out, search.error_score)
         if callable(search.scoring):
             insert_error_scores(out, search.error_score)
@@ -352,8 +348,6 @@ def _fingerprint(setup: _Setup) -> str:
 def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
     weights = params.get("sample_weight")
     return None if weights is None else {"sample_weight": weights}
-
-
 
 
 class BaseSearchCV(SharedSearch, _compat.BaseSearchCV):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from manyfit.cluster import Progress
 from manyfit.estimators import Answers, LinearAnswers, affine_step_of
-from manyfit.estimators._chain import Step
 from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
 from manyfit.metrics import LinearPredictors, SharedScoring
+from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._score_answers import score_answers
@@ -110,9 +110,8 @@ class _Fold:
         scores: dict[str, list[Any]] = {}
         for role in roles:
             scores[role] = score_answers(
-                self.scoring, answers, len(candidates), fold, role, self.options,
-                lambda role=role: self.data.scoring_moments(self.i, role),
-            )  # fmt: skip
+                self.scoring, answers, len(candidates), fold, role, self.options, self.data, self.i
+            )
         n = len(candidates)
         scored = time.perf_counter() - start - fitted
         self._store(candidates, answers, scores, fitted / n, scored / n)

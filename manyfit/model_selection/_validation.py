@@ -1,4 +1,4 @@
-"""cross_validate and its kin: scikit-learn's functions with our engine in place of their one parallel call."""
+"""cross_validate and its kin: scikit-learn's functions, with our engine in place of their parallel call."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
@@ -9,8 +9,8 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, on_engine
-from manyfit.estimators._chain import value_key
 from manyfit.folds import Splits
+from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
 from manyfit.model_selection._planner import prepare
@@ -58,7 +58,8 @@ class _EngineParallel:
 def _distinct(items: Sequence[Any], key: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
     """The different items in order of appearance, and the position among them of each."""
     positions: dict[Any, int] = {}
-    different, where = [], []
+    different: list[Any] = []
+    where: list[int] = []
     for item in items:
         k = key(item)
         if k not in positions:

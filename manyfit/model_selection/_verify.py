@@ -50,7 +50,8 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[
 def _compared(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:
     rows = []
     for role in ("test", "train"):
-        mine, other = ours.get(f"{role}_scores"), theirs.get(f"{role}_scores")
+        mine: Any = ours.get(f"{role}_scores")
+        other: Any = theirs.get(f"{role}_scores")
         if mine is None or other is None:
             continue
         named = mine if isinstance(mine, dict) else {"score": mine}

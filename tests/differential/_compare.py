@@ -1,8 +1,8 @@
 """Compare what two searches left behind, and judge the differences.
 
-Shape of the comparison: keys and their order, dtypes, settings, where scores are NaN, scores, means, ranks, the best setting, what it
-predicts after the refit, exceptions and warnings. Scores that differ by more than rounding are judged cell by cell
-against the truth (``_truth.py``).
+Compared are keys and their order, dtypes, settings, where scores are NaN, scores, means, ranks, the best
+setting, what it predicts after the refit, exceptions and warnings. Scores that differ by more than rounding
+are judged cell by cell against the truth (``_truth.py``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def check(problem: Problem, search_class: Any, reference: Any) -> tuple[Outcome,
     """Run both searches; AssertionError with everything needed to reproduce if they differ."""
     theirs, ours = problem.run(reference), problem.run(search_class)
     found = differences(problem, theirs, ours)
-    assert not found, "\n".join([f"{len(found)} difference(s)", str(problem), *found, *_side_by_side(theirs, ours)])
+    report = [f"{len(found)} difference(s)", str(problem), *found, *_side_by_side(theirs, ours)]
+    assert not found, "\n".join(report)
     return theirs, ours
 
 
@@ -61,13 +62,12 @@ def _error_differences(theirs: Outcome, ours: Outcome) -> Iterator[str]:
     if type(theirs.error) is not type(ours.error):
         yield f"exception: {theirs.error!r} from scikit-learn, {ours.error!r} from ours"
     elif _essence(str(theirs.error)) != _essence(str(ours.error)):
-        yield f"message of the exception:\n  scikit-learn {_essence(str(theirs.error))}\n  ours         " + str(
-            _essence(str(ours.error))
-        )
+        yield f"message of the exception:\n  scikit-learn {_essence(str(theirs.error))}"
+        yield f"  ours         {_essence(str(ours.error))}"
 
 
 def _essence(message: str) -> list[str]:
-    """The first line and, of tracebacks quoted in the message, the lines that name the exception, each once."""
+    """The first line and, of tracebacks quoted in the message, the lines that name exceptions, each once."""
     first, *rest = message.splitlines() or [""]
     named = (line for line in rest if re.match(r"[\w.]+(Error|Exception)\b|\d+ fits", line))
     return [first, *dict.fromkeys(named)]
@@ -107,7 +107,8 @@ def _score_differences(problem: Problem, theirs: dict[str, Any], ours: dict[str,
             for i, (expected, got) in enumerate(zip(theirs[key], ours[key], strict=True)):
                 reason = judge.objection(key, i, float(expected), float(got))
                 if reason:
-                    yield f"{key}[{i}] {theirs['params'][i]}: {expected!r} from scikit-learn, {got!r} from ours, {reason}"
+                    numbers = f"{float(expected)!r} from scikit-learn, {float(got)!r} from ours"
+                    yield f"{key}[{i}] {theirs['params'][i]}: {numbers}, {reason}"
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,17 @@ class Judge:
         return float(np.max(np.abs(labels), initial=0.0, where=np.isfinite(labels)))
 
 
-BOUNDED = {"r2", "explained_variance", "accuracy", "f1_macro", "neg_log_loss", "roc_auc", "balanced_accuracy", "own"}
+# Scores about one in size, or that are small only as differences of numbers about one.
+BOUNDED = {
+    "r2",
+    "explained_variance",
+    "accuracy",
+    "f1_macro",
+    "neg_log_loss",
+    "roc_auc",
+    "balanced_accuracy",
+    "own",
+}
 
 # ------------------------------------------------------------------------------------ means, ranks, the best
 
@@ -192,8 +203,8 @@ BOUNDED = {"r2", "explained_variance", "accuracy", "f1_macro", "neg_log_loss", "
 def _summary_differences(problem: Problem, ours: Outcome) -> Iterator[str]:
     """Means and ranks that do not follow from the search's own scores.
 
-    The scores being scikit-learn's up to rounding, this is as much as asking that ranks are scikit-learn's except
-    among settings that tie within rounding.
+    The scores being scikit-learn's up to rounding, this is as much as asking that ranks are scikit-learn's
+    except among settings that tie within rounding.
     """
     results = ours.results
     for key in (k for k in results if k.startswith("mean_t")):
@@ -202,9 +213,10 @@ def _summary_differences(problem: Problem, ours: Outcome) -> Iterator[str]:
         for name, expected in (("mean", scores.mean(axis=0)), ("std", scores.std(axis=0))):
             # Absolute in the mean: a standard deviation of equal scores is rounding.
             scale = 1e-12 * np.abs(scores).max(axis=0)
-            if not np.all(np.isclose(results[f"{name}_{part}"], expected, rtol=1e-12, atol=0, equal_nan=True)
-                          | (np.abs(results[f"{name}_{part}"] - expected) <= scale)):
-                yield f"{name}_{part}: {results[f'{name}_{part}']!r} is not that of the splits, {expected!r}"
+            got = results[f"{name}_{part}"]
+            near = np.isclose(got, expected, rtol=1e-12, atol=0, equal_nan=True)
+            if not np.all(near | (np.abs(got - expected) <= scale)):
+                yield f"{name}_{part}: {got!r} is not that of the splits, {expected!r}"
         if f"rank_{part}" in results and not np.array_equal(results[f"rank_{part}"], _ranks(results[key])):
             yield f"rank_{part}: {results[f'rank_{part}']!r} does not follow from {results[key]!r}"
     yield from _best_differences(problem, ours)
@@ -235,14 +247,14 @@ def _best_differences(problem: Problem, ours: Outcome) -> Iterator[str]:
 
 def _attribute_differences(theirs: Outcome, ours: Outcome) -> Iterator[str]:
     same_best = theirs.attributes.get("best_index_") == ours.attributes.get("best_index_")
-    # Settings that tie within rounding: the scores were judged already, and another estimator may be the best.
+    # Settings that tie within rounding: the scores were judged already, and another one may be the best.
     passed = set() if same_best else {"best_index_", "best_estimator_", "predictions", *OF_BEST_ESTIMATOR}
     expected, got = ({k: v for k, v in o.attributes.items() if k not in passed} for o in (theirs, ours))
     if set(expected) != set(got):
         yield f"attributes: {sorted(expected)} from scikit-learn, {sorted(got)} from ours"
         return
     for name, value in expected.items():
-        # Predictions too: one fit of the same setting on the same rows, to the last bit and of the same dtype.
+        # Predictions too, to the last bit: the same fit of the same setting on the same rows.
         a, b = np.asarray(value), np.asarray(got[name])
         if a.dtype != b.dtype or not np.array_equal(a, b, equal_nan=a.dtype.kind == "f"):
             yield f"{name}: {value!r} from scikit-learn, {got[name]!r} from ours"

@@ -1,8 +1,8 @@
 """A second route in extended precision: least squares behind affine steps, by SVD.
 
-Used only to judge who is nearer to the truth where an ill conditioned problem makes two correct programs differ.
-One-sided Jacobi on `numpy.longdouble` (64 bits of significand) is some two thousand times more accurate than any
-float64 program, and is accurate in the small singular values too.
+Used only to judge who is nearer to the truth where an ill conditioned problem makes two correct programs
+differ. One-sided Jacobi on `numpy.longdouble` (64 bits of significand) is some two thousand times more
+accurate than any float64 program, and is accurate in the small singular values too.
 
 References
 ----------
@@ -65,14 +65,6 @@ def predict(
         Z, Z_new = transform(Z), transform(Z_new)
     coef, intercept = _linear_model(final, Z, target, _real(weights.get(path)), X.dtype)
     return Z_new @ coef + intercept
-
-
-def singular_values(estimator: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Singular values of the centred design that the last step meets (unweighted)."""
-    Z, target = X.astype(Real), y.astype(Real)
-    for _, step in list(_steps(estimator))[:-1]:
-        Z = _lookup(STEPS, step)(step, Z, target, None)(Z)
-    return svd(Z - Z.mean(axis=0))[1]
 
 
 def _real(weights: Any) -> np.ndarray | None:
@@ -204,9 +196,10 @@ STEPS: dict[type, Callable[[Any, np.ndarray, np.ndarray, np.ndarray | None], Tra
 
 # ------------------------------------------------------------------------------------- the last step
 
-# scikit-learn 1.9 cuts the rank of LinearRegression at `tol`, older ones at rounding level. A probe, since the
-# change is of behaviour and not of signature.
-_CUTS_AT_TOL = LinearRegression().fit([[1.0, 0.0], [-1.0, 0.0], [0.0, 1e-8], [0.0, -1e-8]], [1.0, 2, 3, 4]).rank_ == 1
+# scikit-learn 1.9 cuts the rank of LinearRegression at `tol`, older ones at rounding level. A probe, since
+# the change is of behaviour and not of signature.
+_NEARLY_FLAT = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1e-8], [0.0, -1e-8]]
+_CUTS_AT_TOL = LinearRegression().fit(_NEARLY_FLAT, [1.0, 2.0, 3.0, 4.0]).rank_ == 1
 
 
 def _linear_model(

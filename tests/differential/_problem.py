@@ -79,7 +79,8 @@ class Problem:
             return params
         if self.options.routing:
             return {**params, "sample_weight": data.weights}
-        names = (f"{path}__sample_weight".removeprefix("__") for path, _ in self._weighted_steps(self.estimator))
+        paths = (path for path, _ in self._weighted_steps(self.estimator))
+        names = (f"{path}__sample_weight".removeprefix("__") for path in paths)
         return {**params, **dict.fromkeys(names, data.weights)}
 
     def pairs(self, data: Data) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -147,7 +148,7 @@ COMPARED_WARNINGS = (
 
 
 def _digest(caught: list[warnings.WarningMessage]) -> frozenset[str]:
-    """Kinds of the warnings that do not depend on rounding, and for plain UserWarnings how the message starts."""
+    """Kinds of the warnings that do not depend on rounding; of plain UserWarnings how the message starts."""
     kinds = {w.category.__name__ for w in caught} & set(COMPARED_WARNINGS)
     user = {f"UserWarning: {str(w.message)[:24]}" for w in caught if w.category is UserWarning}
     return frozenset(kinds | user)

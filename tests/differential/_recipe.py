@@ -301,7 +301,9 @@ def recipes(draw: st.DrawFn, targets: tuple[str, ...] = REGRESSION) -> Recipe:
     if refuse == "X":
         twist.append(draw(st.sampled_from(REFUSED_TWISTS)))
     target = draw(st.sampled_from(REFUSED_TARGETS if refuse == "y" else targets))
-    weights = [w for w in WEIGHTS if w not in REFUSED_WEIGHTS]
+    whole = tuple(form for form in TARGET_FORMS if form != "short")
+    accepted = tuple(w for w in WEIGHTS if w not in REFUSED_WEIGHTS)
+    weights = draw(st.sampled_from(REFUSED_WEIGHTS)) if refuse == "weights" else mostly(draw, None, accepted)
     return Recipe(
         n=n,
         p=p,
@@ -311,8 +313,8 @@ def recipes(draw: st.DrawFn, targets: tuple[str, ...] = REGRESSION) -> Recipe:
         target=target,
         dtype=_dtype(draw, twist),
         form=mostly(draw, "C", tuple(FORMS)),
-        target_form="short" if refuse == "length" else mostly(draw, "array", tuple(TARGET_FORMS)[:-1], odds=4),
-        weights=draw(st.sampled_from(REFUSED_WEIGHTS)) if refuse == "weights" else mostly(draw, None, tuple(weights)),
+        target_form="short" if refuse == "length" else mostly(draw, "array", whole, odds=4),
+        weights=weights,
     )
 
 

@@ -7,10 +7,10 @@ A family joins with one decorated function, which draws an estimator and a grid 
         return Lasso(), {"alpha": draw(st.lists(st.floats(1e-3, 1), min_size=1, max_size=4))}
 
 in a module of ``families/`` that ``families/__init__.py`` imports. `scorers` names the scorers that suit and
-`targets` the kinds of target (see ``_recipe.py``). An *exact* family is held to scikit-learn's numbers, and, where the
-problem is ill conditioned, to be no further than scikit-learn from the solution in extended precision
-(``_oracle.py``). A *converged* family is held to be no further than scikit-learn, plus `tolerance`, from
-scikit-learn's own answer with the parameters `tight`.
+`targets` the kinds of target (see ``_recipe.py``). An *exact* family is held to scikit-learn's numbers, and,
+where the problem is ill conditioned, to be no further than scikit-learn from the solution in extended
+precision (``_oracle.py``). A *converged* family is held to be no further than scikit-learn, plus
+`tolerance`, from scikit-learn's own answer with the parameters `tight`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Pair = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Splits:
-    """A description of a `cv` parameter; `make` gives a fresh one, since a generator is used up by one search."""
+    """A description of a `cv` parameter; `make` gives a fresh one, since one search uses up a generator."""
 
     kind: str
     k: int
@@ -90,7 +90,7 @@ SPLITTERS: dict[str, Callable[[Splits, int], Any]] = {
     "shuffled KFold": lambda s, n: ms.KFold(s.k, shuffle=True, random_state=s.seed),
     "TimeSeriesSplit": lambda s, n: ms.TimeSeriesSplit(s.k),
     "ShuffleSplit": lambda s, n: ms.ShuffleSplit(s.k, test_size=0.3, random_state=s.seed),
-    "small ShuffleSplit": lambda s, n: ms.ShuffleSplit(s.k, train_size=0.4, test_size=0.2, random_state=s.seed),
+    "small ShuffleSplit": lambda s, n: ms.ShuffleSplit(s.k, test_size=0.2, train_size=0.4, random_state=0),
     "RepeatedKFold": lambda s, n: ms.RepeatedKFold(n_splits=s.k, n_repeats=2, random_state=s.seed),
     "PredefinedSplit": _predefined,
     "LeaveOneOut": lambda s, n: ms.LeaveOneOut() if n <= 15 else ms.KFold(s.k),

@@ -1,8 +1,8 @@
 """What the answer ought to be, and how far from it scikit-learn may fall by rounding alone.
 
-Both are found by running scikit-learn's own search again: once with an estimator that computes in extended precision
-(or, for a family that iterates, with tight parameters), and a few times with rows in another order and values moved by
-one unit in the last place. So scorers, weights and routing are scikit-learn's in every run.
+Both are found by running scikit-learn's own search again: once with an estimator that computes in extended
+precision (or, for a family that iterates, with tight parameters), and a few times with rows in another order
+and values moved by one unit in the last place. So scorers, weights and routing are scikit-learn's throughout.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _float(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Truth:
-    """The answers of one problem by the better route, and scikit-learn's own scatter; computed when asked for."""
+    """The answers of one problem by the better route, and scikit-learn's own scatter; computed when asked."""
 
     problem: Problem
 
@@ -106,7 +106,7 @@ class Truth:
 
 
 def _by_one_ulp(A: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Move values by up to one unit in the last place; equal values move alike, so that duplicates stay duplicates."""
+    """Move values by up to one unit in the last place; equal ones move alike, so duplicates stay so."""
     if A.dtype.kind != "f":
         return A
     values, where = np.unique(A, return_inverse=True)

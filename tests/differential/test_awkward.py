@@ -1,4 +1,4 @@
-"""Each awkward thing the recipes know, once with each of a few pipelines: what chance would seldom bring together."""
+"""Each awkward thing the recipes know, once with each of a few pipelines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from ._subject import subject
 PLAIN = Recipe(n=20, p=4, seed=1)
 SPLITS = Splits("KFold", 3, 0)
 OPTIONS = Options(
-    scorers=("r2", "neg_mean_squared_error", "neg_median_absolute_error"), form="list", return_train_score=True
+    scorers=("r2", "neg_mean_squared_error", "neg_median_absolute_error"),
+    form="list",
+    return_train_score=True,
 )
 PIPELINES: dict[str, tuple[Any, Grid]] = {
     "ridge": (Ridge(), {"alpha": [1e-3, 10.0], "fit_intercept": [True, False]}),
@@ -45,7 +47,8 @@ def _recipes() -> dict[str, Recipe]:
     found |= {f"target-form-{name}": replace(PLAIN, target_form=name) for name in TARGET_FORMS}
     found |= {f"dtype-{name}": replace(PLAIN, dtype=name) for name in ("float32", "int32", "int64")}
     found |= {f"float32-{name}": replace(PLAIN, base=name, dtype="float32") for name in BASES}
-    return found | {"wide": replace(PLAIN, n=9, p=12), "tall": replace(PLAIN, n=200), "one-column": replace(PLAIN, p=1)}
+    shapes = {"wide": (9, 12), "tall": (200, 4), "one-column": (20, 1), "square": (6, 4)}
+    return found | {name: replace(PLAIN, n=n, p=p) for name, (n, p) in shapes.items()}
 
 
 def _problem(pipeline: str, recipe: Recipe, splits: Splits, options: Options) -> Problem:
@@ -70,7 +73,9 @@ def test_each_kind_of_splits(kind: str, weights: str | None) -> None:
 @pytest.mark.parametrize("target", ["noisy", "two outputs", "r2 near one"])
 def test_each_scorer(scorer: str | None, target: str) -> None:
     own = scorer in ("mean_prediction", "two_numbers")
-    options = Options(() if scorer is None else (scorer,), "callable" if own else "one", return_train_score=True)
+    options = Options(
+        () if scorer is None else (scorer,), "callable" if own else "one", return_train_score=True
+    )
     check(_problem("affine", replace(PLAIN, target=target), SPLITS, options), subject(), GridSearchCV)
 
 
@@ -88,3 +93,14 @@ def test_each_way_to_fail(error_score: Any, refit: Any) -> None:
         options,
     )
     check(problem, subject(), GridSearchCV)
+
+
+@pytest.mark.skipif(subject() is GridSearchCV, reason="scikit-learn shares nothing")
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("scorer", [None, *REGRESSION_SCORERS])
+def test_fuzzer_reaches_the_shared_path(scorer: str | None, pipeline: str) -> None:
+    """Without this, a family that never serves would pass every comparison."""
+    options = Options(() if scorer is None else (scorer,), return_train_score=True)
+    outcome = _problem(pipeline, PLAIN, SPLITS, options).run(subject())
+    assert outcome.search.report_.fits_done == 0
+    assert outcome.search.report_.fits_shared > 0

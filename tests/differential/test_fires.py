@@ -35,7 +35,9 @@ PLAIN = Problem(
 class SlightlyOff(GridSearchCV):
     """Scores off by 1e-7, with means and ranks that follow from them."""
 
-    def _format_results(self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None) -> Any:
+    def _format_results(
+        self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None
+    ) -> Any:
         for result in out:
             scores = result["test_scores"]
             several = isinstance(scores, dict)
@@ -133,7 +135,10 @@ def _with(problem: Problem, **changes: Any) -> Problem:
     recipe = {k: changes.pop(k) for k in [*changes] if hasattr(problem.recipe, k)}
     options = {k: changes.pop(k) for k in [*changes] if hasattr(problem.options, k)}
     return replace(
-        problem, recipe=replace(problem.recipe, **recipe), options=replace(problem.options, **options), **changes
+        problem,
+        recipe=replace(problem.recipe, **recipe),
+        options=replace(problem.options, **options),
+        **changes,
     )
 
 
@@ -142,7 +147,11 @@ def _with(problem: Problem, **changes: Any) -> Problem:
     [
         (SlightlyOff, {}, "split0_test_score.*truth"),
         (SlightlyOff, {"dtype": "float32", "scorers": ("neg_mean_squared_error",)}, None),
-        (SlightlyOff, {"estimator": Ridge(), "grid": {"alpha": [1.0]}, "twists": ("offset 1e5",)}, "split0_test"),
+        (
+            SlightlyOff,
+            {"estimator": Ridge(), "grid": {"alpha": [1.0]}, "twists": ("offset 1e5",)},
+            "split0_test",
+        ),
         (SlightlyOff, {"estimator": Lasso(), "grid": {"alpha": [0.1]}}, "no better route"),
         (LosesNaN, {"grid": {"ridge__alpha": [1.0, -1.0]}}, "not finite in one of the two"),
         (IgnoresWeights, {"weights": "random"}, "split0_test"),

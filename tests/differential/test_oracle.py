@@ -1,4 +1,4 @@
-"""The oracle by other routes: exact rational arithmetic, and scikit-learn where the problem is well conditioned."""
+"""The oracle by other routes: exact rational arithmetic, and scikit-learn on well conditioned problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from . import _oracle
 
-pytestmark = pytest.mark.skipif(not _oracle.AVAILABLE, reason="longdouble is no more precise than float64 here")
+pytestmark = pytest.mark.skipif(
+    not _oracle.AVAILABLE, reason="longdouble is no more precise than float64 here"
+)
 
 
 def _solve_exactly(A: list[list[Fraction]], b: list[Fraction]) -> list[Fraction]:
@@ -47,8 +49,8 @@ def test_hilbert_matrix_by_rational_arithmetic(alpha: float) -> None:
     X = 1.0 / (1.0 + np.arange(12)[:, None] + np.arange(7))
     y = np.cos(np.arange(12.0))
     model = Ridge(alpha, fit_intercept=False)
-    exact = np.array([float(sum(a * Fraction(float(v)) for a, v in zip(_ridge_exactly(X, y, alpha), row, strict=True)))
-                      for row in X])
+    coef = _ridge_exactly(X, y, alpha)
+    exact = np.array([float(sum(c * Fraction(float(v)) for c, v in zip(coef, x, strict=True))) for x in X])
     ours = _oracle.predict(model, X, y, X).astype(float)
     theirs = model.fit(X, y).predict(X)
     assert np.abs(ours - exact).max() < 1e-9
@@ -88,7 +90,9 @@ def test_weights_reach_their_steps() -> None:
     for chosen in ({}, dict([*both.items()][:1]), dict([*both.items()][1:]), both):
         paths = {name.removesuffix("__sample_weight"): w for name in chosen}
         theirs = clone(estimator).fit(X, y, **chosen).predict(X)
-        np.testing.assert_allclose(_oracle.predict(estimator, X, y, X, paths).astype(float), theirs, rtol=1e-10)
+        np.testing.assert_allclose(
+            _oracle.predict(estimator, X, y, X, paths).astype(float), theirs, rtol=1e-10
+        )
 
 
 def test_svd_is_orthogonal_and_reconstructs() -> None:
@@ -99,7 +103,9 @@ def test_svd_is_orthogonal_and_reconstructs() -> None:
     assert np.all(np.diff(s) <= 0)
 
 
-@pytest.mark.parametrize("estimator", [Lasso(), Ridge(solver="lsqr"), make_pipeline(PCA(svd_solver="arpack"), Ridge())])
+@pytest.mark.parametrize(
+    "estimator", [Lasso(), Ridge(solver="lsqr"), make_pipeline(PCA(svd_solver="arpack"), Ridge())]
+)
 def test_unknown_estimators_are_named(estimator: Any) -> None:
     X, y = np.eye(4), np.arange(4.0)
     with pytest.raises(_oracle.Unknown, match="Lasso|lsqr|arpack"):

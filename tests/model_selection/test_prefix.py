@@ -480,7 +480,7 @@ def test_metadata_routing():
     with sklearn.config_context(enable_metadata_routing=True):
         a = Counting("a").set_fit_request(sample_weight=True)
         inner = make_pipeline(a, StandardScaler().set_fit_request(sample_weight=False))
-        columns = ColumnTransformer([("in", inner, [0, 1])], remainder="passthrough")
+        columns = ColumnTransformer([("in", inner, [0, 1])])
         base = make_pipeline(columns, Ridge().set_fit_request(sample_weight=True))
         cache = agree(base, ALPHAS, X, y, X_test, sample_weight=weights)
         assert cache.fits == 2

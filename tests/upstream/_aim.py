@@ -18,7 +18,10 @@ def aimed(module: str, names: Mapping[str, Mapping[str, Any]]) -> ModuleType:
         For each module that it imports from, the names to replace. They are put back afterwards; the
         replacement must be there while the module is imported, since its parametrisations hold the classes.
     """
-    kept = {place: {name: getattr(importlib.import_module(place), name) for name in names[place]} for place in names}
+    kept = {
+        place: {name: getattr(importlib.import_module(place), name) for name in names[place]}
+        for place in names
+    }
     sys.modules.pop(module, None)
     try:
         _set(names)

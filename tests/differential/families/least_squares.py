@@ -1,4 +1,4 @@
-"""Least squares behind affine steps: what is answered from moments, and its near neighbours that must not be."""
+"""Least squares behind affine steps: what moments answer, and near neighbours that they must not answer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,10 @@ def scaler_ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 
 @register("scaler, linear regression")
 def scaler_linear_regression(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    grid = {"standardscaler__with_std": some(draw, True, False), "linearregression__fit_intercept": [True, False]}
+    grid = {
+        "standardscaler__with_std": some(draw, True, False),
+        "linearregression__fit_intercept": [True, False],
+    }
     return make_pipeline(StandardScaler(), LinearRegression()), grid
 
 
@@ -103,7 +106,10 @@ def pca_linear_model(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 
 @register("variance threshold, ridge")
 def variance_threshold_ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    grid = {"variancethreshold__threshold": some(draw, 0.0, 1e-6, 0.5, 1.0, 1e12), "ridge__alpha": draw(SOME_ALPHAS)}
+    grid = {
+        "variancethreshold__threshold": some(draw, 0.0, 1e-6, 0.5, 1.0, 1e12),
+        "ridge__alpha": draw(SOME_ALPHAS),
+    }
     return make_pipeline(VarianceThreshold(), Ridge()), grid
 
 
@@ -128,7 +134,11 @@ def _step_grid(draw: st.DrawFn, kind: str, name: str) -> dict[str, list[Any]]:
     step, parameters = STEPS[kind]
     if kind == "nothing" or draw(st.integers(0, 3)) == 0:
         other = draw(st.sampled_from([StandardScaler(), VarianceThreshold()]))
-        return {name: draw(st.sampled_from([["passthrough", step], ["passthrough", other], [None, "passthrough"]]))}
+        return {
+            name: draw(
+                st.sampled_from([["passthrough", step], ["passthrough", other], [None, "passthrough"]])
+            )
+        }
     chosen = draw(st.lists(st.sampled_from(sorted(parameters)), max_size=1))
     return {f"{name}__{key}": some(draw, *parameters[key]) for key in chosen}
 

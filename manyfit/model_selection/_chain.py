@@ -11,18 +11,22 @@ from sklearn.pipeline import Pipeline
 
 from manyfit._compat import has_callbacks
 from manyfit.folds import Unsupported
+from manyfit.model_selection._prefix_key import Unkeyable, structural_key
 
 Key = tuple[Any, ...]
 
 
 def value_key(value: Any) -> Key:
-    """A hashable key of a parameter value: 1, 1.0 and True differ, other objects by identity.
+    """A hashable key of a parameter value: 1, 1.0 and True differ, estimators are equal by their parameters.
 
-    Keys are compared within one search only, which keeps the objects alive.
+    Keys are compared within one search only, which keeps alive the objects that have no key but their identity.
     """
     if value is None or isinstance(value, (bool, int, float, str, np.number)):
         return (type(value), repr(value))
-    return ("id", id(value))
+    try:
+        return ("structure", structural_key(value))
+    except Unkeyable:
+        return ("id", id(value))
 
 
 @dataclass(frozen=True)
