@@ -15,7 +15,19 @@ Role = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of the data that one fit sees, for estimates of cost."""
+    """Size of the data that one fit sees, for estimates of cost.
+
+    Attributes
+    ----------
+    n_train : int
+        Rows of one training set, rounded where they differ between splits.
+    n_features : int
+        Columns of X, before any step.
+    n_targets : int
+        Columns of y; 1 where it is one-dimensional.
+    n_splits : int
+        Splits of the search.
+    """
 
     n_train: int
     n_features: int
@@ -25,7 +37,17 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cost:
-    """Floating-point operations of a group: shared, and fitted one by one."""
+    """Floating-point operations of a group, all its settings and splits together.
+
+    A group whose `shared` is the larger of the two is left to scikit-learn.
+
+    Attributes
+    ----------
+    shared : float
+        Answered by the family, with the pass over X that sums moments.
+    one_by_one : float
+        Fitted by scikit-learn.
+    """
 
     shared: float
     one_by_one: float
@@ -40,15 +62,17 @@ class Answers(Protocol):
     alone : mapping of int to str
         Settings (positions in the list that `fit_many` was given) that this fold does not share, with
         the reason; scikit-learn fits each of them.
-    classes : ndarray or None
-        For classifiers: the classes, in the order of the columns of probabilities.
+    classes : ndarray of shape (n_classes,) or None
+        For classifiers: the classes, on the host, in the order of the columns of probabilities.
     """
 
     @property
-    def alone(self) -> Mapping[int, str]: ...
+    def alone(self) -> Mapping[int, str]:
+        """Settings that scikit-learn is to fit on this fold, with the reason; empty if there are none."""
 
     @property
-    def classes(self) -> Array | None: ...
+    def classes(self) -> Array | None:
+        """Classes in the order of the columns of probabilities; None marks a regressor."""
 
     def subset(self, settings: Sequence[int]) -> "Answers":
         """The answers of some settings, none of them left alone."""
@@ -67,7 +91,9 @@ class Predictions:
         By method: ``"predict"``, ``"predict_proba"``, ``"decision_function"``.
     train : dict of str to ndarray of shape (n_settings, n_train, ...), optional
         The same for the training rows; needed only where training scores are asked for.
-    alone, classes
+    alone : mapping of int to str
+        See `Answers`. The arrays keep a place for these settings, which nothing reads.
+    classes : ndarray of shape (n_classes,) or None
         See `Answers`.
     """
 
@@ -95,7 +121,17 @@ class Predictions:
 
 @dataclass(frozen=True)
 class LinearAnswers:
-    """Answers that are linear in the columns of X: scored from moments where the metric allows it."""
+    """Answers that are linear in the columns of X: scored from moments where the metric allows it.
+
+    Attributes
+    ----------
+    linear : LinearPredictors
+        One for each setting, those left alone included; float64, on the host.
+    alone : mapping of int to str
+        See `Answers`.
+    classes : None
+        These are regressors.
+    """
 
     linear: LinearPredictors
     alone: Mapping[int, str] = field(default_factory=dict)
@@ -132,16 +168,20 @@ class Family(Protocol):
     """
 
     @property
-    def serves(self) -> tuple[type, ...]: ...
+    def serves(self) -> tuple[type, ...]:
+        """Estimators that this family answers for, by exact type."""
 
     @property
-    def free(self) -> frozenset[str]: ...
+    def free(self) -> frozenset[str]:
+        """Parameters that may differ between the settings of one call; the others are the same in all."""
 
     @property
-    def result(self) -> Literal["exact", "converged"]: ...
+    def result(self) -> Literal["exact", "converged"]:
+        """How near to scikit-learn's the answers are; ``sharing="exact"`` leaves out "converged"."""
 
     @property
-    def needs(self) -> Literal["moments", "rows"]: ...
+    def needs(self) -> Literal["moments", "rows"]:
+        """What `fit_many` reads of the data."""
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """Raise `Unsupported` with the reason if an estimator, or one of its settings, is not served."""
@@ -161,7 +201,18 @@ class Family(Protocol):
         settings : sequence of dict
             Values of the free parameters.
         folded : FoldedData
-            The data.
+            The data, on the host.
+
+        Returns
+        -------
+        iterable of Answers
+            One for each split, on the host; best made when it is asked for, so that one fold's answers
+            are in memory at a time.
+
+        Raises
+        ------
+        Unsupported
+            If a fold turns out not to be served; scikit-learn then fits all settings on it.
         """
 
 
@@ -169,7 +220,8 @@ class AffineStep(Protocol):
     """How an affine transformer maps the training moments of a fold."""
 
     @property
-    def serves(self) -> tuple[type, ...]: ...
+    def serves(self) -> tuple[type, ...]:
+        """Transformers that this step stands for, by exact type: a subclass may override anything."""
 
     def check(self, step: Any) -> None:
         """Raise `Unsupported` with the reason if the parameters are not served."""
@@ -195,6 +247,16 @@ def register_family(family: F) -> F:
     """Let a family serve its types in every search of this process; returns it.
 
     A later registration for the same type replaces the earlier one.
+
+    Parameters
+    ----------
+    family : Family
+        An instance; it is pickled where workers are processes.
+
+    Returns
+    -------
+    Family
+        The same object.
     """
     for cls in family.serves:
         _families[cls] = family
@@ -202,24 +264,55 @@ def register_family(family: F) -> F:
 
 
 def unregister_family(family: Family) -> None:
-    """Take a family back."""
+    """Take a family back: its types are fitted one by one from then on.
+
+    Parameters
+    ----------
+    family : Family
+        The instance that was registered. Types that another family has taken over stay with that one.
+    """
     for cls in family.serves:
         if _families.get(cls) is family:
             del _families[cls]
 
 
 def register_affine_step(step: A) -> A:
-    """Let an affine step map moments in every search of this process; returns it."""
+    """Let an affine step map moments in every search of this process; returns it.
+
+    A later registration for the same type replaces the earlier one.
+
+    Parameters
+    ----------
+    step : AffineStep
+        An instance.
+
+    Returns
+    -------
+    AffineStep
+        The same object.
+    """
     for cls in step.serves:
         _affine_steps[cls] = step
     return step
 
 
 def family_of(cls: type) -> Family | None:
-    """The family that serves exactly this type."""
+    """The family that serves exactly this type of estimator.
+
+    Returns
+    -------
+    Family or None
+        None if none is registered for `cls` itself; those of its bases do not count.
+    """
     return _families.get(cls)
 
 
 def affine_step_of(cls: type) -> AffineStep | None:
-    """The affine step that serves exactly this type."""
+    """The affine step that serves exactly this type of estimator.
+
+    Returns
+    -------
+    AffineStep or None
+        None if none is registered for `cls` itself; those of its bases do not count.
+    """
     return _affine_steps.get(cls)

@@ -16,6 +16,8 @@ Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations lose more than half the digits.
 MIN_SPECTRAL_RATIO = 1e-10
+# Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many operations.
+FIT_OVERHEAD = 1e6
 
 
 class RidgeFamily:
@@ -140,7 +142,7 @@ def moment_cost(n_settings: int, shape: Shape) -> Cost:
     n, p, k = shape.n_train, shape.n_features, shape.n_splits
     d, short, long = p + shape.n_targets, min(n, p), max(n, p)
     shared = n * d**2 * k / max(k - 1, 1) + k * (10.0 * p**3 + 4.0 * n_settings * p**2 * shape.n_targets)
-    one_by_one = n_settings * k * (long * short**2 + short**3 / 3.0)
+    one_by_one = n_settings * k * (FIT_OVERHEAD + long * short**2 + short**3 / 3.0)
     return Cost(shared, one_by_one)
 
 

@@ -24,8 +24,10 @@ class AtomGroup:
         The splits that this group serves.
     rows : list of slice or ndarray of int
         The rows of each atom, disjoint; a slice where they are contiguous.
-    train, test : ndarray of shape (n_splits, n_atoms)
-        How often each split repeats each atom's rows in its training and test set.
+    train : ndarray of float64 of shape (n_splits, n_atoms)
+        How often each split repeats each atom's rows in its training set.
+    test : ndarray of float64 of shape (n_splits, n_atoms)
+        The same for its test set.
     """
 
     splits: range

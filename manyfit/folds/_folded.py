@@ -17,7 +17,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Weights:
-    """Sample weights, of the fit and of the scores: two sets, since not every scorer is given any."""
+    """Sample weights, of the fit and of the scores: two sets, since not every scorer is given any.
+
+    Attributes
+    ----------
+    fit : ndarray of float64 of shape (n,) or None
+        Of all rows of X, as `as_weights` gives them.
+    score : ndarray of float64 of shape (n,) or None
+        The same for the scores. Where it is the same object as `fit`, moments are summed once for both.
+    """
 
     fit: Array | None = None
     score: Array | None = None
@@ -37,33 +45,59 @@ class Fold(Protocol):
     """
 
     @property
-    def X_train(self) -> Array: ...
+    def X_train(self) -> Array:
+        """Training rows of X, in the dtype of X; each reading may copy them."""
 
     @property
-    def y_train(self) -> Array: ...
+    def y_train(self) -> Array:
+        """Targets of the training rows, with as many dimensions as y."""
 
     @property
-    def X_test(self) -> Array: ...
+    def X_test(self) -> Array:
+        """Test rows of X, in the dtype of X; each reading may copy them."""
 
     @property
-    def y_test(self) -> Array: ...
+    def y_test(self) -> Array:
+        """Targets of the test rows, with as many dimensions as y."""
 
     @property
-    def fit_weight(self) -> Array | None: ...
+    def fit_weight(self) -> Array | None:
+        """Weights that the last step is fitted with; None if the user gave none."""
 
     @property
-    def X_train_score(self) -> Array: ...
+    def X_train_score(self) -> Array:
+        """Training rows of X as ``transform`` gives them, which training scores read."""
 
     def score_weight(self, role: str) -> Array | None:
         """Weights of the scores of the ``"train"`` or ``"test"`` rows."""
 
     def scored_targets(self, role: str) -> Any:
-        """Targets of the ``"train"`` or ``"test"`` rows as the user gave them, for scorers of the user's own."""
+        """Targets of the ``"train"`` or ``"test"`` rows as the user gave them, for the user's own scorers."""
 
 
 @dataclass(frozen=True)
 class GivenRows:
-    """A `Fold` given as arrays."""
+    """A `Fold` given as arrays, all on the host.
+
+    Attributes
+    ----------
+    X_train : ndarray of shape (n_train, p)
+        float32, float64 or integer, as `as_matrix` gives it.
+    y_train : ndarray of shape (n_train,) or (n_train, q)
+        Numbers or labels.
+    X_test : ndarray of shape (n_test, p)
+        As `X_train`.
+    y_test : ndarray of shape (n_test,) or (n_test, q)
+        As `y_train`.
+    fit_weight : ndarray of shape (n_train,) or None
+        Weights that the last step is fitted with.
+    X_train_score : ndarray of shape (n_train, p)
+        What a training score reads; `X_train` itself where that is the same.
+    given_train : array-like
+        Targets of the training rows as the user gave them, for the scorers.
+    given_test : array-like
+        The same of the test rows.
+    """
 
     X_train: Array
     y_train: Array

@@ -14,7 +14,18 @@ _DTYPES = frozenset(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 
 
 def as_matrix(X: Any) -> Array:
-    """X as a two-dimensional array of float32, float64 or integers; DataFrames are copied once.
+    """X as a two-dimensional array of float32, float64 or integers.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, p)
+        What the user gave: an array in host memory, a memory map or a DataFrame.
+
+    Returns
+    -------
+    ndarray of shape (n, p)
+        On the host. An array is returned as it is, with its dtype and without a look at its values; a
+        DataFrame is copied once where its columns do not lie in one array.
 
     Raises
     ------
@@ -47,6 +58,16 @@ def _frame_to_numpy(frame: Any) -> Array:
 def as_targets(y: Any) -> Array:
     """y as an array of numbers, of one or two dimensions.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,) or (n, q)
+        What the user gave.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, q)
+        float32, float64 or integer, on the host; an array is returned as it is.
+
     Raises
     ------
     Unsupported
@@ -60,6 +81,16 @@ def as_targets(y: Any) -> Array:
 
 def as_labels(y: Any) -> Array:
     """y as an array of one or two dimensions, of any dtype.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or (n, q)
+        What the user gave.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, q)
+        On the host, not empty; an array is returned as it is.
 
     Raises
     ------
@@ -78,7 +109,19 @@ def as_labels(y: Any) -> Array:
 
 
 def as_weights(weights: Any, n_samples: int) -> Array | None:
-    """Sample weights as a float64 array of shape (n_samples,), or None.
+    """Sample weights as a float64 array, or None.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_samples,) or None
+        What the user gave: finite and not negative.
+    n_samples : int
+        Rows of X.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,) or None
+        A copy in float64, on the host; None where none were given.
 
     Raises
     ------

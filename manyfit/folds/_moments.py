@@ -118,10 +118,18 @@ class AtomMoments:
 
     Parameters
     ----------
-    X, Y, weights : ndarray
-        As for `moments_of_rows`.
+    X : ndarray of shape (n, p)
+        Read once, in blocks, on the host.
+    Y : ndarray of shape (n, q)
+        Targets.
     group : AtomGroup
         The atoms.
+    weights : ndarray of shape (n,), optional
+        As for `moments_of_rows`.
+
+    Notes
+    -----
+    Keeps ``n_atoms (p + q)^2`` numbers of float64.
     """
 
     def __init__(self, X: Array, Y: Array, group: AtomGroup, weights: Array | None = None) -> None:

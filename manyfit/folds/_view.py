@@ -20,7 +20,15 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues, largest first and not negative, and eigenvectors (None: the coordinate axes)."""
+    """Eigenvalues and eigenvectors of a scatter matrix, float64, on the host.
+
+    Attributes
+    ----------
+    values : ndarray of shape (p,)
+        Eigenvalues, largest first and not negative.
+    vectors : ndarray of shape (p, p) or None
+        Eigenvectors as columns, in the same order. None: the coordinate axes.
+    """
 
     values: Array
     vectors: Array | None
@@ -47,14 +55,18 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class FeatureMoments:
-    """Moments of features and targets, in the coordinates of one step.
+    """Moments of features and targets, in the coordinates of one step; float64, on the host.
 
     Attributes
     ----------
-    rows, weight : float
-        Number of rows and sum of weights.
+    rows : float
+        Number of rows, with repetitions.
+    weight : float
+        Sum of the weights; the number of rows where there are none.
     x_mean : ndarray of shape (p,)
+        Weighted mean of the features.
     y_mean : ndarray of shape (q,)
+        Weighted mean of the targets.
     xx : ndarray of shape (p, p) or (p,)
         Centred scatter of the features; a vector where it is known to be diagonal.
     xy : ndarray of shape (p, q)

@@ -16,8 +16,8 @@ from manyfit.folds import Moments
 
 Array = NDArray[Any]
 
-# A residual sum of squares v'Sv carries an error of about eps (|v| sqrt(diag S))^2. Where that is
-# more than MAX_CANCELLATION eps of the result, the score is computed from predictions instead.
+# A residual sum of squares v'Sv carries an error of about eps (|v| sqrt(diag S))^2. Where that is more than
+# MAX_CANCELLATION eps of the result (2e-12), the score is computed from predictions instead.
 MAX_CANCELLATION = 1e4
 
 
@@ -48,31 +48,41 @@ class LinearPredictors:
 
 @dataclass(frozen=True)
 class _Residuals:
-    """Weighted sums of squares of the residuals, each of shape (m, q), and of y, (q,)."""
+    """Weighted sums of squares of the residuals, each of shape (m, q), and of y, (q,).
+
+    ``lost`` bounds the rounding of both sums, in units of the machine epsilon; ``varied`` tells whether
+    every target takes several values, without which R2 and its kin follow other rules.
+    """
 
     weight: float
     about_mean: Array
     about_zero: Array
     y: Array
+    lost: Array
+    varied: bool
+
+    def exact(self, sums: Array) -> Array:
+        """Which predictors keep enough digits of `sums`, for all targets."""
+        return (self.lost <= MAX_CANCELLATION * sums).all(axis=1)
 
 
-def _r2(r: _Residuals) -> Array:
-    return (1.0 - r.about_zero / r.y).mean(axis=1)
+def _r2(r: _Residuals) -> tuple[Array, Array]:
+    return (1.0 - r.about_zero / r.y).mean(axis=1), r.exact(r.about_zero) & r.varied
 
 
-def _explained_variance(r: _Residuals) -> Array:
-    return (1.0 - r.about_mean / r.y).mean(axis=1)
+def _explained_variance(r: _Residuals) -> tuple[Array, Array]:
+    return (1.0 - r.about_mean / r.y).mean(axis=1), r.exact(r.about_mean) & r.varied
 
 
-def _mse(r: _Residuals) -> Array:
-    return (r.about_zero / r.weight).mean(axis=1)
+def _mse(r: _Residuals) -> tuple[Array, Array]:
+    return (r.about_zero / r.weight).mean(axis=1), r.exact(r.about_zero)
 
 
-def _rmse(r: _Residuals) -> Array:
-    return np.sqrt(r.about_zero / r.weight).mean(axis=1)
+def _rmse(r: _Residuals) -> tuple[Array, Array]:
+    return np.sqrt(r.about_zero / r.weight).mean(axis=1), r.exact(r.about_zero)
 
 
-MOMENT_METRICS: dict[Callable[..., Any], Callable[[_Residuals], Array]] = {
+MOMENT_METRICS: dict[Callable[..., Any], Callable[[_Residuals], tuple[Array, Array]]] = {
     r2_score: _r2,
     explained_variance_score: _explained_variance,
     mean_squared_error: _mse,
@@ -95,32 +105,34 @@ def scores_from_moments(metric: Callable[..., Any], linear: LinearPredictors, mo
     Returns
     -------
     ndarray of shape (m,)
-        NaN where moments cannot give the score to about 1e-11: the residual is lost in rounding,
-        y is constant, or there are fewer than two rows. Score those from predictions.
+        NaN where moments cannot give the score to about 1e-11: the residual is lost in rounding, or R2 is
+        asked for a constant target or fewer than two rows. Score those from predictions.
 
     Notes
     -----
     No pass over the data; ``m q p**2`` multiplications.
     """
-    residuals, exact = _residuals(linear, moments)
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores = MOMENT_METRICS[metric](residuals)
+        scores, exact = MOMENT_METRICS[metric](_residuals(linear, moments))
     return np.where(exact, scores, np.nan)
 
 
-def _residuals(linear: LinearPredictors, moments: Moments) -> tuple[_Residuals, Array]:
+def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
     p, m, q = linear.coef.shape
     flat = linear.coef.reshape(p, m * q)
+    size = np.abs(flat)
     xx, xy = moments.scatter[:p, :p], moments.scatter[:p, p:]
     yy = np.maximum(np.diagonal(moments.scatter)[p:], 0.0)
-    mean = (moments.mean[p:] - linear.at_origin) - ((moments.mean[:p] - linear.origin) @ flat).reshape(m, q)
+    x_off, y_off = moments.mean[:p] - linear.origin, moments.mean[p:] - linear.at_origin
+    mean = y_off - (x_off @ flat).reshape(m, q)
     quadratic = np.einsum("pk,pk->k", flat, xx @ flat).reshape(m, q)
     cross = np.einsum("pq,pmq->mq", xy, linear.coef)
     about_mean = np.maximum(quadratic - 2.0 * cross + yy, 0.0)
     about_zero = about_mean + moments.weight * mean**2
-    spread = (np.sqrt(np.maximum(np.diagonal(xx), 0.0)) @ np.abs(flat)).reshape(m, q) + np.sqrt(yy)
-    exact = (spread**2 <= MAX_CANCELLATION * about_mean).all(axis=1)
-    exact &= moments.rows >= 2
-    # A constant target has its own rules in scikit-learn; its scatter here is rounding.
-    exact &= bool((yy > 1e-20 * moments.weight * moments.mean[p:] ** 2).all())
-    return _Residuals(moments.weight, about_mean, about_zero, yy), exact
+    # |v|' |S| |v| for the quadratic form, and what the mean residual loses, squared.
+    spread = (np.sqrt(np.maximum(np.diagonal(xx), 0.0)) @ size).reshape(m, q) + np.sqrt(yy)
+    mean_spread = np.abs(y_off) + (np.abs(x_off) @ size).reshape(m, q)
+    lost = spread**2 + 2.0 * moments.weight * np.abs(mean) * mean_spread
+    # The scatter of a constant target is rounding.
+    varied = moments.rows >= 2 and bool((yy > 1e-20 * moments.weight * moments.mean[p:] ** 2).all())
+    return _Residuals(moments.weight, about_mean, about_zero, yy, lost, varied)

@@ -19,7 +19,8 @@ Key = tuple[Any, ...]
 def value_key(value: Any) -> Key:
     """A hashable key of a parameter value: 1, 1.0 and True differ, estimators are equal by their parameters.
 
-    Keys are compared within one search only, which keeps alive the objects that have no key but their identity.
+    Keys are compared within one search only, which keeps alive the objects that have no key but their
+    identity.
     """
     if value is None or isinstance(value, (bool, int, float, str, np.number)):
         return (type(value), repr(value))

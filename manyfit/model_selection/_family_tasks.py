@@ -16,7 +16,7 @@ from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes
-from manyfit.model_selection._score_answers import score_answers
+from manyfit.model_selection._score_answers import score_answers, why_alone
 from manyfit.model_selection._shared import SharedOutcome, make_result
 
 
@@ -58,9 +58,7 @@ def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[Shar
             )
     total, fits = SharedOutcome(), 0
     arguments = [(task, job.X, job.y) for task in tasks]
-    for task, (part, done) in zip(
-        tasks, run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch), strict=True
-    ):
+    for part, done in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.results.update(part.results)
         total.alone.update(part.alone)
         total.seconds += part.seconds
@@ -96,9 +94,9 @@ def _answer(task: _Task, folds: FoldStore, outcome: SharedOutcome) -> None:
         scores[role] = score_answers(scoring, answers, n, rows, role, task.options, folded, 0)
     scored = time.perf_counter() - start - fitted
     for j, c in enumerate(task.candidates):
-        failed = any(isinstance(scores[role][j], Exception) for role in scores)
-        if j in answers.alone or failed:
-            outcome.alone[c, task.i] = answers.alone.get(j, "a scorer failed")
+        why = why_alone(answers, scores, j)
+        if why is not None:
+            outcome.alone[c, task.i] = why
         else:
             outcome.results[c, task.i] = make_result(scores, j, fitted / n, scored / n)
 

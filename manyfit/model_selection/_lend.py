@@ -1,7 +1,8 @@
 """What the settings of one fold have in common: known arrays, and a cache of fitted transformers.
 
 An estimator may write into the array it is given. What is lent is therefore protected: an ndarray as a
-read-only view, a sparse matrix with read-only parts, a DataFrame as a shallow copy on read-only memory. An estimator that insists on writing raises, and the caller fits that setting alone.
+read-only view, a sparse matrix with read-only parts, a DataFrame as a copy-on-write copy of read-only
+memory. An estimator that insists on writing raises, and the caller fits that setting alone.
 """
 
 from __future__ import annotations
@@ -66,22 +67,15 @@ def _read_only(part: Any) -> Any:
     return view
 
 
-def _kinds(frame: Any) -> list[Any]:
-    return [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
-
-
-def _shares_mutable(frame: Any) -> bool:
-    """Whether shallow copies of a pandas frame share more than memory, which can be locked: the extension arrays
-    of pandas before 3, where these can be changed in place."""
+def _copy_on_write() -> bool:
     pandas = sys.modules["pandas"]
-    copy_on_write = int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
-    return not copy_on_write and not all(isinstance(kind, np.dtype) for kind in _kinds(frame))
+    return int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
 
 
 def guard(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
-    Costs no copy of the data, except for extension arrays in pandas before 3.
+    Costs no copy of the data, except for pandas before 3 without copy-on-write.
     """
     if _is_array(X):
         return _read_only(X)
@@ -92,7 +86,7 @@ def guard(X: T) -> T:
         return lent
     kind = _frame_kind(X)
     if kind == "pandas":
-        return X.copy(deep=_shares_mutable(X))  # type: ignore[attr-defined, no-any-return]
+        return X.copy(deep=False) if _copy_on_write() else _pandas_copy(X, bytearray)  # type: ignore
     return X.clone() if kind == "polars" else X  # type: ignore[attr-defined, no-any-return]
 
 
@@ -110,7 +104,7 @@ def _lock_frame(frame: Any) -> None:
         if isinstance(frame.dtype, np.dtype):
             _lock(frame.to_numpy())
         return
-    kinds = _kinds(frame)
+    kinds = list(frame.dtypes)
     if kinds and isinstance(kinds[0], np.dtype) and len(set(kinds)) == 1:
         whole = frame.to_numpy()
         if np.may_share_memory(whole, frame.iloc[:, 0].to_numpy()):  # one block of memory
@@ -120,23 +114,29 @@ def _lock_frame(frame: Any) -> None:
         _lock_frame(frame.iloc[:, j])
 
 
-def own(X: T) -> T:
-    """What the cache may keep of a result: for pandas a copy of its own, whose memory is read-only.
+def _pandas_copy(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
+    """A deep copy of a frame or series, in read-only memory if that is `bytes`.
 
     Other than `copy`, pickling keeps the columns in the blocks that they are in, hence the layout of arrays
     made from them, hence how sums over them round.
     """
-    if _frame_kind(X) != "pandas":
-        return X
-    kept: Any = None
-    if object not in _kinds(X):  # Python objects are kept, not copied
+    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
+    if object not in kinds:  # Python objects are not copied
         buffers: list[pickle.PickleBuffer] = []
         with contextlib.suppress(Exception):  # a subclass or an extension type that cannot be pickled
-            head = pickle.dumps(X, protocol=5, buffer_callback=buffers.append)
-            kept = pickle.loads(head, buffers=[bytes(buffer.raw()) for buffer in buffers])
-    if kept is None:
-        kept = X.copy()  # type: ignore[attr-defined]
-    _lock_frame(kept)
+            head = pickle.dumps(frame, protocol=5, buffer_callback=buffers.append)
+            return pickle.loads(head, buffers=[memory(buffer.raw()) for buffer in buffers])
+    return frame.copy()
+
+
+def own(X: T) -> T:
+    """What the cache may keep of a result: for pandas a copy of its own; in read-only memory, if shared."""
+    if _frame_kind(X) != "pandas":
+        return X
+    if not _copy_on_write():
+        return _pandas_copy(X, bytearray)  # type: ignore[no-any-return]
+    kept = _pandas_copy(X, bytes)
+    _lock_frame(kept)  # what was not copied by pickling
     return kept  # type: ignore[no-any-return]
 
 

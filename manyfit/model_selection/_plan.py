@@ -31,8 +31,10 @@ class Group:
         Positions in the list of settings.
     estimator : str
         The estimators of the chain, as text.
-    fits_requested, fits_planned : int
-        Fits of the last estimator: settings times splits, and those that will be made.
+    fits_requested : int
+        Fits of the last estimator that were asked for: settings times splits.
+    fits_planned : int
+        Those that will be made: 0 where a family answers, else all.
     transformer_fits : int
         Fits of the steps before it that will be made; one by one it would be more.
     passes : float
@@ -44,6 +46,7 @@ class Group:
     steps : tuple of Step
         The chain before the last estimator.
     family : Family or None
+        Answers the settings; None where scikit-learn fits each.
     prototype : estimator or None
         The last estimator with the parameters that all settings share.
     """
@@ -101,7 +104,11 @@ class Plan:
     Attributes
     ----------
     groups : tuple of Group
-    n_candidates, n_splits : int
+        Every setting is in one of them.
+    n_candidates : int
+        Settings of the search.
+    n_splits : int
+        Splits that each of them is fitted on.
     passes : float
         Passes over X that sum moments; fits made one by one read X as often as scikit-learn's.
     bytes_to_device : int
@@ -109,8 +116,8 @@ class Plan:
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
-        Whether fits made one by one keep scikit-learn's order although steps are shared: where fits draw
-        from NumPy's global random state, the order decides what each of them draws.
+        Whether fits made one by one keep scikit-learn's order although steps are shared: where they draw
+        from NumPy's global random state, or where the first that fails raises.
     """
 
     groups: tuple[Group, ...]

@@ -59,7 +59,7 @@ class _Planner:
         plan = Plan(
             tuple(self.groups), len(job.candidates), job.splits.n_splits, passes,
             order=None if order is None else tuple(order),
-            by_candidate=order is not None and not shareable(_last(self._sample(left))),
+            by_candidate=order is not None and self._by_candidate(left),
         )  # fmt: skip
         return Prepared(plan, self.data if shared else None, self.scoring)
 
@@ -262,6 +262,10 @@ class _Planner:
             return clone(self.job.estimator).set_params(**params)
         except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
             return self.job.estimator
+
+    def _by_candidate(self, left: Sequence[int]) -> bool:
+        """Whether the order of the fits can be seen: in what they draw, or in which of them raises first."""
+        return self.job.options.error_score == "raise" or not shareable(_last(self._sample(left)))
 
     def _place_rest(
         self, left: list[int], reasons: Mapping[int, str], order: Any, chains: Sequence[Chain | str]

@@ -30,9 +30,10 @@ from manyfit.model_selection._prefix_key import (
     judge,
     shareable,
     structural_key,
+    writes_in_place,
 )
 
-__all__ = ["FoldCache", "has_shareable_prefix", "share_prefixes", "shareable", "unshare"]
+__all__ = ["FoldCache", "has_shareable_prefix", "share_prefixes", "shareable", "unshare", "writes_in_place"]
 
 
 class _Private:
@@ -435,7 +436,7 @@ def share_prefixes(estimator: Any, cache: FoldCache, *, is_transformer: bool = F
     estimator : estimator
         Unfitted, with its parameters set, and the caller's own: it is changed in place. Transformers are
         replaced inside Pipeline, FeatureUnion, ColumnTransformer and TransformedTargetRegressor (exact
-        types), at any depth.
+        types), at any depth. One that :func:`writes_in_place` is left as it is: give it rows of its own.
     cache : FoldCache
         Of the fold. What the estimator is fitted on and predicts should come from `cache.lend`.
     is_transformer : bool, default=False
@@ -446,7 +447,8 @@ def share_prefixes(estimator: Any, cache: FoldCache, *, is_transformer: bool = F
     estimator
         The same. After the fit, :func:`unshare` makes it scikit-learn's own again.
     """
-    _wrap_inside(estimator, cache, is_transformer)
+    if not writes_in_place(estimator):
+        _wrap_inside(estimator, cache, is_transformer)
     return estimator
 
 
@@ -485,7 +487,7 @@ def has_shareable_prefix(estimator: Any) -> bool:
     bool
         True also where it depends on the shape of the data (PCA with ``svd_solver="auto"``).
     """
-    return _would_share(estimator, is_transformer=False)
+    return _would_share(estimator, is_transformer=False) and not writes_in_place(estimator)
 
 
 _PLACES = (

@@ -48,7 +48,16 @@ from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, is_metadata_request
 
-__all__ = ["Unkeyable", "Wrapped", "array_digest", "holds_generator", "judge", "shareable", "structural_key"]
+__all__ = [
+    "Unkeyable",
+    "Wrapped",
+    "array_digest",
+    "holds_generator",
+    "judge",
+    "shareable",
+    "structural_key",
+    "writes_in_place",
+]
 
 
 class Unkeyable(Exception):
@@ -423,6 +432,41 @@ def shareable(
     """
     verdict = judge(transformer, Sizes(n_samples, n_features, sparse))
     return verdict is not False if n_samples is None and n_features is None else verdict is True
+
+
+_COPIES = ("copy", "copy_X", "copy_x")
+
+
+def writes_in_place(thing: Any, depth: int = 0) -> bool:
+    """Whether an estimator is told to work in its input (``copy=False``), at any depth.
+
+    What reads that input later, say another part of a FeatureUnion or a training score, then finds other
+    numbers in it. Only a fit on rows of its own gives what scikit-learn gives.
+
+    Parameters
+    ----------
+    thing : object
+        An unfitted estimator, or anything nested in one.
+    depth : int, default=0
+        How deep in the structure `thing` lies.
+
+    Returns
+    -------
+    bool
+        True as well for what is told so by other names that scikit-learn uses (`copy_X`, `copy_x`).
+    """
+    if type(thing) in _SCALARS or isinstance(thing, _BY_IDENTITY) or depth > _DEEPEST:
+        return False
+    if isinstance(thing, Wrapped):
+        return writes_in_place(thing._shared_inner, depth)
+    if type(thing) in (list, tuple):
+        return any(writes_in_place(item, depth + 1) for item in thing)
+    if type(thing) is functools.partial:
+        return writes_in_place([thing.func, thing.args, thing.keywords], depth)
+    state = thing if type(thing) is dict else _state(thing) if hasattr(thing, "get_params") else {}
+    return any(state.get(name, True) is False for name in _COPIES) or any(
+        writes_in_place(value, depth + 1) for value in state.values()
+    )
 
 
 _WIDEST = 1_000  # a generator does not hide among more items than this

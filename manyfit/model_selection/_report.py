@@ -24,8 +24,12 @@ class Report:
         Fits of transformers that were made.
     passes : float
         Passes over X that summed moments.
-    bytes_to_device, bytes_to_host, synchronisations : int
-        What crossed the border between host and device; 0 for data on the host.
+    bytes_to_device : int
+        Bytes copied from the host to a device; 0 for data on the host.
+    bytes_to_host : int
+        Bytes copied back.
+    synchronisations : int
+        Times that the host waited for a device.
     seconds : dict of str to float
         By kind of work: "plan", "moments", "family", "one by one", "verify", "refit", "total". Work done
         by several workers at once is the sum over them.
@@ -55,11 +59,31 @@ class Report:
     verification: list[dict[str, Any]] = field(default_factory=list)
 
     def spend(self, kind: str, seconds: float) -> None:
-        """Add time to a kind of work."""
+        """Add time to a kind of work.
+
+        Parameters
+        ----------
+        kind : str
+            A key of `seconds`, new or not.
+        seconds : float
+            Seconds to add.
+        """
         self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
 
     def merged(self, other: "Report") -> "Report":
-        """This report and that of later settings of the same search."""
+        """This report and that of later settings of the same search.
+
+        Parameters
+        ----------
+        other : Report
+            The report of the later settings; it stays as it is.
+
+        Returns
+        -------
+        Report
+            A new one: counts, times and reasons are summed, lists joined, and of `workers` the larger is
+            kept.
+        """
         numbers = ("fits_requested", "fits_done", "fits_shared", "transformer_fits", "passes",
                    "bytes_to_device", "bytes_to_host", "synchronisations")  # fmt: skip
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}

@@ -1,5 +1,6 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +27,8 @@ def score_answers(
 ) -> list[Any]:
     """A score (a float, or a dict of floats by name) for each setting.
 
-    An exception of a scorer takes the place of the score; the caller fits that setting alone. Settings
-    that the answers leave alone get None.
+    An exception takes the place of a score that cannot be given; the caller fits that setting alone.
+    Settings that the answers leave alone get None.
     """
     scores: list[Any] = [None] * n_settings
     missing = [j for j in range(n_settings) if j not in answers.alone]
@@ -39,6 +40,11 @@ def score_answers(
             if exact[j]:
                 scores[j] = _shaped(scoring, {name: float(named[name][j]) for name in scoring.named})
         missing = [j for j in missing if not exact[j]]
+    if missing and isinstance(answers, LinearAnswers) and _constant(fold, role):
+        # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
+        for j in missing:
+            scores[j] = Unsupported("a target is constant in the rows to score")
+        return scores
     for block in _blocks(missing, _rows(fold, role), answers, options.memory_limit):
         _score_block(scoring, answers, block, fold, role, options, scores)
     return scores
@@ -53,6 +59,22 @@ def _from_moments(
         return scoring.from_moments(answers.linear, folded.scoring_moments(i, role))
     except Unsupported:
         return None
+
+
+def why_alone(answers: Answers, scores: Mapping[str, Sequence[Any]], j: int) -> str | None:
+    """Why setting `j` is fitted alone after all, or None."""
+    if j in answers.alone:
+        return answers.alone[j]
+    for of_role in scores.values():
+        if isinstance(of_role[j], Exception):
+            return str(of_role[j]) if isinstance(of_role[j], Unsupported) else "a scorer failed"
+    return None
+
+
+def _constant(fold: Fold, role: str) -> bool:
+    """Whether a target has one value in two or more rows to score."""
+    y = fold.y_test if role == "test" else fold.y_train
+    return len(y) > 1 and bool((y == y[:1]).all(axis=0).any())
 
 
 def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:

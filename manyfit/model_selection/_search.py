@@ -123,7 +123,8 @@ class SharedSearch:
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets.
         **params : dict
-            Passed on to the estimator's ``fit``, the scorer and the splitter (``groups``), as scikit-learn does.
+            Passed on to the estimator's ``fit``, the scorer and the splitter (``groups``), as in
+            scikit-learn.
 
         Returns
         -------
@@ -196,7 +197,8 @@ class SharedSearch:
         def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> dict[str, Any]:
             if drawn:
                 raise NotImplementedError(
-                    f"{type(self).__name__} chooses settings by the scores of others: plan() cannot list them."
+                    f"{type(self).__name__} chooses settings by the scores of others: "
+                    "plan() cannot list them."
                 )
             drawn.extend(candidate_params)
             return {}
@@ -365,8 +367,8 @@ class BaseSearchCV(SharedSearch, _compat.BaseSearchCV):
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     """Exhaustive search over a parameter grid, with the work that its fits have in common done once.
 
-    A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9): the same parameters, attributes,
-    errors and numbers, and
+    A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
+    errors and numbers. Its own are `sharing`, `verify`, `memory_limit`, `plan` and `report_`.
 
     Parameters
     ----------
@@ -374,16 +376,32 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         As in scikit-learn.
     param_grid : dict or list of dict
         As in scikit-learn.
-    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        As in scikit-learn. ``verbose=1`` also shows a progress bar.
+    scoring : str, callable, list, tuple or dict, default=None
+        As in scikit-learn. Scorers that read the fitted estimator itself are not shared.
+    n_jobs : int, default=None
+        Workers, as in scikit-learn. Moments are summed in this process whatever it is.
+    refit : bool, str or callable, default=True
+        As in scikit-learn; made by scikit-learn on all rows, and not counted in `report_`.
+    cv : int, splitter or iterable, default=None
+        As in scikit-learn; the splits are drawn once.
+    verbose : int, default=0
+        0 shows a progress bar in an interactive session only; 1 always; above 1 scikit-learn's lines
+        take its place.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Tasks handed out ahead of the workers, as in scikit-learn.
+    error_score : "raise" or float, default=nan
+        Score of a fit that fails, as in scikit-learn.
+    return_train_score : bool, default=False
+        As in scikit-learn. Moments give these scores without another pass over X.
     sharing : {"auto", "exact", "none"}, default="auto"
         How far settings share their work. "exact" leaves out families that iterate to a tolerance, "none"
         fits every setting on its own.
     verify : int, default=0
         So many random pairs of a setting and a split are fitted again by scikit-learn's own function; the
         report lists both scores.
-    memory_limit : int or str, optional
-        Bytes that shared intermediate results may take, such as ``"512MB"``; 1 GiB if not given.
+    memory_limit : int or str, default=None
+        Bytes, such as ``"512MB"``, that moments may take, and in each worker the outputs of shared steps on
+        one fold; folds that are kept get a quarter of it. None: 1 GiB. Other texts raise ValueError in `fit`.
 
     Attributes
     ----------
@@ -443,8 +461,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     """Search over settings drawn from distributions, with the work that its fits have in common done once.
 
-    A drop-in for `sklearn.model_selection.RandomizedSearchCV` (1.7 to 1.9): the same parameters,
-    attributes, errors and numbers, and
+    A drop-in for `sklearn.model_selection.RandomizedSearchCV` (1.7 to 1.9), with the same parameters,
+    attributes, errors and numbers. What it has of its own is that of `GridSearchCV`.
 
     Parameters
     ----------
@@ -452,9 +470,31 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in scikit-learn.
     param_distributions : dict or list of dict
         As in scikit-learn.
-    n_iter, scoring, n_jobs, refit, cv, verbose, pre_dispatch, random_state, error_score, return_train_score
-        As in scikit-learn. ``verbose=1`` also shows a progress bar.
-    sharing, verify, memory_limit
+    n_iter : int, default=10
+        Settings to draw.
+    scoring : str, callable, list, tuple or dict, default=None
+        As in `GridSearchCV`.
+    n_jobs : int, default=None
+        As in `GridSearchCV`.
+    refit : bool, str or callable, default=True
+        As in `GridSearchCV`.
+    cv : int, splitter or iterable, default=None
+        As in `GridSearchCV`.
+    verbose : int, default=0
+        As in `GridSearchCV`.
+    pre_dispatch : int or str, default="2*n_jobs"
+        As in `GridSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        Source of the settings, as in scikit-learn; the same one draws the same settings.
+    error_score : "raise" or float, default=nan
+        As in `GridSearchCV`.
+    return_train_score : bool, default=False
+        As in `GridSearchCV`.
+    sharing : {"auto", "exact", "none"}, default="auto"
+        As in `GridSearchCV`.
+    verify : int, default=0
+        As in `GridSearchCV`.
+    memory_limit : int or str, default=None
         As in `GridSearchCV`.
 
     Attributes

@@ -15,7 +15,7 @@ from manyfit.metrics import LinearPredictors, SharedScoring
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import score_answers
+from manyfit.model_selection._score_answers import score_answers, why_alone
 
 Array = NDArray[Any]
 
@@ -150,10 +150,9 @@ class _Fold:
     ) -> None:
         for j, c in enumerate(candidates):
             pair = (c, self.i)
-            if j in answers.alone:
-                self.outcome.alone[pair] = answers.alone[j]
-            elif any(isinstance(scores[role][j], Exception) for role in scores):
-                self.outcome.alone[pair] = "a scorer failed"
+            why = why_alone(answers, scores, j)
+            if why is not None:
+                self.outcome.alone[pair] = why
             else:
                 self.outcome.results[pair] = make_result(scores, j, fit_time, score_time)
 

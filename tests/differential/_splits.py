@@ -93,7 +93,7 @@ SPLITTERS: dict[str, Callable[[Splits, int], Any]] = {
     "small ShuffleSplit": lambda s, n: ms.ShuffleSplit(s.k, test_size=0.2, train_size=0.4, random_state=0),
     "RepeatedKFold": lambda s, n: ms.RepeatedKFold(n_splits=s.k, n_repeats=2, random_state=s.seed),
     "PredefinedSplit": _predefined,
-    "LeaveOneOut": lambda s, n: ms.LeaveOneOut() if n <= 15 else ms.KFold(s.k),
+    "LeaveOneOut": lambda s, n: ms.LeaveOneOut() if n <= 12 else ms.KFold(s.k),
     "StratifiedKFold": lambda s, n: ms.StratifiedKFold(s.k),
     "GroupKFold": lambda s, n: ms.GroupKFold(min(s.k, 3)),
     "LeaveOneGroupOut": lambda s, n: ms.LeaveOneGroupOut(),

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse
 import sklearn
 from joblib import parallel_config
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.datasets import load_diabetes
@@ -41,12 +41,13 @@ from sklearn.preprocessing import (
     QuantileTransformer,
     StandardScaler,
     TargetEncoder,
+    scale,
 )
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from manyfit.model_selection._lend import guard
 from manyfit.model_selection._prefix import (
@@ -56,10 +57,12 @@ from manyfit.model_selection._prefix import (
     share_prefixes,
     shareable,
     unshare,
+    writes_in_place,
 )
 from manyfit.model_selection._prefix_key import Unkeyable, structural_key
 
 CALLS: Counter[str] = Counter()
+COPY_ON_WRITE = int(pd.__version__.split(".")[0]) >= 3
 
 
 @pytest.fixture(autouse=True)
@@ -157,8 +160,10 @@ def both(base, settings, X, y, X_test, cache=None, **fit_params):
         plain.fit(copy.deepcopy(X), y, **fit_params)
         shared.fit(cache.lend(X), cache.lend(y), **fit_params)
         for part in (X_test, X):
-            expected = plain.predict(copy.deepcopy(part))
-            assert_array_equal(np.asarray(shared.predict(cache.lend(part))), np.asarray(expected))
+            expected = np.asarray(plain.predict(copy.deepcopy(part)))
+            # Bit for bit; but before 3, pandas rearranges the memory of a frame where it is copied.
+            rtol = 0 if COPY_ON_WRITE else 1e-12
+            assert_allclose(np.asarray(shared.predict(cache.lend(part))), expected, rtol=rtol, atol=rtol)
         yield plain, shared, cache
 
 
@@ -548,19 +553,63 @@ def test_a_pipeline_with_its_own_memory_is_left_alone(tmp_path):
 # What writes into its input
 
 
+def test_what_is_told_to_work_in_place_is_left_to_scikit_learn():
+    X, y = data()
+    for step in (
+        StandardScaler(copy=False),
+        PCA(copy=False),
+        make_union(MinMaxScaler(copy=False)),
+        FunctionTransformer(functools.partial(scale, copy=False)),
+        FunctionTransformer(scale, kw_args={"copy": False}),
+    ):
+        base = make_pipeline(step, Counting("a"), Ridge())
+        assert writes_in_place(base) and not has_shareable_prefix(base)
+        assert not wrappers(share_prefixes(clone(base), FoldCache(None)))
+    assert writes_in_place(make_pipeline(Counting("a"), Lasso(copy_X=False)))
+    assert not writes_in_place(make_pipeline(StandardScaler(), "passthrough", Ridge()))
+    # The reason: the second part of the union reads what the first one left.
+    union = make_union(StandardScaler(copy=False), Counting("a"))
+    theirs = make_pipeline(union, Ridge()).fit(X.copy(), y)
+    ours = share_prefixes(make_pipeline(clone(union), Ridge()), FoldCache(None)).fit(X.copy(), y)
+    assert_array_equal(ours.predict(X.copy()), theirs.predict(X.copy()))
+    assert abs(theirs[0].transformer_list[1][1].mean_).max() < 1e-12
+
+
+class Secretly(TransformerMixin, BaseEstimator):
+    """Writes into its input where scikit-learn lets it."""
+
+    def fit(self, X, y=None):
+        self.mean_ = np.asarray(X).mean(axis=0)
+        return self
+
+    def transform(self, X):
+        X = check_array(X, copy=False, force_writeable=True)
+        X -= self.mean_
+        return X
+
+    def get_feature_names_out(self, input_features=None):
+        return np.asarray([f"x{j}" for j in range(len(self.mean_))], dtype=object)
+
+
 @pytest.mark.parametrize("as_frame", [False, True])
-def test_steps_that_work_in_place(as_frame):
+def test_what_works_in_place_secretly_cannot_change_what_is_lent(as_frame):
     X, y, X_test, _ = fold(*data())
     if as_frame:
         X, X_test = pd.DataFrame(X), pd.DataFrame(X_test)
+        if COPY_ON_WRITE:  # this is what happens to a frame that is only a shallow copy
+            other = X.copy()
+            Secretly().fit_transform(other.copy(deep=False))
+            assert abs(other.to_numpy().mean()) < 1e-12
     before, before_test = np.array(X), np.array(X_test)
-    columns = ColumnTransformer([("a", StandardScaler(copy=False), slice(0, 3))], remainder="passthrough")
+    columns = ColumnTransformer([("a", Secretly(), slice(0, 3))], remainder="passthrough")
     for container in ("default", "pandas"):
-        base = make_pipeline(columns, MinMaxScaler(copy=False), PCA(2, copy=False), StandardScaler(), Ridge())
+        base = make_pipeline(Secretly(), columns, StandardScaler(), Ridge())
         base.set_output(transform=container)
-        settings = [{"minmaxscaler__clip": c, "ridge__alpha": a} for a in (1.0, 2.0) for c in (False, True)]
+        settings = [
+            {"standardscaler__with_std": s, "ridge__alpha": a} for a in (1.0, 2.0) for s in (False, True)
+        ]
         cache = agree(base, settings, X, y, X_test)
-        assert cache.fits == 1 + 2 + 2 + 2
+        assert cache.fits == 1 + 1 + 2
     assert_array_equal(X, before)
     assert_array_equal(X_test, before_test)
 
@@ -653,6 +702,7 @@ def test_a_lent_frame_has_the_layout_of_the_original(order):
             assert ours.to_numpy().strides == theirs.to_numpy().strides
 
 
+@pytest.mark.skipif(not COPY_ON_WRITE, reason="without copy-on-write every borrower gets a copy")
 def test_frames_of_several_types_are_locked_column_by_column():
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [3.0, 4.0]})
     lent = FoldCache(None).lend(X)

@@ -1,0 +1,191 @@
+"""Moments against longdouble, their merges, and what one pass costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import KFold, RepeatedKFold
+
+from manyfit.folds import AtomMoments, SplitData, Splits, Unsupported, Weights, moments_of_rows
+from manyfit.folds._moments import BLOCK_VALUES
+
+rng = np.random.default_rng(0)
+
+
+def exact(Z, weights=None):
+    """Weight, mean and scatter in longdouble, from the definition."""
+    Z = np.asarray(Z, dtype=np.longdouble)
+    w = np.ones(len(Z), dtype=np.longdouble) if weights is None else np.asarray(weights, dtype=np.longdouble)
+    mean = (w[:, None] * Z).sum(axis=0) / w.sum()
+    centred = Z - mean
+    return w.sum(), mean, (centred * w[:, None]).T @ centred
+
+
+def assert_moments(moments, Z, weights=None, rtol=1e-13):
+    weight, mean, scatter = exact(Z, weights)
+    np.testing.assert_allclose(moments.weight, float(weight), rtol=1e-14)
+    np.testing.assert_allclose(moments.mean, mean.astype(float), rtol=1e-13, atol=1e-15)
+    scale = np.sqrt(np.outer(np.diagonal(scatter), np.diagonal(scatter)))
+    assert np.all(np.abs(moments.scatter - scatter) <= rtol * scale)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
+@pytest.mark.parametrize("n", [1, 2, 300, 3 * BLOCK_VALUES // 5])  # one block, and several
+def test_far_from_the_origin_nothing_cancels(n, offset):
+    X, Y = rng.normal(size=(n, 4)) + offset, rng.normal(size=(n, 1)) - offset
+    moments = moments_of_rows(X, Y, slice(0, n))
+    assert moments.rows == n
+    # A sum of n squares; at 1e8 a value itself has eps * 1e8 digits.
+    assert_moments(moments, np.c_[X, Y], rtol=1e-13 + 4e-16 * offset)
+
+
+def test_the_naive_formula_would_have_failed():
+    X = rng.normal(size=(1000, 1)) + 1e8
+    naive = (X.T @ X - len(X) * X.mean() ** 2)[0, 0]
+    good = moments_of_rows(X, X, slice(0, 1000)).scatter[0, 0]
+    truth = float(exact(X)[2][0, 0])
+    assert abs(naive - truth) > 0.1 * truth  # this test can fail
+    assert abs(good - truth) < 1e-7 * truth
+
+
+def test_weights_with_zeros():
+    X, Y = rng.normal(size=(500, 3)), rng.normal(size=(500, 2))
+    weights = rng.integers(0, 3, 500).astype(float)
+    assert_moments(moments_of_rows(X, Y, slice(0, 500), weights), np.c_[X, Y], weights)
+    repeated = np.repeat(np.arange(500), weights.astype(int))  # whole weights are repetitions
+    again = moments_of_rows(X, Y, repeated)
+    np.testing.assert_allclose(
+        again.scatter, moments_of_rows(X, Y, slice(0, 500), weights).scatter, rtol=1e-12, atol=1e-10
+    )
+
+
+def test_a_block_without_any_weight_is_left_out():
+    n = 3000
+    X = rng.normal(size=(n, 60))  # blocks of about 1000 rows
+    for zero in (slice(0, 2000), slice(1000, n)):
+        weights = np.ones(n)
+        weights[zero] = 0.0
+        assert_moments(moments_of_rows(X, X[:, :1], slice(0, n), weights), np.c_[X, X[:, :1]], weights)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint16, np.int64])
+def test_other_dtypes_are_summed_in_float64(dtype):
+    X = rng.integers(0, 100, size=(400, 3)).astype(dtype)
+    Y = rng.integers(0, 100, size=(400, 1)).astype(dtype)
+    moments = moments_of_rows(X, Y, slice(0, 400))
+    assert moments.scatter.dtype == np.float64
+    assert_moments(moments, np.c_[X, Y])
+
+
+def test_rows_are_read_in_place():
+    X = rng.normal(size=(50, 3))
+    X.flags.writeable = False
+    before = X.copy()
+    moments_of_rows(X, X[:, :1], np.array([3, 1, 1, 40]))
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "strided"])
+def test_any_memory_layout(layout):
+    X = rng.normal(size=(600, 4))
+    given_ = {"C": X, "F": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=0)[::2]}[layout]
+    assert_moments(moments_of_rows(given_, X[:, :1], slice(0, 600)), np.c_[X, X[:, :1]])
+
+
+@given(st.lists(st.integers(0, 3), min_size=4, max_size=4).filter(any), st.sampled_from([0.0, 1e6]))
+def test_merges_with_multiplicity(counts, offset):
+    X = np.random.default_rng(1).normal(size=(40, 3)) + offset
+    group = Splits.draw(KFold(4), X, None, 40, {}).atom_groups[0]
+    atoms = AtomMoments(X, X[:, :1], group)
+    merged = atoms.merged(np.array(counts, dtype=float))
+    rows = np.concatenate(
+        [np.arange(40)[r] for r, c in zip(group.rows, counts, strict=True) for _ in range(c)]
+    )
+    assert merged.rows == rows.size
+    assert_moments(merged, np.c_[X, X[:, :1]][rows], rtol=1e-12 + 1e-15 * offset)
+
+
+def test_merging_is_associative_and_commutative():
+    X = rng.normal(size=(90, 3)) * [1, 1e3, 1e-3]
+    by = {}
+    for k in (1, 2, 3, 9):  # KFold(1) does not exist: one atom is all rows
+        if k == 1:
+            by[k] = moments_of_rows(X, X[:, :1], slice(0, 90))
+            continue
+        group = Splits.draw(KFold(k), X, None, 90, {}).atom_groups[0]
+        by[k] = AtomMoments(X, X[:, :1], group).merged(np.ones(k))
+    for k in (2, 3, 9):
+        np.testing.assert_allclose(by[k].scatter, by[1].scatter, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(by[k].mean, by[1].mean, rtol=1e-12)
+    backwards = moments_of_rows(X, X[:, :1], np.arange(90)[::-1])
+    np.testing.assert_allclose(backwards.scatter, by[1].scatter, rtol=1e-12, atol=1e-12)
+
+
+def test_nan_stays_in_the_splits_that_use_it():
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    X[35, 1] = np.nan
+    data = SplitData(X, y, Splits.draw(KFold(4), X, y, 40, {}))
+    view = data.view(3)  # trains on rows 0 to 29
+    np.testing.assert_allclose(view.plain.x_mean, X[:30].mean(axis=0), rtol=1e-13)
+    for i in range(3):
+        with pytest.raises(Unsupported, match=f"the train rows of split {i} have no finite moments"):
+            data.view(i)
+    with pytest.raises(Unsupported, match="the test rows of split 3 have no finite moments"):
+        data.scoring_moments(3, "test")
+    assert np.isfinite(data.scoring_moments(0, "test").scatter).all()
+
+
+def test_infinity_makes_no_warning_of_its_own():
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    X[0, 0] = np.inf
+    data = SplitData(X, y, Splits.draw(KFold(4), X, y, 40, {}))
+    with pytest.raises(Unsupported, match="no finite moments"):
+        data.view(1)  # warnings are errors here
+
+
+def test_a_split_without_weight_has_no_moments():
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    weights = np.r_[np.ones(10), np.zeros(30)]
+    data = SplitData(X, y, Splits.draw(KFold(4), X, y, 40, {}), Weights(fit=weights))
+    data.view(1)
+    with pytest.raises(Unsupported, match="no weight"):
+        data.view(0)
+
+
+def test_one_pass_serves_all_folds_and_roles():
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    data = SplitData(X, y, Splits.draw(KFold(5), X, y, 60, {}))
+    for i in range(5):
+        data.view(i)
+        data.scoring_moments(i, "test")
+        data.scoring_moments(i, "train")
+    assert data.passes == 1.0
+
+
+def test_each_set_of_weights_is_a_pass():
+    X, y, w = rng.normal(size=(60, 3)), rng.normal(size=60), rng.random(60)
+    splits = Splits.draw(KFold(5), X, y, 60, {})
+    for weights, passes in [(Weights(w), 2), (Weights(w, w), 2), (Weights(w, rng.random(60)), 3)]:
+        data = SplitData(X, y, splits, weights)
+        for i in range(5):
+            view = data.view(i)
+            scored = data.scoring_moments(i, "test")
+        assert data.passes == passes
+        train, test = splits.indices(4)
+        Z = np.c_[X, y]
+        _, _, scatter = exact(Z[train], w[train])
+        np.testing.assert_allclose(view.weighted.xx, scatter[:3, :3].astype(float), rtol=1e-12)
+        np.testing.assert_allclose(view.plain.x_mean, X[train].mean(axis=0), rtol=1e-12)
+        assert_moments(scored, Z[test], None if weights.score is None else weights.score[test])
+
+
+def test_passes_of_repeated_splits_are_one_a_group():
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    cv = RepeatedKFold(n_splits=4, n_repeats=3, random_state=0)
+    splits = Splits.draw(cv, X, y, 40, {})
+    data = SplitData(X, y, splits)
+    for i, (train, _) in enumerate(splits):
+        np.testing.assert_allclose(data.view(i).plain.x_mean, X[train].mean(axis=0), rtol=1e-12)
+    assert data.passes == len(splits.atom_groups)

@@ -1,0 +1,113 @@
+"""Scores from moments are scikit-learn's scores of the predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    explained_variance_score,
+    mean_squared_error,
+    r2_score,
+    root_mean_squared_error,
+)
+
+from manyfit.folds import moments_of_rows
+from manyfit.metrics import LinearPredictors, scores_from_moments
+
+METRICS = [r2_score, explained_variance_score, mean_squared_error, root_mean_squared_error]
+N, P, M = 80, 3, 5
+
+
+def problem(q=1, offset=0.0, noise=1.0, seed=0):
+    """Rows, targets and M predictors, the first of them close to the truth."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N, P)) + offset
+    coef = rng.normal(size=(P, M, q))
+    origin = X.mean(axis=0)
+    Y = (X - origin) @ coef[:, 0] + 2.0 + noise * rng.normal(size=(N, q)) + offset
+    return X, Y, LinearPredictors(coef, rng.normal(size=(M, q)) + offset, origin)
+
+
+def routes(metric, X, Y, linear, weights=None):
+    """Scores from moments, and scikit-learn's from predictions."""
+    moments = moments_of_rows(X, Y, slice(0, len(X)), weights)
+    ours = scores_from_moments(metric, linear, moments)
+    flat = Y[:, 0] if Y.shape[1] == 1 else Y
+    predictions = [p[:, 0] if Y.shape[1] == 1 else p for p in linear(X)]
+    return ours, [metric(flat, p, sample_weight=weights) for p in predictions]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("metric", METRICS)
+def test_scores_are_sklearns(metric, q, weighted):
+    X, Y, linear = problem(q)
+    weights = np.random.default_rng(1).integers(0, 3, N).astype(float) if weighted else None
+    ours, theirs = routes(metric, X, Y, linear, weights)
+    assert ours.shape == (M,)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_far_from_the_origin(metric):
+    X, Y, linear = problem(2, offset=1e5)
+    ours, theirs = routes(metric, X, Y, linear)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(METRICS), st.floats(-8, 2), st.integers(1, 2))
+def test_a_score_is_right_or_not_given(seed, metric, log_noise, q):
+    X, Y, linear = problem(q, noise=10.0**log_noise, seed=seed)
+    good = LinearPredictors(linear.coef, np.full((M, q), 2.0), linear.origin)  # the first one fits
+    ours, theirs = routes(metric, X, Y, good)
+    known = np.isfinite(ours)
+    assert known[1:].all()
+    np.testing.assert_allclose(ours[known], np.array(theirs)[known], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_residual_lost_in_rounding_is_not_given(metric):
+    X, Y, linear = problem(noise=1e-9)
+    linear.at_origin[0] = 2.0
+    ours, _ = routes(metric, X, Y, linear)
+    assert np.isnan(ours[0]) and np.isfinite(ours[1:]).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.1, -1e6])
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_constant_target_is_left_to_predictions(metric, value):
+    X, Y, linear = problem(2)
+    Y[:, 1] = value
+    ours, _ = routes(metric, X, Y, linear)
+    assert np.isnan(ours).all()
+
+
+@pytest.mark.filterwarnings("ignore:R\\^2 score is not well-defined")
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_single_row_is_left_to_predictions(metric):
+    X, Y, linear = problem()
+    ours, _ = routes(metric, X[:1], Y[:1], linear)
+    assert np.isnan(ours).all()
+
+
+def test_no_warning_about_what_is_not_given():
+    X, _, linear = problem()
+    moments = moments_of_rows(X, np.zeros((N, 1)), slice(0, N))
+    assert np.isnan(scores_from_moments(r2_score, linear, moments)).all()  # warnings are errors here
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("f4", "f4"), ("f8", "f8"), ("i4", "f8")])
+def test_predictions_have_sklearns_dtype(dtype, expected):
+    X, _, linear = problem(2)
+    predicted = linear(X.astype(dtype))
+    assert predicted.shape == (M, N, 2)
+    assert predicted.dtype == np.dtype(expected)
+
+
+def test_predictions_are_the_definition():
+    X, _, linear = problem(2, offset=100.0)
+    for j in range(M):
+        expected = (X - linear.origin) @ linear.coef[:, j] + linear.at_origin[j]
+        np.testing.assert_allclose(linear(X)[j], expected, rtol=1e-12)

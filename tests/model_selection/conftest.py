@@ -1,0 +1,24 @@
+"""Fixtures for the tests of searches."""
+
+from __future__ import annotations
+
+import pytest
+
+from manyfit.estimators import family_of, register_family, unregister_family
+
+
+@pytest.fixture
+def registered():
+    """Register families for the time of a test."""
+    taken = []
+
+    def register(family):
+        taken.append((family, [(cls, family_of(cls)) for cls in family.serves]))
+        return register_family(family)
+
+    yield register
+    for family, before in reversed(taken):
+        unregister_family(family)
+        for _, old in before:
+            if old is not None:
+                register_family(old)

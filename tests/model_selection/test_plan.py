@@ -1,0 +1,218 @@
+"""The plan says what fit will do, and fit does it."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Lasso, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
+
+from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from tests.model_selection._same import LABELS, X_CLASS, X, Y
+
+ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
+
+
+def test_a_shared_group_as_text():
+    plan = GridSearchCV(Ridge(), ALPHAS).plan(X, Y)
+    text = str(plan)
+    assert text.startswith("Plan: 3 settings x 5 splits = 15 fits asked for, 0 to be made; passes over X")
+    assert (
+        "└─ shared through moments" in text and "Ridge: 3 settings, 15 fits asked for, 0 to be made" in text
+    )
+    assert repr(plan) == text
+    assert (plan.fits_requested, plan.fits_planned, plan.passes) == (15, 0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "kind", "reason"),
+    [
+        (Ridge(), ALPHAS, "moments", ""),
+        (Lasso(), ALPHAS, "one by one", "no family serves Lasso"),
+        (
+            make_pipeline(StandardScaler(), Lasso()),
+            {"lasso__alpha": [1, 2]},
+            "steps",
+            "no family serves Lasso",
+        ),
+        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, "family", ""),
+        (
+            Ridge(solver="lsqr"),
+            ALPHAS,
+            "one by one",
+            "solver='lsqr' iterates; only direct solvers are shared",
+        ),
+    ],
+)
+def test_kinds_and_reasons(estimator, grid, kind, reason):
+    plan = GridSearchCV(estimator, grid).plan(X, Y)
+    (group,) = plan.groups
+    assert (group.kind, group.reason) == (kind, reason)
+    assert reason in str(plan) and reason.replace("'", "&#x27;") in plan._repr_html_()
+
+
+def test_html_is_escaped_and_has_a_row_for_each_group():
+    html = (
+        GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1, -1]})
+        .plan(X, Y)
+        ._repr_html_()
+    )
+    assert html.count("<tr>") == 3
+    assert "StandardScaler &gt; Ridge" in html and "alpha=-1 is not one finite number" in html
+
+
+def test_one_bad_setting_leaves_the_others_shared():
+    plan = GridSearchCV(Ridge(), {"alpha": [0.1, -1.0, 10.0]}).plan(X, Y)
+    assert {g.kind: g.candidates for g in plan.groups} == {"moments": (0, 2), "one by one": (1,)}
+    assert plan.fits_planned == 5
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "X", "y"),
+    [
+        (Ridge(), ALPHAS, X, Y),
+        (make_pipeline(StandardScaler(), PCA(), SVC()), {"pca__n_components": [2, 3], "svc__C": [1, 2]}, X_CLASS, LABELS),
+        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, X, Y),
+    ],
+)  # fmt: skip
+def test_what_is_planned_is_done(estimator, grid, X, y):
+    search = GridSearchCV(estimator, grid, cv=3)
+    plan = search.plan(X, y)
+    report = search.fit(X, y).report_
+    assert (plan.fits_requested, plan.fits_planned) == (report.fits_requested, report.fits_done)
+    assert plan.transformer_fits == report.transformer_fits
+    assert plan.passes == report.passes
+
+
+def test_a_plan_does_not_make_the_search_look_fitted():
+    search = GridSearchCV(Ridge(), ALPHAS)
+    search.plan(X, Y)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(search)
+    assert not [name for name in vars(search) if name.endswith("_") and not name.startswith("_")]
+
+
+def reachable_arrays(thing):
+    seen, found, todo = set(), [], [thing]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type) or type(one).__name__ in ("module", "function"):
+            continue
+        seen.add(id(one))
+        if isinstance(one, np.ndarray):
+            found.append(one)
+        todo += gc.get_referents(one)
+    return found
+
+
+def test_a_plan_holds_no_data():
+    big, y = np.tile(X, (100, 1)), np.tile(Y, 100)
+    search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1, 2]})
+    plan = search.plan(big, y)
+    assert max((a.nbytes for a in reachable_arrays(plan)), default=0) < 1000
+    assert len(pickle.dumps(plan)) < 20_000
+    assert len(pickle.dumps(search)) < 20_000
+    assert (
+        max((a.nbytes for a in reachable_arrays([big])), default=0) == big.nbytes
+    )  # the search finds arrays
+
+
+def scores(search):
+    table = search.cv_results_
+    return np.array([table[f"split{i}_test_score"] for i in range(search.n_splits_)])
+
+
+def test_random_splits_are_frozen_until_fit():
+    cv = ShuffleSplit(3, test_size=0.3)
+    search = GridSearchCV(Ridge(), ALPHAS, cv=cv)
+    search.plan(X, Y)
+    frozen = search._frozen.splits
+    search.fit(X, Y)
+    expected = [
+        [clone(Ridge(alpha=a)).fit(X[tr], Y[tr]).score(X[te], Y[te]) for a in ALPHAS["alpha"]]
+        for tr, te in frozen
+    ]
+    np.testing.assert_allclose(scores(search), expected, rtol=1e-9)
+    again = scores(search.fit(X, Y))  # a plan is used once
+    assert not np.allclose(again, expected)
+
+
+def test_random_settings_are_frozen_too():
+    search = RandomizedSearchCV(Ridge(), {"alpha": loguniform(1e-2, 1e2)}, n_iter=4)
+    search.plan(X, Y)
+    planned = [params["alpha"] for params in search._frozen.candidates]
+    assert [params["alpha"] for params in search.fit(X, Y).cv_results_["params"]] == planned
+
+
+@pytest.mark.parametrize("change", ["X", "y", "weights", "parameter", "grid in place", "estimator in place"])
+def test_a_plan_for_something_else_is_not_used(change):
+    grid, cv = {"alpha": [0.1, 1.0]}, ShuffleSplit(2, test_size=0.3)
+    search = GridSearchCV(Ridge(), grid, cv=cv)
+    search.plan(X, Y)
+    frozen = search._frozen.splits
+    data, y, params = X.copy(), Y.copy(), {}
+    if change == "X":
+        data[0, 0] += 1
+    elif change == "y":
+        y[0] += 1
+    elif change == "weights":
+        params = {"sample_weight": np.ones(len(y))}
+    elif change == "parameter":
+        search.set_params(cv=ShuffleSplit(2, test_size=0.3))
+    elif change == "grid in place":
+        grid["alpha"].append(10.0)
+    else:
+        search.estimator.set_params(fit_intercept=False)
+    search.fit(data, y, **params)
+    assert len(search.cv_results_["params"]) == len(grid["alpha"])
+    model = Ridge(alpha=0.1, fit_intercept=search.estimator.fit_intercept)
+    stale = [model.fit(data[tr], y[tr]).score(data[te], y[te]) for tr, te in frozen]
+    if change != "estimator in place":  # its splits are still the planned ones
+        assert not np.allclose(scores(search)[:, 0], stale)
+
+
+def test_a_splitter_changed_in_place_splits_anew():
+    cv = KFold(5)
+    search = GridSearchCV(Ridge(), ALPHAS, cv=cv)
+    search.plan(X, Y)
+    cv.n_splits = 3
+    search.fit(X, Y)
+    assert search.n_splits_ == 3 and "split3_test_score" not in search.cv_results_
+
+
+def test_a_plan_over_a_generator_of_splits():
+    search = GridSearchCV(Ridge(), ALPHAS, cv=KFold(4).split(X))
+    search.plan(X, Y)
+    search.fit(X, Y)
+    assert search.n_splits_ == 4
+    np.testing.assert_allclose(scores(search), scores(GridSearchCV(Ridge(), ALPHAS, cv=4).fit(X, Y)))
+
+
+def test_a_copy_of_a_planned_search_has_no_plan():
+    search = GridSearchCV(Ridge(), ALPHAS)
+    search.plan(X, Y)
+    assert "_frozen" not in vars(clone(search)) and "_frozen" not in vars(pickle.loads(pickle.dumps(search)))
+
+
+def test_many_groups_are_counted():
+    grid = {"alpha": [1.0], "tol": list(np.logspace(-6, -3, 20)), "max_iter": [None, 5]}
+    text = str(GridSearchCV(Ridge(), grid).plan(X, Y))
+    assert "40 settings" in text and len(text.splitlines()) < 20
+
+
+def test_a_plan_refuses_what_fit_refuses():
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        GridSearchCV(Ridge(), ALPHAS).plan(X, Y[:-1])
+    with pytest.raises(ValueError, match="The 'sharing' parameter of GridSearchCV must be"):
+        GridSearchCV(Ridge(), ALPHAS, sharing="all").plan(X, Y)
