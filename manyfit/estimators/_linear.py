@@ -16,7 +16,8 @@ Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations lose more than half the digits.
 MIN_SPECTRAL_RATIO = 1e-10
-# Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many operations.
+# Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
+# operations.
 FIT_OVERHEAD = 1e6
 
 

@@ -93,6 +93,11 @@ class _Running:
         self.rows += n
         if weight == 0.0:
             return
+        with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are found in the sums
+            self._merge(Z, w, weight)
+
+    def _merge(self, Z: Array, w: Array | None, weight: float) -> None:
+        n = Z.shape[0]
         # A product with ones sums columns several times faster than a reduction over rows.
         mean = (np.ones(n) if w is None else w) @ Z / weight
         Z -= mean

@@ -63,7 +63,7 @@ class _Residuals:
 
     def exact(self, sums: Array) -> Array:
         """Which predictors keep enough digits of `sums`, for all targets."""
-        return (self.lost <= MAX_CANCELLATION * sums).all(axis=1)
+        return np.asarray((self.lost <= MAX_CANCELLATION * sums).all(axis=1))
 
 
 def _r2(r: _Residuals) -> tuple[Array, Array]:

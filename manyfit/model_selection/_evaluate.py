@@ -34,11 +34,15 @@ class SharedFold:
         Train and test indices.
     options : Options
         Fit and score parameters are cut along.
+    limit : int
+        Bytes that outputs of shared steps may take.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options) -> None:
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options, limit: int
+    ) -> None:
         train, test = split
-        self.cache = FoldCache(options.memory_limit)
+        self.cache = FoldCache(limit)
         self.X_train, self.y_train = safe_split(estimator, X, y, train)
         self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
         self.fit_params = check_method_params(X, params=dict(options.fit_params), indices=train)
@@ -47,7 +51,21 @@ class SharedFold:
 
 
 class FoldStore:
-    """The folds of a task, by split; as many are kept as the limit allows."""
+    """The folds of a task, by split; as many are kept as the memory limit allows.
+
+    Parameters
+    ----------
+    X, y : array-like
+        All rows.
+    splits : Splits or dict of int to tuple
+        The splits, or those of a task.
+    options : Options
+        Of all fits.
+    share_steps : bool
+        Whether steps are shared.
+    in_turn : bool
+        Whether the folds are asked for one after the other, so that only the last one is needed.
+    """
 
     def __init__(
         self,
@@ -56,14 +74,16 @@ class FoldStore:
         splits: Mapping[int, tuple[Any, Any]] | Splits,
         options: Options,
         share_steps: bool,
+        in_turn: bool = True,
     ) -> None:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent_fits = 0
         # A fold is about as large as X; of what does not tell its size, one is kept.
-        size = _size(X)
-        self._most = 1 if size is None else max(1, options.memory_limit // 4 // max(size, 1))
+        size = None if in_turn else _size(X)
+        n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
+        self._most = 1 if size is None else max(1, min(n_splits, options.memory_limit // 4 // max(size, 1)))
 
     def split(self, i: int) -> tuple[Any, Any]:
         """Train and test indices of split `i`."""
@@ -76,7 +96,8 @@ class FoldStore:
             while len(self._kept) >= self._most:
                 oldest = self._kept.pop(next(iter(self._kept)))
                 self._spent_fits += oldest.cache.fits
-            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), self.options)
+            limit = self.options.memory_limit // 2 // self._most
+            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), self.options, limit)
         return self._kept[key]
 
     @property

@@ -80,11 +80,12 @@ def _here(
     job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, by_candidate: bool, bar: Progress
 ) -> Outcome:
     """In this process, on folds that are cut once."""
-    folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None)
+    in_turn = order is not None and not by_candidate
+    folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn)
     sizes = (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
     queue = list(pairs)
-    if order is not None and not by_candidate:
+    if order is not None and in_turn:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:

@@ -44,7 +44,7 @@ class Recipe:
         if y.dtype == np.float64 and self.dtype == "float32":
             y = y.astype(np.float32)
         weights = None if self.weights is None else WEIGHTS[self.weights](rng, self.n)
-        groups = rng.integers(0, max(3, self.n // 3), self.n)
+        groups = rng.integers(0, 4, self.n)
         given = FORMS[self.form](X)
         return Data(given, TARGET_FORMS[self.target_form](y), _plain(given), y, weights, groups)
 

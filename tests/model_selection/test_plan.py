@@ -22,6 +22,7 @@ from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 from tests.model_selection._same import LABELS, X_CLASS, X, Y
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
+SVC_PIPELINE = make_pipeline(StandardScaler(), PCA(), SVC())
 
 
 def test_a_shared_group_as_text():
@@ -82,7 +83,7 @@ def test_one_bad_setting_leaves_the_others_shared():
     ("estimator", "grid", "X", "y"),
     [
         (Ridge(), ALPHAS, X, Y),
-        (make_pipeline(StandardScaler(), PCA(), SVC()), {"pca__n_components": [2, 3], "svc__C": [1, 2]}, X_CLASS, LABELS),
+        (SVC_PIPELINE, {"pca__n_components": [2, 3], "svc__C": [1, 2]}, X_CLASS, LABELS),
         (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, X, Y),
     ],
 )  # fmt: skip

@@ -1,0 +1,83 @@
+"""pandas, polars and sparse input, feature names, output containers, dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from sklearn import config_context
+from sklearn.compose import make_column_transformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.linear_model import Lasso, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
+
+from tests.model_selection._same import X, Y, both
+
+NAMES = list("abcde")
+FRAME = pd.DataFrame(X, columns=NAMES)
+GRIDS = [
+    (Ridge(), {"alpha": [0.1, 1.0]}),
+    (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
+    (make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [0.1, 1.0]}),
+    (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "grid"), GRIDS)
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (FRAME, pd.Series(Y)),
+        (FRAME, pd.Series(Y, index=np.arange(len(Y))[::-1])),
+        (pl.DataFrame(X, schema=NAMES), pl.Series(Y)),
+        (FRAME.astype("float32"), Y.astype("float32")),
+        (FRAME.assign(f=np.arange(len(Y))), Y),
+        (X.tolist(), Y.tolist()),
+        (np.asfortranarray(X), Y[:, None]),
+        (np.round(X * 10).astype(np.int32), Y),
+    ],
+    ids=["pandas", "odd index", "polars", "float32", "mixed dtypes", "lists", "fortran", "integers"],
+)
+def test_containers(estimator, grid, X, y):
+    rtol = 1e-9
+    if getattr(X, "columns", None) is not None and "float32" in str(getattr(X, "dtypes", "")):
+        pytest.importorskip("pandas")
+        rtol = 1e-4  # float32: two ways of summing agree to its own digits
+    from sklearn import model_selection
+
+    from manyfit.model_selection import GridSearchCV
+    from tests.model_selection._same import assert_same_results
+
+    ours = GridSearchCV(estimator, grid, cv=3, return_train_score=True).fit(X, y)
+    theirs = model_selection.GridSearchCV(estimator, grid, cv=3, return_train_score=True).fit(X, y)
+    assert_same_results(ours, theirs, rtol=rtol)
+    if hasattr(X, "columns"):
+        np.testing.assert_array_equal(ours.feature_names_in_, theirs.feature_names_in_)
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+@pytest.mark.parametrize(("estimator", "grid"), GRIDS[1:])
+def test_set_output(estimator, grid, output):
+    with config_context(transform_output=output):
+        both(estimator, grid, FRAME, return_train_score=True)
+
+
+def test_columns_by_name():
+    frame = FRAME.assign(kind=np.arange(len(Y)) % 3)
+    first = make_column_transformer((OneHotEncoder(), ["kind"]), (StandardScaler(), NAMES))
+    for last in (Ridge(), Lasso()):
+        name = type(last).__name__.lower()
+        both(make_pipeline(first, last), {f"{name}__alpha": [0.1, 1.0]}, frame, return_train_score=True)
+
+
+@pytest.mark.parametrize(
+    "container", [scipy.sparse.csr_array, scipy.sparse.csr_matrix, scipy.sparse.coo_array]
+)
+def test_sparse(container):
+    sparse = container(np.where(np.abs(X) > 0.7, X, 0.0))
+    for first in (MaxAbsScaler(), VarianceThreshold()):
+        both(make_pipeline(first, Ridge()), {"ridge__alpha": [0.1, 1.0]}, sparse)
+        both(make_pipeline(first, Lasso()), {"lasso__alpha": [0.1, 1.0]}, sparse)

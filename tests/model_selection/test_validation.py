@@ -1,0 +1,125 @@
+"""cross_validate and its kin give what scikit-learn's functions give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import model_selection as sk
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.model_selection import GroupKFold, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from manyfit import model_selection as ours
+from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y
+
+MODELS = [Ridge(), make_pipeline(StandardScaler(), Ridge()), make_pipeline(MinMaxScaler(), Lasso())]
+models = pytest.mark.parametrize("model", MODELS, ids=["ridge", "affine", "steps"])
+
+
+def assert_same(a, b):
+    if isinstance(b, dict):
+        assert list(a) == list(b)
+        for name in b:
+            if not name.endswith("_time") and name != "estimator":
+                assert_same(a[name], b[name])
+    elif isinstance(b, tuple | list):
+        assert len(a) == len(b)
+        for one, other in zip(a, b, strict=True):
+            assert_same(one, other)
+    else:
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def compare(name, *args, **kwargs):
+    mine, theirs = getattr(ours, name)(*args, **kwargs), getattr(sk, name)(*args, **kwargs)
+    assert_same(mine, theirs)
+    return mine
+
+
+@models
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"cv": KFold(3), "return_train_score": True, "scoring": ["r2", "neg_mean_absolute_error"]},
+        {"params": {"groups": np.arange(80) // 9}, "cv": GroupKFold(3)},
+        {"return_indices": True, "n_jobs": 2},
+        {"scoring": lambda e, X, y: float(len(y))},
+    ],
+)
+def test_cross_validate(model, params):
+    if "params" in params:
+        groups = params["params"]["groups"]
+        params = {"groups": groups, "cv": params["cv"]}
+    compare("cross_validate", model, X, Y, **params)
+
+
+def test_cross_validate_gives_fitted_estimators():
+    fitted = compare("cross_validate", MODELS[1], X, Y, return_estimator=True)["estimator"]
+    reference = sk.cross_validate(MODELS[1], X, Y, return_estimator=True)["estimator"]
+    for a, b in zip(fitted, reference, strict=True):
+        np.testing.assert_allclose(a.predict(X), b.predict(X))
+        assert [type(step) for _, step in a.steps] == [StandardScaler, Ridge]
+
+
+def test_cross_validate_with_weights():
+    compare("cross_validate", Ridge(), X, Y, params={"sample_weight": WEIGHTS})
+
+
+@models
+def test_cross_val_score(model):
+    compare("cross_val_score", model, X, Y, cv=4)
+    compare("cross_val_score", model, X, Y, cv=4, scoring="neg_mean_squared_error", n_jobs=2)
+
+
+@models
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_cross_val_predict(model, n_jobs):
+    compare("cross_val_predict", model, X, Y, cv=4, n_jobs=n_jobs)
+
+
+def test_cross_val_predict_methods():
+    for method in ("predict_proba", "decision_function"):
+        compare("cross_val_predict", LogisticRegression(), X_CLASS, LABELS, method=method)
+
+
+@models
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_validation_curve(model, n_jobs):
+    name = next(n for n in model.get_params() if n.endswith("alpha"))
+    compare("validation_curve", model, X, Y, param_name=name, param_range=[0.1, 1.0, 1.0, 10], n_jobs=n_jobs)
+
+
+@models
+@pytest.mark.parametrize(
+    "params", [{}, {"shuffle": True, "random_state": 0}, {"n_jobs": 2, "return_times": False}]
+)
+def test_learning_curve(model, params):
+    compare("learning_curve", model, X, Y, train_sizes=[0.3, 0.6, 1.0], cv=3, **params)
+
+
+def test_learning_curve_that_learns_on():
+    from sklearn.linear_model import SGDRegressor
+
+    model = SGDRegressor(random_state=0, max_iter=5, tol=None)
+    compare("learning_curve", model, X, Y, exploit_incremental_learning=True, cv=3)
+
+
+@pytest.mark.parametrize("name", ["cross_validate", "cross_val_score"])
+def test_errors_are_sklearns(name):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        getattr(ours, name)(Ridge(), X, Y[:-1])
+    with pytest.raises(ValueError, match="All the 5 fits failed"):
+        getattr(ours, name)(Ridge(alpha=-1), X, Y)
+    with pytest.raises(ValueError, match="The 'alpha' parameter of Ridge must be"):
+        getattr(ours, name)(Ridge(alpha=-1), X, Y, error_score="raise")
+    with pytest.raises(ValueError, match=f"The 'n_jobs' parameter of {name} must be"):
+        getattr(ours, name)(Ridge(), X, Y, n_jobs=0.5)
+
+
+def test_sklearn_itself_is_left_as_it_was():
+    assert sk.cross_validate.__module__ == "sklearn.model_selection._validation"
+    assert sk.cross_validate is not ours.cross_validate
+    assert ours.cross_validate.__doc__ == sk.cross_validate.__doc__
