@@ -202,3 +202,8 @@ def on_engine(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
 def is_fit_and_score(function: Callable[..., Any]) -> bool:
     """Whether a task of scikit-learn's is the fit and score of one setting on one split."""
     return function is _fit_and_score
+
+
+def parameter_constraints(cls: Any) -> dict[str, Any]:
+    """What scikit-learn's class lets each constructor parameter be."""
+    return dict(cls._parameter_constraints)

@@ -156,9 +156,10 @@ class AtomMoments:
         weight = float(weights.sum())
         means = self.mean[used]
         mean = weights @ means / weight if weight else np.full(means.shape[1], np.nan)
-        delta = means - mean
-        scatter = np.tensordot(counts, self.scatter[used], axes=1)
-        scatter += delta.T @ (weights[:, None] * delta)
+        with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are found in the sums
+            delta = means - mean
+            scatter = np.tensordot(counts, self.scatter[used], axes=1)
+            scatter += delta.T @ (weights[:, None] * delta)
         return Moments(float(counts @ self.rows[used]), weight, mean, scatter)
 
 

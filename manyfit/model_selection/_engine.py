@@ -9,11 +9,11 @@ from manyfit.cluster import Progress, workers
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end
+from manyfit.model_selection._moment_groups import SharedOutcome, run_moments
 from manyfit.model_selection._one_by_one import run_one_by_one
 from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
-from manyfit.model_selection._shared import SharedOutcome, run_moments
 
 
 def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:

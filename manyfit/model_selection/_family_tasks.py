@@ -14,10 +14,10 @@ from manyfit.folds import GivenFold, GivenRows, Unsupported, as_labels, as_matri
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
+from manyfit.model_selection._moment_groups import SharedOutcome, make_result
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes
 from manyfit.model_selection._score_answers import score_answers, why_alone
-from manyfit.model_selection._shared import SharedOutcome, make_result
 
 
 @dataclass(frozen=True)

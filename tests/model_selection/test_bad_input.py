@@ -96,6 +96,7 @@ def test_the_same_exception(case):
         raise ours
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
 @pytest.mark.parametrize("estimator", [Ridge(), Lasso(), PIPE])
 @pytest.mark.parametrize("bad", [NAN, INF], ids=["NaN", "infinity"])
 def test_bad_rows_fail_only_where_they_train(estimator, bad):

@@ -884,6 +884,18 @@ def test_a_nested_pipeline_is_shared_where_all_of_it_turns_out_to_be():
     assert cache.fits == 4
 
 
+def test_a_nested_pipeline_is_not_shared_where_a_part_of_it_turns_out_to_draw():
+    rng = np.random.RandomState(0)
+    X, y = rng.standard_normal((520, 60)), rng.standard_normal(520)
+    cache = FoldCache(None)
+    columns = ColumnTransformer([("a", make_pipeline(StandardScaler(), PCA(3)), slice(0, 60))])
+    models = [
+        share_prefixes(make_pipeline(clone(columns), Ridge()), cache).fit(cache.lend(X), y) for _ in range(2)
+    ]
+    components = [unshare(model)[0].named_transformers_["a"][1].components_ for model in models]
+    assert cache.fits == 1 + 2 and not np.array_equal(*components)
+
+
 # Keys
 
 
@@ -1238,9 +1250,10 @@ def test_unshare_leaves_no_wrapper(fitted):
         plain.fit(X, y)
         for one in (*others, model):
             one.fit(cache.lend(X), cache.lend(y))
+    before = len(wrappers(others[0]))
     bare = unshare(model)
     assert bare is model and not wrappers(bare)
-    assert repr(bare) == repr(plain) and wrappers(others[0])
+    assert repr(bare) == repr(plain) and len(wrappers(others[0])) == before
     if fitted:
         assert cache.fits == 9
         for part in (X_test, X):

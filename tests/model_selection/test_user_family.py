@@ -91,6 +91,7 @@ def test_behind_steps(family, first, registered):
     assert search.report_.fits_done == 0
 
 
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
 def test_what_it_refuses_is_fitted_by_sklearn(registered):
     registered(ShrunkFamily())
     with pytest.warns(Warning, match="fits failed"):

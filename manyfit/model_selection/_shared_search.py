@@ -1,0 +1,349 @@
+"""What every search of manyfit does beyond scikit-learn's: plan, share, report."""
+
+import numbers
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import joblib
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+
+from manyfit._compat import (
+    NO_CALLBACKS,
+    Interval,
+    StrOptions,
+    any_callbacks,
+    callback_context,
+    check_fit_failures,
+    check_method_params,
+    fit_context,
+    insert_error_scores,
+    num_samples,
+    scorers_by_name,
+    takes_callback_context,
+)
+from manyfit.folds import Splits
+from manyfit.model_selection._engine import run
+from manyfit.model_selection._job import Job, Options, Result, memory_limit_in_bytes
+from manyfit.model_selection._plan import Plan
+from manyfit.model_selection._planner import Prepared, prepare
+from manyfit.model_selection._report import Report
+from manyfit.model_selection._verify import verify
+
+
+@dataclass(frozen=True)
+class _Setup:
+    """What a fit derives from its arguments before anything is fitted."""
+
+    X: Any
+    y: Any
+    params: Mapping[str, Any]
+    scorer: Any
+    refit_metric: Any
+    routed: Any
+    cv: Any
+    n_splits: int
+
+
+@dataclass(frozen=True)
+class _Frozen:
+    """The splits and settings of a plan, kept until the fit on the same data."""
+
+    data: str
+    asked: str
+    splits: Splits
+    candidates: list[Any]
+
+
+class SharedSearch:
+    """What our searches have beyond scikit-learn's: a plan, shared work and a report.
+
+    Mixed into a search class of scikit-learn, whose every other method it leaves as it is.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "sharing": [StrOptions({"auto", "exact", "none"})],
+        "verify": [Interval(numbers.Integral, 0, None, closed="left")],
+        "memory_limit": [numbers.Integral, str, None],
+    }
+
+    estimator: Any
+    scoring: Any
+    n_jobs: Any
+    refit: Any
+    cv: Any
+    verbose: Any
+    pre_dispatch: Any
+    error_score: Any
+    return_train_score: Any
+    sharing: str
+    verify: int
+    memory_limit: int | str | None
+    report_: Report
+
+    def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
+        """Say what `fit` on the same data will share and why, before anything is fitted.
+
+        Splits and settings are drawn now and kept: a `fit` with the same data, parameters and search
+        uses them, also where they are random.
+
+        Parameters
+        ----------
+        X, y, **params
+            As for `fit`.
+
+        Returns
+        -------
+        Plan
+            Prints as a tree; holds no data.
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        setup = self._setup(X, y, params)
+        candidates = self._all_candidates(setup.n_splits)
+        splits = _draw(setup, setup.cv)
+        self._frozen = _Frozen(_fingerprint(setup), self._asked(), splits, candidates)
+        contexts: list[Any] | None = [] if any_callbacks(self) else None
+        return prepare(self._job(setup, candidates, splits, contexts)).plan
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Run the search.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
+            Training data, or a kernel where the estimator takes one.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            Targets.
+        **params : dict
+            Passed on to the estimator's ``fit``, the scorer and the splitter (``groups``), as in
+            scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted search, with scikit-learn's attributes and `report_`.
+
+        Notes
+        -----
+        The time of a shared fit is split evenly over the settings that it served: in ``cv_results_``,
+        ``mean_fit_time`` adds up to what was spent.
+        """
+        start = time.perf_counter()
+        setup = self._setup(X, y, params)
+        metadata = _weights_of(setup.params)
+        n_tasks = 1 + (self.refit is not False)
+        root = callback_context(self, n_tasks).call_on_fit_task_begin(
+            estimator=self, X=setup.X, y=setup.y, metadata=metadata
+        )
+        self._checked_cv_orig = setup.cv
+        self.n_splits_ = setup.n_splits
+        evaluation = _Evaluation(self, setup, self._take_frozen(setup))
+        if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
+            self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
+        else:
+            self._run_search(evaluation)  # type: ignore[attr-defined]
+        self.report_ = evaluation.report
+        self._choose(setup, evaluation)
+        if self.refit:
+            self._refit(setup, root, metadata)
+        # The one scorer, or all by name where there are several.
+        named = scorers_by_name(setup.scorer)
+        self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
+        self.cv_results_ = evaluation.formatted
+        root.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
+        self.report_.seconds["total"] = time.perf_counter() - start
+        return self
+
+    # Before the fits
+
+    def _setup(self, X: Any, y: Any, params: Mapping[str, Any]) -> _Setup:
+        scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
+        X, y = indexable(X, y)
+        params = check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        split_params = routed.splitter.split
+        self._check_input_parameters(X=X, y=y, split_params=split_params)  # type: ignore[attr-defined]
+        memory_limit_in_bytes(self.memory_limit)
+        return _Setup(X, y, params, scorer, refit_metric, routed, cv, cv.get_n_splits(X, y, **split_params))
+
+    def _job(self, setup: _Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
+        options = Options(
+            scorer=setup.scorer,
+            fit_params=setup.routed.estimator.fit,
+            score_params=setup.routed.scorer.score,
+            return_train_score=self.return_train_score,
+            error_score=self.error_score,
+            verbose=int(self.verbose),
+            memory_limit=memory_limit_in_bytes(self.memory_limit),
+        )
+        return Job(
+            clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
+            self.pre_dispatch, self.sharing, self, contexts,
+        )  # fmt: skip
+
+    def _all_candidates(self, n_splits: int) -> list[Any]:
+        """The settings, asked of the search without fitting any."""
+        drawn: list[Any] = []
+
+        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> dict[str, Any]:
+            if drawn:
+                raise NotImplementedError(
+                    f"{type(self).__name__} chooses settings by the scores of others: "
+                    "plan() cannot list them."
+                )
+            drawn.extend(candidate_params)
+            return {}
+
+        had = "n_splits_" in vars(self)
+        before: Any = vars(self).get("n_splits_")
+        self.n_splits_ = n_splits
+        try:
+            if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
+                self._run_search(record, callback_ctx=NO_CALLBACKS)  # type: ignore[attr-defined]
+            else:
+                self._run_search(record)  # type: ignore[attr-defined]
+        finally:
+            if had:
+                self.n_splits_ = before
+            else:
+                del self.n_splits_
+        return drawn
+
+    def _asked(self) -> str:
+        """A key of the search's own parameters, which a plan depends on."""
+        return repr(sorted((name, id(value)) for name, value in self.get_params(deep=False).items()))  # type: ignore[attr-defined]
+
+    def _take_frozen(self, setup: _Setup) -> _Frozen | None:
+        """The splits and settings of the last plan, if it was for this data and search; used once."""
+        frozen: _Frozen | None = vars(self).pop("_frozen", None)
+        if frozen is None or frozen.asked != self._asked() or frozen.data != _fingerprint(setup):
+            return None
+        return frozen
+
+    # After the fits
+
+    def _choose(self, setup: _Setup, evaluation: "_Evaluation") -> None:
+        """Set ``best_index_`` and its kin, by scikit-learn's rules."""
+        results, first = evaluation.formatted, evaluation.out[0]["test_scores"]
+        self.multimetric_ = isinstance(first, dict)
+        metric = setup.refit_metric
+        if callable(self.scoring) and self.multimetric_:
+            # Only now is it known which scores a callable returns.
+            self._check_refit_for_multimetric(first)  # type: ignore[attr-defined]
+            metric = self.refit
+        if self.refit or not self.multimetric_:
+            self.best_index_ = self._select_best_index(self.refit, metric, results)  # type: ignore[attr-defined]
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+
+    def _refit(self, setup: _Setup, root: Any, metadata: Any) -> None:
+        """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""
+        params = clone(self.best_params_, safe=False)
+        self.best_estimator_ = clone(self.estimator).set_params(**params)
+        context = root.subcontext(task_name="refit-with-best-params")
+        with context.propagate_callback_context(self.best_estimator_):
+            context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
+            start = time.time()
+            targets = () if setup.y is None else (setup.y,)
+            self.best_estimator_.fit(setup.X, *targets, **setup.routed.estimator.fit)
+            self.refit_time_ = time.time() - start
+        self.report_.spend("refit", self.refit_time_)
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        context.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_frozen", None)
+        return state
+
+
+class _Evaluation:
+    """The function that ``_run_search`` calls with settings; it remembers all results so far."""
+
+    def __init__(self, search: SharedSearch, setup: _Setup, frozen: _Frozen | None) -> None:
+        self.search, self.setup, self._frozen = search, setup, frozen
+        self.candidates: list[Any] = []
+        self.out: list[Result] = []
+        self.more: dict[str, list[Any]] = defaultdict(list)
+        self.report = Report()
+        self.formatted: dict[str, Any] = {}
+
+    def __call__(
+        self,
+        candidate_params: Iterable[Any],
+        cv: Any = None,
+        more_results: Mapping[str, Any] | None = None,
+        callback_ctx: Any = None,
+    ) -> dict[str, Any]:
+        start = time.perf_counter()
+        search, setup = self.search, self.setup
+        candidates, splits = self._drawn(candidate_params, cv)
+        if search.verbose > 0:
+            print(
+                f"Fitting {splits.n_splits} folds for each of {len(candidates)} candidates,"
+                f" totalling {splits.n_splits * len(candidates)} fits"
+            )
+        contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
+        job = search._job(setup, candidates, splits, contexts)
+        prepared: Prepared = prepare(job)
+        planned = time.perf_counter()
+        out, report = run(job, prepared)
+        if not out:
+            raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
+        check_fit_failures(out, search.error_score)
+        if callable(search.scoring):
+            insert_error_scores(out, search.error_score)
+        report.spend("plan", planned - start)
+        if search.verify:
+            report.verification += verify(job, out, search.verify, report)
+        self._keep(candidates, out, more_results, report)
+        self.formatted = search._format_results(  # type: ignore[attr-defined]
+            self.candidates, splits.n_splits, self.out, self.more
+        )
+        return self.formatted
+
+    def _drawn(self, candidate_params: Iterable[Any], cv: Any) -> tuple[list[Any], Splits]:
+        frozen, self._frozen = self._frozen, None
+        if frozen is not None and cv is None:
+            return frozen.candidates, frozen.splits
+        return list(candidate_params), _draw(self.setup, cv or self.setup.cv)
+
+    def _contexts(self, callback_ctx: Any, n: int) -> list[Any] | None:
+        if callback_ctx is None or not any_callbacks(self.search):
+            return None
+        return [callback_ctx.subcontext(task_name="candidate-split-evaluation", task_id=j) for j in range(n)]
+
+    def _keep(self, candidates: list[Any], out: list[Result], more: Any, report: Report) -> None:
+        self.candidates.extend(candidates)
+        self.out.extend(out)
+        for key, value in (more or {}).items():
+            self.more[key].extend(value)
+        self.report = report if not self.report.fits_requested else self.report.merged(report)
+
+
+def _draw(setup: _Setup, cv: Any) -> Splits:
+    splits = Splits.draw(cv, setup.X, setup.y, num_samples(setup.X), setup.routed.splitter.split)
+    if splits.n_splits != setup.n_splits:
+        raise ValueError(
+            "cv.split and cv.get_n_splits return inconsistent results. "
+            f"Expected {setup.n_splits} splits, got {splits.n_splits}"
+        )
+    return splits
+
+
+def _fingerprint(setup: _Setup) -> str:
+    """The content of all that a fit is given."""
+    return str(joblib.hash((setup.X, setup.y, dict(setup.params)), hash_name="sha1"))
+
+
+def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
+    weights = params.get("sample_weight")
+    return None if weights is None else {"sample_weight": weights}
