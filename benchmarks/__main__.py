@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--repeat must be at least 1, got {asked.repeat}")
     results = []
     for benchmark in known.values() if asked.name == "all" else [known[asked.name]]:
-        result = run(benchmark, repeat=asked.repeat, quick=asked.quick, memory=not asked.no_memory)
+        result = run(
+            benchmark, repeat=asked.repeat, quick=asked.quick, memory=not asked.no_memory, progress=True
+        )
         results.append(result)
         print(table(result), end="\n\n", flush=True)
         if asked.out is not None:  # after each, so that a long run that is stopped leaves what it measured

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -85,7 +84,7 @@ def read_rate(n_bytes: int) -> float:
     values = np.ones(max(n_bytes // 8, 1))
     rounds = max(5, min(200, 2**30 // values.nbytes))
     best = _best(lambda: values @ values, rounds)
-    n_threads = os.cpu_count() or 1
+    n_threads = joblib.cpu_count()
     if n_threads > 1 and values.nbytes > 2**20:  # below, starting the threads takes longer than reading
         parts = np.array_split(values, n_threads)
         with ThreadPoolExecutor(n_threads) as pool:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import statistics
-import threading
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from sklearn.metrics import check_scoring
+from tqdm import tqdm
 
 from benchmarks._bars import Verdict
 from benchmarks._benchmark import Answer, Benchmark, Contender, Data, Task
+from benchmarks._compare import score_differences
+from benchmarks._count import count_fits
 from benchmarks._floor import Floor, measure_floor
 from benchmarks._memory import Memory, measure_memory
 
 # messages of failures and warnings are kept, their tails are not
 _MESSAGE_LENGTH = 300
+
+Pairs = Iterable[tuple["Contender", "Row"]]
 
 
 @dataclass
@@ -85,14 +86,32 @@ class Result:
 
 
 def run(
-    benchmark: Benchmark, *, repeat: int | None = None, quick: bool = False, memory: bool = True
+    benchmark: Benchmark,
+    *,
+    repeat: int | None = None,
+    quick: bool = False,
+    memory: bool = True,
+    progress: bool = False,
 ) -> Result:
     """Run one benchmark: each contender in turn, `repeat` times round, each on a fresh copy of the data."""
-    rounds = repeat or (2 if quick else benchmark.repeat)
     task, data = benchmark.task(quick), benchmark.data(quick)
+    result = _empty_result(benchmark, task, data, repeat or (2 if quick else benchmark.repeat), quick)
+    pairs = list(zip(benchmark.contenders, result.rows, strict=True))
+    steps = len(pairs) * (1 + result.rounds + memory)
+    with tqdm(total=steps, desc=benchmark.name, disable=not progress, leave=False) as bar:
+        _rounds(pairs, task, data, result, bar)
+        work = benchmark.work(task, *data)
+        result.floor = measure_floor(work, task, *data, steps=benchmark.separate_steps)
+        if memory:
+            for contender, row in _shown(pairs, bar, "memory"):
+                _add_memory(benchmark, contender, row, data, quick=quick)
+    result.verdicts = [bar_of(result) for bar_of in benchmark.bars]
+    return result
+
+
+def _empty_result(benchmark: Benchmark, task: Task, data: Data, rounds: int, quick: bool) -> Result:
     X, y = data
-    rows = [Row(c.name, c.kind, c.note) for c in benchmark.contenders]
-    result = Result(
+    return Result(
         benchmark.name,
         benchmark.summary,
         quick,
@@ -102,82 +121,30 @@ def run(
         bytes=X.nbytes,
         settings=task.settings,
         splits=len(task.splits(X, y)),
-        rows=rows,
+        rows=[Row(c.name, c.kind, c.note) for c in benchmark.contenders],
     )
-    pairs = list(zip(benchmark.contenders, rows, strict=True))
-    reference = _warm_up(pairs, task, data)
+
+
+def _rounds(pairs: Pairs, task: Task, data: Data, result: Result, bar: tqdm) -> None:
+    """Warm up, then time: A B C and one fit, A B C and one fit, ..."""
+    reference = _warm_up(_shown(pairs, bar, "warm-up"), task, data)
     one_fit = _dearest_fit(reference, task, data, result)
-    for _ in range(rounds):
-        for contender, row in pairs:
+    for number in range(result.rounds):
+        for contender, row in _shown(pairs, bar, f"round {number + 1}"):
             if row.failure is None:
                 _timed(contender, row, task, data, reference)
         if one_fit is not None:
             result.fit_seconds.append(one_fit())
-    result.floor = measure_floor(benchmark.work(task, X, y), task, X, y, steps=benchmark.separate_steps)
-    if memory:
-        for contender, row in pairs:
-            _add_memory(benchmark, contender, row, data, quick=quick)
-    result.verdicts = [bar(result) for bar in benchmark.bars]
-    return result
 
 
-def score_differences(answer: Answer, reference: Answer) -> tuple[float | None, float | None]:
-    """Return the largest absolute difference of the mean scores and of the scores per split.
-
-    Settings are matched by their parameters. A score that is not finite where the other is, or is another
-    one, and a setting that is missing count as infinitely far. None where there is nothing to compare.
-    """
-    if answer.means is None or reference.means is None or answer.splits is None or reference.splits is None:
-        if answer.best is None or reference.best is None:
-            return None, None
-        return _largest_difference(np.array([answer.best]), np.array([reference.best])), None
-    if set(answer.keys) != set(reference.keys) or answer.splits.shape != reference.splits.shape:
-        return float("inf"), float("inf")
-    order = [answer.keys.index(key) for key in reference.keys]
-    return (
-        _largest_difference(answer.means[order], reference.means),
-        _largest_difference(answer.splits[:, order], reference.splits),
-    )
+def _shown(pairs: Pairs, bar: tqdm, phase: str) -> Iterator[tuple[Contender, Row]]:
+    for contender, row in pairs:
+        bar.set_postfix_str(f"{phase}: {contender.name}")
+        yield contender, row
+        bar.update()
 
 
-def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
-    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
-    with np.errstate(invalid="ignore"):
-        gaps = np.where(same, 0.0, np.abs(ours - theirs))
-    return float(np.max(np.where(np.isnan(gaps), np.inf, gaps), initial=0.0))
-
-
-@contextmanager
-def count_fits(classes: tuple[type, ...]) -> Iterator[Counter[str]]:
-    """Count the fits of these classes in this process, by class name; a fit inside a fit is one."""
-    counts: Counter[str] = Counter({cls.__name__: 0 for cls in classes})
-    inside, lock = threading.local(), threading.Lock()
-
-    def counted(cls: type, method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if type(self) is not cls or getattr(inside, cls.__name__, False):
-                return method(self, *args, **kwargs)
-            with lock:
-                counts[cls.__name__] += 1
-            setattr(inside, cls.__name__, True)
-            try:
-                return method(self, *args, **kwargs)
-            finally:
-                setattr(inside, cls.__name__, False)
-
-        return call
-
-    with ExitStack() as stack:
-        for cls in classes:
-            for name in ("fit", "fit_transform"):
-                if hasattr(cls, name):
-                    method = counted(cls, getattr(cls, name))
-                    stack.enter_context(mock.patch.object(cls, name, method))
-        yield counts
-
-
-def _warm_up(pairs: list[tuple[Contender, Row]], task: Task, data: Data) -> Answer | None:
+def _warm_up(pairs: Pairs, task: Task, data: Data) -> Answer | None:
     """Run every contender once, untimed: its fits are counted and its warnings kept.
 
     Returns the answer of scikit-learn in this process, which the scores of all are compared with.

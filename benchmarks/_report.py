@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from joblib import cpu_count
 
 from benchmarks._machine import machine, versions
 from benchmarks._measure import Result, Row
@@ -90,7 +91,7 @@ def _title(result: Result) -> str:
         f"X {size} {result.dtype}, {_bytes(result.bytes)}; "
         f"{result.settings} settings x {result.splits} splits = {result.settings * result.splits} fits; "
         f"{result.rounds} interleaved rounds, "
-        f"{os.cpu_count()} cores, BLAS threads at their default"
+        f"{cpu_count()} cores, BLAS threads at their default"
     )
 
 

@@ -9,7 +9,7 @@ References
 Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds._atoms import AtomGroup, Rows
+from manyfit.folds._threads import map_threads
 
 Array = NDArray[Any]
 
@@ -25,6 +26,8 @@ Array = NDArray[Any]
 BLOCK_VALUES = 2**16
 # A matrix product on fewer rows than this no longer runs at the machine's rate.
 MIN_BLOCK_ROWS = 256
+# Blocks that one thread sums before it takes the next piece of rows.
+PIECE_BLOCKS = 4
 
 
 @dataclass(frozen=True)
@@ -138,18 +141,43 @@ class AtomMoments:
     """
 
     def __init__(self, X: Array, Y: Array, group: AtomGroup, weights: Array | None = None) -> None:
-        parts = [moments_of_rows(X, Y, rows, weights) for rows in group.rows]
-        self.rows = np.array([part.rows for part in parts])
-        self.weight = np.array([part.weight for part in parts])
-        self.mean = np.stack([part.mean for part in parts])
-        self.scatter = np.stack([part.scatter for part in parts])
+        size = _piece_rows(X.shape[1] + Y.shape[1])
+        pieces = [(a, piece) for a, rows in enumerate(group.rows) for piece in _blocks(rows, size)]
+        parts = map_threads(lambda item: moments_of_rows(X, Y, item[1], weights), pieces)
+        atoms: list[list[Moments]] = [[] for _ in group.rows]
+        for (a, _), part in zip(pieces, parts, strict=True):
+            atoms[a].append(part)
+        # In the order of the rows, whatever thread summed them: results do not depend on the threads.
+        summed = [_merged(own) for own in atoms]
+        self._atoms = _Stack.of(summed)
+        self.rows = self._atoms.rows
 
     def merged(self, counts: Array) -> Moments:
-        """Moments of a set that repeats atom ``a`` ``counts[a]`` times.
+        """Moments of a set that repeats atom ``a`` ``counts[a]`` times."""
+        return self._atoms.merged(counts)
 
-        Atoms are recentred at the mean of the merged set, so all terms are positive.
-        """
-        # Atoms that are not in the set stay out of the sums: they may hold NaN.
+
+@dataclass(frozen=True)
+class _Stack:
+    """Moments of several sets of rows, stacked to be merged."""
+
+    rows: Array
+    weight: Array
+    mean: Array
+    scatter: Array
+
+    @classmethod
+    def of(cls, parts: Sequence[Moments]) -> "_Stack":
+        return cls(
+            np.array([part.rows for part in parts]),
+            np.array([part.weight for part in parts]),
+            np.stack([part.mean for part in parts]),
+            np.stack([part.scatter for part in parts]),
+        )
+
+    def merged(self, counts: Array) -> Moments:
+        """Sets are recentred at the mean of their merge, so all terms are positive."""
+        # What is not in the merge stays out of the sums: it may hold NaN.
         used = np.flatnonzero(counts)
         counts = counts[used]
         weights = counts * self.weight[used]
@@ -161,6 +189,15 @@ class AtomMoments:
             scatter = np.tensordot(counts, self.scatter[used], axes=1)
             scatter += delta.T @ (weights[:, None] * delta)
         return Moments(float(counts @ self.rows[used]), weight, mean, scatter)
+
+
+def _merged(parts: Sequence[Moments]) -> Moments:
+    return parts[0] if len(parts) == 1 else _Stack.of(parts).merged(np.ones(len(parts)))
+
+
+def _piece_rows(d: int) -> int:
+    """Rows that one thread sums at a time: some blocks, and enough for the sums to be small beside them."""
+    return max(PIECE_BLOCKS * max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(d, 1)), 16 * d)
 
 
 def column_ranges(X: Array, rows: list[Rows], columns: Array) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from manyfit._compat import (
 from manyfit.folds import Splits
 from manyfit.model_selection._job import Options, Result
 from manyfit.model_selection._messages import print_end, print_start
-from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare
+from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
 
 
 class SharedFold:
@@ -138,6 +138,8 @@ def _shared_fit(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldSt
     options = folds.options
     model = clone(estimator).set_params(**clone(dict(params), safe=False))
     start = time.perf_counter()
+    if writes_in_place(model):
+        raise _NeedsOwnRows
     fold = folds.get(i, model)
     lend = fold.cache.lend
     if folds.share_steps:
@@ -158,6 +160,10 @@ def _shared_fit(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldSt
     if options.return_estimator:
         result["estimator"] = model
     return result
+
+
+class _NeedsOwnRows(Exception):
+    """The estimator may write into its input, which others read; scikit-learn's own rows are for it alone."""
 
 
 def _lent(fold: SharedFold, y: Any) -> Any:

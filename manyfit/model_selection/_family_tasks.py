@@ -16,7 +16,7 @@ from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._moment_groups import SharedOutcome, make_result
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._prefix import share_prefixes
+from manyfit.model_selection._prefix import share_prefixes, writes_in_place
 from manyfit.model_selection._score_answers import score_answers, why_alone
 
 
@@ -83,6 +83,8 @@ def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
 def _answer(task: _Task, folds: FoldStore, outcome: SharedOutcome) -> None:
     start = time.perf_counter()
     model = clone(task.estimator).set_params(**clone(dict(task.first), safe=False))
+    if writes_in_place(model):
+        raise Unsupported("a step may write into its input (copy=False)")
     rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
     folded = GivenFold(rows)
     answers = next(iter(task.family.fit_many(task.prototype, task.settings, folded)))
@@ -107,7 +109,7 @@ def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:
     X_train, X_test = lend(fold.X_train), lend(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:
-        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache)
+        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, is_transformer=True)
         X_fitted = before.fit_transform(X_train, lend(fold.y_train))
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if with_train else X_fitted

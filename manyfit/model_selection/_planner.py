@@ -16,7 +16,7 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
-from manyfit.model_selection._prefix import has_shareable_prefix, shareable
+from manyfit.model_selection._prefix import has_shareable_prefix, shareable, writes_in_place
 
 
 @dataclass(frozen=True)
@@ -327,6 +327,8 @@ def _require_valid(prototype: Any) -> None:
     why = check_parameters(prototype)
     if why is not None:
         raise Unsupported(f"scikit-learn refuses a parameter: {why}")
+    if writes_in_place(prototype):
+        raise Unsupported(f"{type(prototype).__name__} may write into its input (copy=False)")
 
 
 def final_weights(fit_params: Mapping[str, Any], path: str) -> Any:

@@ -50,9 +50,15 @@ def check(problem: Problem, search_class: Any, reference: Any) -> tuple[Outcome,
 
 
 def _side_by_side(theirs: Outcome, ours: Outcome) -> Iterator[str]:
-    for key in theirs.results or {}:
-        if re.match(r"split|rank|mean_t", key) and ours.results and key in ours.results:
-            yield f"{key}:\n  scikit-learn {theirs.results[key]!r}\n  ours         {ours.results[key]!r}"
+    """The scores and ranks that are not the same to the last bit, in full."""
+    if theirs.results is None or ours.results is None:
+        return
+    with np.printoptions(precision=17):
+        for key, expected in theirs.results.items():
+            got = ours.results.get(key)
+            scored = re.match(r"split|rank|mean_t", key)
+            if scored and not np.array_equal(expected, got, equal_nan=True):
+                yield f"{key}:\n  scikit-learn {expected}\n  ours         {got}"
 
 
 # ---------------------------------------------------------------------------------------------- exceptions

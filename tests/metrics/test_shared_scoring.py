@@ -57,7 +57,7 @@ CLASSIFICATION = {
     "binary": [
         "accuracy", "balanced_accuracy", "f1", "precision", "recall", "jaccard", "roc_auc",
         "average_precision",
-        "neg_log_loss", "neg_brier_score", "matthews_corrcoef", "positive_likelihood_ratio",
+        "neg_log_loss", "neg_brier_score", "matthews_corrcoef",
     ],
     "many": [
         "accuracy", "f1_macro", "precision_weighted", "recall_micro", "roc_auc_ovr", "roc_auc_ovo",

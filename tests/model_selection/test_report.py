@@ -7,7 +7,7 @@ import pytest
 import sklearn
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
@@ -70,6 +70,22 @@ def test_a_family_behind_a_step_that_is_not_affine():
         pipe, grid, cv=4, return_train_score=True, scoring=["r2", "neg_mean_absolute_error"], refit="r2"
     )
     assert search.report_.fits_done == 0 and search.report_.transformer_fits == 8
+
+
+def test_steps_before_a_family_are_fitted_once_a_fold():
+    """Also where the settings of a later step make several groups."""
+    fitted = []
+
+    class Counted(MinMaxScaler):
+        def fit(self, X, y=None):
+            fitted.append(1)
+            return super().fit(X, y)
+
+    pipe = Pipeline([("first", Counted()), ("second", PolynomialFeatures()), ("model", Ridge())])
+    grid = {"second__degree": [1, 2], "model__alpha": [0.1, 1.0]}
+    report = GridSearchCV(pipe, grid, cv=3, refit=False).fit(X, Y).report_
+    assert len(fitted) == 3
+    assert report.transformer_fits == 3 + 3 * 2
 
 
 def test_scaling_by_range_is_no_affine_step_but_shared():

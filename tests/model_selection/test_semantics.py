@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import joblib
 import numpy as np
 import pytest
-from sklearn import config_context
+from sklearn import config_context, model_selection
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
@@ -90,7 +92,7 @@ def test_a_failing_callable_scorer_gets_the_error_score():
     assert search.cv_results_["mean_test_score"][2] == -1.0
 
 
-@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the (test|train) scores:UserWarning")
 @pytest.mark.parametrize("error_score", [np.nan, -7.0])
 def test_a_bad_setting_costs_only_itself(error_score):
     grid = {"model__alpha": [0.1, -1.0, 10.0], "model__fit_intercept": [True, "no"]}
@@ -185,7 +187,8 @@ def test_composites():
             {"model__alpha": [0.1, 1.0]},
             return_train_score=True,
         )
-        both(Pipeline([("first", first), ("model", Lasso())]), {"model__alpha": [0.1, 1.0], "first__a__with_mean": [True, False]})  # fmt: skip
+        grid = {"model__alpha": [0.1, 1.0], "first__a__with_mean": [True, False]}
+        both(Pipeline([("first", first), ("model", Lasso())]), grid)
     target = TransformedTargetRegressor(PIPE, transformer=StandardScaler())
     both(target, {"regressor__model__alpha": [0.1, 1.0]})
 
@@ -212,12 +215,42 @@ def test_random_estimators_with_a_seed():
     both(RandomForestRegressor(random_state=0), {"n_estimators": [2, 4], "max_depth": [1, None]}, cv=2)
 
 
+ODD_SPLITS = [([0, 1, 1, -1, 5], [2, 3]), (np.arange(80) < 60, np.arange(80) >= 60)]
+
+
 @pytest.mark.parametrize(
-    "cv", [KFold(3, shuffle=True, random_state=0), ShuffleSplit(3, random_state=0), [([0, 1, 1, -1, 5], [2, 3]), (np.arange(80) < 60, np.arange(80) >= 60)]]
-)  # fmt: skip
+    "cv", [KFold(3, shuffle=True, random_state=0), ShuffleSplit(3, random_state=0), ODD_SPLITS]
+)
 def test_splits_of_all_kinds(cv):
     both(Ridge(), ALPHAS, cv=cv, return_train_score=True)
-    both(Lasso(), ALPHAS, cv=cv, return_train_score=True)
+    both(Lasso(max_iter=100_000), ALPHAS, cv=cv, return_train_score=True)
+
+
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_absolute_error"])
+def test_settings_that_tie_share_a_rank(scoring):
+    """Equal settings score equal to the last bit, wherever they stand in a batch: the first one is best."""
+    search = both(
+        Ridge(), {"alpha": [0.7] * 9, "copy_X": [True, False], "tol": [1e-4, 1e-3]}, scoring=scoring
+    )
+    assert search.best_index_ == 0 and set(search.cv_results_["rank_test_score"]) == {1}
+    pipe = make_pipeline(StandardScaler(), PCA(), Ridge())
+    sizes = both(pipe, {"pca__n_components": [5, None], "ridge__alpha": [0.7] * 3}, scoring=scoring)
+    assert set(sizes.cv_results_["rank_test_score"]) == {1}
+
+
+def test_a_singular_setting_makes_no_warning_of_its_own():
+    wide = np.random.default_rng(0).normal(size=(3000, 20))
+    wide = np.c_[wide, wide[:, :5]]
+    y = wide @ np.arange(25.0) + np.random.default_rng(1).normal(size=3000)
+    zero = np.c_[wide, np.zeros(3000)]
+    for data in (wide, zero):
+        found = []
+        for cls in (GridSearchCV, model_selection.GridSearchCV):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                cls(Ridge(), {"alpha": [0.0, 1.0, 10.0]}, cv=3, refit=False).fit(data, y)
+            found.append(sorted(w.category.__name__ for w in caught))
+        assert found[0] == found[1]
 
 
 def test_randomized_search():

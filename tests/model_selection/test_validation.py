@@ -107,16 +107,24 @@ def test_learning_curve_that_learns_on():
     compare("learning_curve", model, X, Y, exploit_incremental_learning=True, cv=3)
 
 
+BAD_CALLS = {
+    "lengths": (Ridge(), X, Y[:-1], {}, "inconsistent numbers of samples"),
+    "all fits fail": (Ridge(alpha=-1), X, Y, {}, "All the 5 fits failed"),
+    "raised": (Ridge(alpha=-1), X, Y, {"error_score": "raise"}, "The 'alpha' parameter of .* Got -1 instead"),
+    "n_jobs": (Ridge(), X, Y, {"n_jobs": 0.5}, "The 'n_jobs' parameter of cross_val.* must be"),
+    "scorer": (Ridge(), X, Y, {"scoring": "best"}, "'best'"),
+}
+
+
 @pytest.mark.parametrize("name", ["cross_validate", "cross_val_score"])
-def test_errors_are_sklearns(name):
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        getattr(ours, name)(Ridge(), X, Y[:-1])
-    with pytest.raises(ValueError, match="All the 5 fits failed"):
-        getattr(ours, name)(Ridge(alpha=-1), X, Y)
-    with pytest.raises(ValueError, match="The 'alpha' parameter of Ridge must be"):
-        getattr(ours, name)(Ridge(alpha=-1), X, Y, error_score="raise")
-    with pytest.raises(ValueError, match=f"The 'n_jobs' parameter of {name} must be"):
-        getattr(ours, name)(Ridge(), X, Y, n_jobs=0.5)
+@pytest.mark.parametrize(("model", "X", "y", "params", "message"), BAD_CALLS.values(), ids=BAD_CALLS)
+def test_errors_are_sklearns(name, model, X, y, params, message):
+    with pytest.raises(ValueError, match=message) as theirs:
+        getattr(sk, name)(model, X, y, **params)
+    with pytest.raises(type(theirs.value), match=message) as ours_raised:
+        getattr(ours, name)(model, X, y, **params)
+    if "All the" not in str(theirs.value):  # which quotes tracebacks
+        assert str(ours_raised.value) == str(theirs.value)
 
 
 def test_sklearn_itself_is_left_as_it_was():

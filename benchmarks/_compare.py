@@ -1,0 +1,33 @@
+"""How far the scores of one search are from those of another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks._benchmark import Answer
+
+
+def score_differences(answer: Answer, reference: Answer) -> tuple[float | None, float | None]:
+    """Return the largest absolute difference of the mean scores and of the scores per split.
+
+    Settings are matched by their parameters. A score that is not finite where the other is, or is another
+    one, and a setting that is missing count as infinitely far. None where there is nothing to compare.
+    """
+    if answer.means is None or reference.means is None or answer.splits is None or reference.splits is None:
+        if answer.best is None or reference.best is None:
+            return None, None
+        return _largest_difference(np.array([answer.best]), np.array([reference.best])), None
+    if set(answer.keys) != set(reference.keys) or answer.splits.shape != reference.splits.shape:
+        return float("inf"), float("inf")
+    order = [answer.keys.index(key) for key in reference.keys]
+    return (
+        _largest_difference(answer.means[order], reference.means),
+        _largest_difference(answer.splits[:, order], reference.splits),
+    )
+
+
+def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+    with np.errstate(invalid="ignore"):
+        gaps = np.where(same, 0.0, np.abs(ours - theirs))
+    return float(np.max(np.where(np.isnan(gaps), np.inf, gaps), initial=0.0))

@@ -1,0 +1,48 @@
+"""Work on rows by threads of our own, with one BLAS thread each.
+
+Blocks that fit a cache are too small to be worth splitting inside BLAS: its threads would meet after
+every block, and wait for each other where the machine has other work.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from threading import Lock
+from typing import TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# BLAS has one number of threads for the whole process: who sets it holds this lock until it is set back.
+_lock = Lock()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process; looking for them takes milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def blas_threads() -> int:
+    """Threads that BLAS may use now, as the environment, joblib or the user limited them."""
+    return max((int(library["num_threads"]) for library in _blas().info()), default=1)
+
+
+def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """``[task(item) for item in items]``, on as many threads as BLAS would use.
+
+    An exception, also KeyboardInterrupt, waits for the items that are being worked on and drops the others.
+    """
+    with _lock:
+        n_threads = min(blas_threads(), len(items))
+        if n_threads <= 1:
+            return [task(item) for item in items]
+        with _blas().limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
+            futures = [pool.submit(task, item) for item in items]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise

@@ -1,0 +1,65 @@
+"""The examples of the pages are run, and print what the page shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from manyfit.estimators import _family
+from tests.docs._pages import PAGES, examples, masked, run
+
+WITH_EXAMPLES = [name for name, path in PAGES.items() if examples(path.read_text())]
+
+
+@pytest.fixture(autouse=True)
+def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example registers ends with it."""
+    monkeypatch.setattr(_family, "_families", dict(_family._families))
+    monkeypatch.setattr(_family, "_affine_steps", dict(_family._affine_steps))
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_examples_print_what_the_page_shows(name: str) -> None:
+    run(PAGES[name].read_text(), name)
+
+
+def test_the_pages_that_promise_examples_have_some() -> None:
+    assert {"README.md", "docs/own-family.md"} <= set(WITH_EXAMPLES)
+
+
+def test_the_family_takes_at_most_30_lines() -> None:
+    example = examples(PAGES["docs/own-family.md"].read_text())[0]
+    assert "register_family(" in example.code
+    assert len([line for line in example.code.splitlines() if line]) <= 30
+
+
+PAGE = """
+```python
+x = 1
+```
+
+```python
+print("x is", x)
+print("seconds, total  0.12")
+```
+
+```text
+x is 1
+seconds, total        3.45
+```
+"""
+
+
+def test_a_true_page_passes() -> None:
+    assert [example.line for example in examples(PAGE)] == [3, 7]
+    run(PAGE, "page")
+
+
+@pytest.mark.parametrize(("old", "new"), [("x is 1", "x is 2"), ("x = 1", "x = 1; print(x)"), ("text", "sh")])
+def test_a_page_that_shows_something_else_is_found(old: str, new: str) -> None:
+    with pytest.raises(AssertionError, match="page, line"):
+        run(PAGE.replace(old, new), "page")
+
+
+def test_only_seconds_are_masked() -> None:
+    text = "fits made one by one    0\npasses over X    1.5\nseconds, one by one    0.0467\n"
+    assert masked(text) == "fits made one by one    0\npasses over X    1.5\nseconds, one by one -\n"

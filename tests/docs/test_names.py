@@ -1,0 +1,84 @@
+"""What the pages name exists: tests, modules, links, benchmarks; and nothing of one machine is named."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs._pages import PAGES, ROOT, anchors, links, spans
+
+
+def functions(path: Path) -> set[str]:
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
+
+
+def missing_tests(page: str) -> list[str]:
+    """Tests that a page names as ``tests/file.py::name`` and that are not there."""
+    named = re.findall(r"\b(tests/[\w/]+\.py)::(\w+)", page)
+    known = {file: functions(ROOT / file) for file, _ in named if (ROOT / file).exists()}
+    return [f"{file}::{name}" for file, name in named if name not in known.get(file, ())]
+
+
+def missing_paths(page: str) -> list[str]:
+    """Files and folders of the project that a page names in a code span and that are not there."""
+    named = [span.partition("::")[0] for span in spans(page)]
+    ours = [span for span in named if re.fullmatch(r"(manyfit|tests|docs|benchmarks|examples)/[\w/.]*", span)]
+    return [span for span in ours if not (ROOT / span).exists()]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_test_that_is_named_exists(name: str) -> None:
+    assert missing_tests(PAGES[name].read_text()) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_path_that_is_named_exists(name: str) -> None:
+    assert missing_paths(PAGES[name].read_text()) == []
+
+
+def test_what_is_missing_is_found() -> None:
+    here = "tests/docs/test_names.py"
+    assert missing_tests(f"`{here}::test_what_is_missing_is_found`") == []
+    assert missing_tests(f"`{here}::test_other`, `tests/none.py::test_x`") == [
+        f"{here}::test_other",
+        "tests/none.py::test_x",
+    ]
+    assert missing_paths(f"`{here}`, `manyfit/folds/`, `manyfit/cellar/`") == ["manyfit/cellar/"]
+
+
+def test_constraints_are_numbered_and_each_names_a_test() -> None:
+    section = PAGES["docs/architecture.md"].read_text().partition("\n## Constraints\n")[2]
+    items = re.split(r"^(?=\d+\. )", section, flags=re.M)[1:]
+    assert [int(item.partition(".")[0]) for item in items] == list(range(1, len(items) + 1))
+    assert [item for item in items if "tests/" not in item or "::" not in item] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    page = PAGES[name]
+    for target in links(page.read_text()):
+        file, _, anchor = target.partition("#")
+        other = page if not file else (page.parent / file)
+        assert file.startswith("https://") or other.exists(), target
+        assert not anchor or anchor in anchors(other.read_text()), target
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_modules_and_names_that_are_imported_exist(name: str) -> None:
+    """Dotted names of manyfit in code spans, and what examples import from it."""
+    text = PAGES[name].read_text()
+    for span in spans(text):
+        if re.fullmatch(r"manyfit(\.\w+)+", span):
+            importlib.import_module(span)
+    for module, names in re.findall(r"^from (manyfit[\w.]*) import ([\w, ]+)", text, re.M):
+        for one in names.split(","):
+            assert hasattr(importlib.import_module(module), one.strip()), (module, one)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_name_no_place_of_one_machine(name: str) -> None:
+    assert re.findall(r"(?<![\w.])/(?:home|root|tmp|usr|work|opt)/\S*", PAGES[name].read_text()) == []

@@ -1,0 +1,139 @@
+"""The tables of the pages say what the code says."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from inspect import signature
+from typing import Any
+
+import pytest
+from sklearn.feature_selection import f_classif, f_regression, r_regression
+from sklearn.metrics import get_scorer
+from sklearn.utils import all_estimators
+
+from manyfit._compat import TESTED, plain_scorer
+from manyfit.estimators import _family, affine_step_of, family_of
+from manyfit.folds import Unsupported
+from manyfit.metrics._moment_scores import MOMENT_METRICS
+from tests.differential._compare import FLOAT32_ROUNDING, SLACK, Judge
+from tests.differential._register import cases
+from tests.docs._pages import PAGES, ROOT, marked, spans, table
+from tests.structure import ORDER
+
+README = PAGES["README.md"].read_text()
+ARCHITECTURE = PAGES["docs/architecture.md"].read_text()
+FAMILIES, STEPS = table(README, "families"), table(README, "steps")
+ESTIMATORS = dict(all_estimators())
+VALUES = {"f_regression": f_regression, "f_classif": f_classif, "r_regression": r_regression}
+
+
+def name_of(row: dict[str, str]) -> str:
+    (name,) = spans(row.get("Last step") or row["Step"])
+    return name
+
+
+def settings(cell: str) -> list[tuple[str, Any]]:
+    """The code spans ``parameter=value`` of a cell."""
+    pairs = [span.split("=", 1) for span in spans(cell) if "=" in span]
+    return [(name, eval(value, {**VALUES})) for name, value in pairs]
+
+
+def shipped(registry: dict[type, Any]) -> set[str]:
+    return {cls.__name__ for cls in registry if cls.__module__.startswith("sklearn.")}
+
+
+def test_the_ledger_is_the_registry() -> None:
+    assert [name_of(row) for row in FAMILIES] == sorted(
+        map(name_of, FAMILIES), key=order_of(_family._families)
+    )
+    assert {name_of(row) for row in FAMILIES} == shipped(_family._families)
+    assert {name_of(row) for row in STEPS} == shipped(_family._affine_steps)
+
+
+def order_of(registry: dict[type, Any]) -> Any:
+    names = [cls.__name__ for cls in registry]
+    return names.index
+
+
+@pytest.mark.parametrize("row", FAMILIES, ids=name_of)
+def test_free_parameters(row: dict[str, str]) -> None:
+    family = family_of(ESTIMATORS[name_of(row)])
+    assert set(spans(row["Free"])) == family.free
+    assert row["Free"] == "none" or family.free
+
+
+def check(cls: type, name: str, value: Any) -> None:
+    """Ask the family or step of a class about one value of one parameter."""
+    assert name in signature(cls).parameters
+    estimator = cls(**{"score_func": f_regression} if "score_func" in signature(cls).parameters else {})
+    estimator.set_params(**{name: value})
+    family, step = family_of(cls), affine_step_of(cls)
+    if step is not None:
+        step.check(estimator)
+        return
+    default = cls().get_params()
+    given = {free: value if free == name else default[free] for free in family.free}
+    family.check(estimator, [given])
+
+
+@pytest.mark.parametrize("row", [*FAMILIES, *STEPS], ids=name_of)
+def test_what_the_ledger_says_of_parameters(row: dict[str, str]) -> None:
+    cls = ESTIMATORS[name_of(row)]
+    served, left = settings(row["Served with"]), settings(row["Left to scikit-learn"])
+    assert served
+    for name, value in served:
+        check(cls, name, value)
+    for name, value in left:
+        with pytest.raises(Unsupported):
+            check(cls, name, value)
+
+
+def test_a_wrong_entry_is_found() -> None:
+    with pytest.raises(Unsupported, match="lsqr"):
+        check(ESTIMATORS["Ridge"], "solver", "lsqr")
+
+
+def test_scores_from_moments() -> None:
+    named = [eval(span) for span in spans(marked(README, "scores"))]
+    assert {plain_scorer(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
+
+
+def test_tolerances_are_those_of_the_differential_tests() -> None:
+    rows = {row["Where"]: row["Held to"] for row in table(README, "tolerances")}
+    (exact,) = {case.tolerance for case in cases() if case.result == "exact"}
+    assert f"within {exact:.0e} of" in rows["float64, scores"]
+    assert f"at most {SLACK:g} times as far" in rows["float64, scores"]
+    assert f"the same with {FLOAT32_ROUNDING:.0e}; 0.0001 where" in rows["float32, scores"]
+    assert 1e-4 in Judge._against_truth.__code__.co_consts
+
+
+def test_versions() -> None:
+    with open(ROOT / "pyproject.toml", "rb") as file:
+        project = tomllib.load(file)["project"]
+    (lowest,) = (
+        text.partition(">=")[2] for text in project["dependencies"] if text.startswith("scikit-learn")
+    )
+    assert f"scikit-learn {lowest} to {TESTED[-1]}." in README
+    assert lowest.startswith(TESTED[0])
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
+
+
+def test_rooms() -> None:
+    rows = table(ARCHITECTURE, "rooms")
+    assert [spans(row["Room"])[0].rstrip("/").removesuffix(".py") for row in rows] == list(ORDER)
+    for row in rows:
+        place = ROOT / "manyfit" / spans(row["Room"])[0]
+        assert place.exists() is ("not there yet" not in row["Its one job"]), place
+
+
+@pytest.mark.parametrize("row", table(ARCHITECTURE, "numbers"), ids=lambda row: spans(row["Name"])[0])
+def test_numbers(row: dict[str, str]) -> None:
+    module = importlib.import_module(spans(row["Module"])[0])
+    assert getattr(module, spans(row["Name"])[0]) == float(row["Value"])
+
+
+def test_the_benchmark_table_is_a_table() -> None:
+    lines = marked(README, "benchmarks").splitlines()
+    assert len({line.count("|") for line in lines}) == 1
+    assert all(spans(row["Command"]) for row in table(README, "benchmarks"))

@@ -1,0 +1,271 @@
+"""Shared prefixes: what is lent cannot be changed, and what is kept stays within its limit."""
+
+from __future__ import annotations
+
+import copy
+import functools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.linear_model import Lasso, Ridge
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    StandardScaler,
+    scale,
+)
+from sklearn.utils.validation import check_array
+
+from manyfit.model_selection._lend import guard
+from manyfit.model_selection._prefix import (
+    FoldCache,
+    Shared,
+    has_shareable_prefix,
+    share_prefixes,
+    writes_in_place,
+)
+from tests.model_selection._prefixes import (
+    ALPHAS,
+    CALLS,
+    COPY_ON_WRITE,
+    Counting,
+    agree,
+    both,
+    data,
+    fold,
+    wrappers,
+)
+
+
+@pytest.fixture(autouse=True)
+def _count_from_zero():
+    CALLS.clear()
+
+
+def test_what_is_told_to_work_in_place_is_left_to_scikit_learn():
+    X, y = data()
+    for step in (
+        StandardScaler(copy=False),
+        PCA(copy=False),
+        make_union(MinMaxScaler(copy=False)),
+        FunctionTransformer(functools.partial(scale, copy=False)),
+        FunctionTransformer(scale, kw_args={"copy": False}),
+    ):
+        base = make_pipeline(step, Counting("a"), Ridge())
+        assert writes_in_place(base) and not has_shareable_prefix(base)
+        assert not wrappers(share_prefixes(clone(base), FoldCache(None)))
+    assert writes_in_place(make_pipeline(Counting("a"), Lasso(copy_X=False)))
+    assert not writes_in_place(make_pipeline(StandardScaler(), "passthrough", Ridge()))
+    # The reason: the second part of the union reads what the first one left.
+    union = make_union(StandardScaler(copy=False), Counting("a"))
+    theirs = make_pipeline(union, Ridge()).fit(X.copy(), y)
+    ours = share_prefixes(make_pipeline(clone(union), Ridge()), FoldCache(None)).fit(X.copy(), y)
+    assert_array_equal(ours.predict(X.copy()), theirs.predict(X.copy()))
+    assert abs(theirs[0].transformer_list[1][1].mean_).max() < 1e-12
+
+
+class Secretly(TransformerMixin, BaseEstimator):
+    """Writes into its input where scikit-learn lets it."""
+
+    def fit(self, X, y=None):
+        self.mean_ = np.asarray(X).mean(axis=0)
+        return self
+
+    def transform(self, X):
+        X = check_array(X, copy=False, force_writeable=True)
+        X -= self.mean_
+        return X
+
+    def get_feature_names_out(self, input_features=None):
+        return np.asarray([f"x{j}" for j in range(len(self.mean_))], dtype=object)
+
+
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_what_works_in_place_secretly_cannot_change_what_is_lent(as_frame):
+    X, y, X_test, _ = fold(*data())
+    if as_frame:
+        X, X_test = pd.DataFrame(X), pd.DataFrame(X_test)
+        if COPY_ON_WRITE:  # this is what happens to a frame that is only a shallow copy
+            other = X.copy()
+            Secretly().fit_transform(other.copy(deep=False))
+            assert abs(other.to_numpy().mean()) < 1e-12
+    before, before_test = np.array(X), np.array(X_test)
+    columns = ColumnTransformer([("a", Secretly(), slice(0, 3))], remainder="passthrough")
+    for container in ("default", "pandas"):
+        base = make_pipeline(Secretly(), columns, StandardScaler(), Ridge())
+        base.set_output(transform=container)
+        settings = [
+            {"standardscaler__with_std": s, "ridge__alpha": a} for a in (1.0, 2.0) for s in (False, True)
+        ]
+        cache = agree(base, settings, X, y, X_test)
+        assert cache.fits == 1 + 1 + 2
+    assert_array_equal(X, before)
+    assert_array_equal(X_test, before_test)
+
+
+def add_one_in_place(X):
+    X += 1
+    return X
+
+
+def test_a_function_that_writes_into_a_lent_array_raises():
+    X, y, X_test, _ = fold(*data())
+    before = X.copy()
+    cache = FoldCache(None)
+    base = Pipeline([("a", Counting("a")), ("f", FunctionTransformer(add_one_in_place)), ("ridge", Ridge())])
+    for steps in (base, base[1:]):
+        with pytest.raises(ValueError, match="read-only"):
+            share_prefixes(clone(steps), cache).fit(cache.lend(X), y)
+    assert_array_equal(X, before)
+    # and the others are none the worse for it
+    agree(make_pipeline(Counting("a"), Counting("b"), Ridge()), ALPHAS, X, y, X_test, cache)
+
+
+def add_a_column(X):
+    X["new"] = X["f0"] * 2
+    return X
+
+
+def test_a_function_that_changes_a_frame_has_its_own():
+    X, y, X_test, _ = fold(*data())
+    names = [f"f{j}" for j in range(5)]
+    X, X_test = pd.DataFrame(X, columns=names), pd.DataFrame(X_test, columns=names)
+    base = make_pipeline(StandardScaler(), FunctionTransformer(add_a_column), StandardScaler(), Ridge())
+    base.set_output(transform="pandas")
+    base.set_params(functiontransformer=FunctionTransformer(add_a_column))
+    cache = agree(base, ALPHAS, X, y, X_test)
+    assert cache.fits == 3 and list(X.columns) == names
+
+
+def rebind(X):
+    X.data = np.log1p(X.data)
+    return X
+
+
+def test_a_function_that_rebinds_the_data_of_a_sparse_matrix_has_its_own():
+    X = scipy.sparse.random_array((60, 8), density=0.5, rng=np.random.RandomState(0), format="csr")
+    y = np.arange(60.0)
+    first = StandardScaler(with_mean=False)
+    base = Pipeline([("a", first), ("f", FunctionTransformer(rebind)), ("b", first), ("ridge", Ridge())])
+    settings = [{"ridge__alpha": 1.0}, {"f": "passthrough"}, {"ridge__alpha": 2.0}]
+    assert agree(base, settings, abs(X[:40]), y[:40], abs(X[40:])).fits == 4
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+@pytest.mark.parametrize("kind", ["DataFrame", "Series"])
+def test_lent_frames_have_the_same_token_and_are_not_changed(library, kind):
+    values = {"a": [1.0, 2.0], "b": [3.0, 4.0]} if kind == "DataFrame" else [1.0, 2.0]
+    X = getattr(library, kind)(values)
+    before = X.to_numpy().copy()
+    cache = FoldCache(None)
+    lent, again = cache.lend(X), cache.lend(X)
+    assert type(lent) is type(X) and lent is not X and lent is not again
+    assert cache.token(lent) == cache.token(again) == cache.token(cache.lend(lent))
+    assert cache.token(lent) != cache.token(cache.lend(copy.deepcopy(X)))
+    if kind == "Series":
+        lent[0] = 7.0
+    elif library is pd:
+        lent["a"] = 7.0
+        lent.iloc[0, 1] = 7.0
+    else:
+        lent[0, "a"] = 7.0
+    assert lent.to_numpy().max() == 7.0
+    for other in (X, again, cache.lend(X)):
+        assert_array_equal(other.to_numpy(), before)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_lent_frame_has_the_layout_of_the_original(order):
+    X = pd.DataFrame(np.asarray(np.arange(12.0).reshape(4, 3), order=order), copy=False, index=list("abcd"))
+    X.attrs["note"] = 1
+    blocks = pd.concat([X, X.add_prefix("more")], axis=1)
+    for frame in (X, blocks, blocks.astype({"more0": "category"}), X.take([2, 0]), X.astype("Float64")):
+        lent = FoldCache(None).lend(frame)
+        pd.testing.assert_frame_equal(lent, frame)
+        assert lent.attrs == frame.attrs == {"note": 1}
+        for ours, theirs in (
+            (lent, frame),
+            (lent[[0, 1]], frame[[0, 1]]),
+            (lent.iloc[:, 1:3], frame.iloc[:, 1:3]),
+        ):
+            assert ours.to_numpy().strides == theirs.to_numpy().strides
+
+
+@pytest.mark.skipif(not COPY_ON_WRITE, reason="without copy-on-write every borrower gets a copy")
+def test_frames_of_several_types_are_locked_column_by_column():
+    X = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [3.0, 4.0]})
+    lent = FoldCache(None).lend(X)
+    for part in (lent["a"], lent[["a"]], lent["b"], lent[["d"]]):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            part.to_numpy().flags.writeable = True
+    X["a"].to_numpy().flags.writeable = True  # what the lock is for; the user's own frame is not locked
+
+
+def test_what_is_lent_twice_is_the_same_view():
+    X, _ = data()
+    cache = FoldCache(None)
+    lent = cache.lend(X)
+    assert cache.lend(X) is lent and cache.lend(lent) is lent
+    assert not lent.flags.writeable and X.flags.writeable and lent.base is X
+    for other in ([1, 2], ("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
+        assert cache.lend(other) is other and guard(other) is other
+
+
+# The limit
+
+
+def test_a_limit_of_bytes_is_kept_and_results_stay():
+    X, y, X_test, _ = fold(*data(200, 20), at=150)
+    settings = [{"a__shift": s, "b__shift": t} for s in (0.0, 1.0, 2.0) for t in (0.0, 1.0)] * 2
+    base = Pipeline([("a", Counting("a")), ("b", Counting("b")), ("ridge", Ridge())])
+    fits = {}
+    for limit in (None, 3 * X.nbytes, X.nbytes // 2, 0):
+        cache = FoldCache(limit)
+        for _ in both(base, settings, X, y, X_test, cache):
+            assert limit is None or cache.bytes <= limit
+        fits[limit] = cache.fits
+    assert fits[None] == 9 and fits[0] == 24
+    assert 9 < fits[3 * X.nbytes] <= fits[X.nbytes // 2] <= 24
+
+
+def test_bytes_are_those_of_the_outputs_and_memory_counts_once():
+    X, y = data(100, 10)
+    cache = FoldCache(None)
+    model = Pipeline([("inner", make_pipeline(Counting("a"), Counting("b"))), ("ridge", Ridge())])
+    share_prefixes(model, cache).fit(cache.lend(X), y)
+    means = 2 * X[0].nbytes
+    assert cache.bytes == 2 * X.nbytes + means  # the outputs of a and b; the pipeline's is that of b
+    share_prefixes(make_pipeline(FunctionTransformer(), Ridge()), cache).fit(cache.lend(X), y)
+    assert cache.bytes == 2 * X.nbytes + means  # what was lent is not the cache's
+    cache.clear()
+    assert cache.bytes == 0 and cache.fits == 3
+
+
+def test_least_recently_used_goes_first():
+    X, _ = data(100, 10)
+    cache = FoldCache(5 * X.nbytes // 2)
+    lent = cache.lend(X)
+    for shift in (0, 1, 0, 2, 0, 1):  # there is room for two
+        Shared(Counting("a", shift), cache).fit_transform(lent)
+    assert CALLS["a.fit"] == 4  # only 1 was dropped and came again
+
+
+def test_what_follows_a_dropped_output_is_found_again():
+    X, y = data(100, 10)
+    cache = FoldCache(3 * X.nbytes)
+    model = make_pipeline(Counting("a"), Counting("b"), Ridge())
+    share_prefixes(clone(model), cache).fit(cache.lend(X), y)
+    b = next(key for key in reversed(cache._items))
+    for key in [key for key in cache._items if key != b]:
+        cache._drop(key)
+    share_prefixes(clone(model), cache).fit(cache.lend(X), y)
+    assert CALLS["a.fit"] == 2 and CALLS["b.fit"] == 1
