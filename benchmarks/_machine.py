@@ -25,7 +25,7 @@ _PACKAGES = (
 
 
 def machine() -> dict[str, Any]:
-    """Return processor, cores, memory and the thread pools of the numerical libraries, at their defaults."""
+    """Return processor, cores, memory and the thread pools of the numerical libraries, as they are set."""
     pools = [
         {key: pool.get(key) for key in ("user_api", "internal_api", "version", "architecture", "num_threads")}
         for pool in threadpool_info()
@@ -37,6 +37,12 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "thread_pools": pools,
     }
+
+
+def blas_threads() -> int | None:
+    """Return how many threads a product of matrices may use now, None where no library tells."""
+    numbers = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max(numbers, default=None)
 
 
 def versions() -> dict[str, str | None]:

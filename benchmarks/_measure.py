@@ -20,6 +20,7 @@ from benchmarks._benchmark import Answer, Benchmark, Contender, Data, Task
 from benchmarks._compare import score_differences
 from benchmarks._count import count_fits
 from benchmarks._floor import Floor, measure_floor
+from benchmarks._machine import blas_threads
 from benchmarks._memory import Memory, measure_memory
 
 # messages of failures and warnings are kept, their tails are not
@@ -64,6 +65,7 @@ class Result:
     bytes: int
     settings: int
     splits: int
+    blas_threads: int | None
     rows: list[Row]
     dearest: str | None = None
     fit_seconds: list[float] = field(default_factory=list)
@@ -121,6 +123,7 @@ def _empty_result(benchmark: Benchmark, task: Task, data: Data, rounds: int, qui
         bytes=X.nbytes,
         settings=task.settings,
         splits=len(task.splits(X, y)),
+        blas_threads=blas_threads(),
         rows=[Row(c.name, c.kind, c.note) for c in benchmark.contenders],
     )
 

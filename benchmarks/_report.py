@@ -91,7 +91,7 @@ def _title(result: Result) -> str:
         f"X {size} {result.dtype}, {_bytes(result.bytes)}; "
         f"{result.settings} settings x {result.splits} splits = {result.settings * result.splits} fits; "
         f"{result.rounds} interleaved rounds, "
-        f"{cpu_count()} cores, BLAS threads at their default"
+        f"{cpu_count()} cores, {result.blas_threads} BLAS threads"
     )
 
 

@@ -126,6 +126,8 @@ def takes_callback_context(method: Callable[..., Any]) -> bool:
 
 def check_parameters(estimator: Any) -> str | None:
     """Why scikit-learn would refuse an estimator's constructor parameters, or None."""
+    if not hasattr(estimator, "_parameter_constraints"):
+        return None
     try:
         estimator._validate_params()
     except Exception as error:  # whatever it is, scikit-learn raises it again in its own fit

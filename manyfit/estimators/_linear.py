@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.estimators._family import Cost, LinearAnswers, Shape, register_family
-from manyfit.folds import FoldedData, Spectrum, Unsupported, View
-from manyfit.metrics import LinearPredictors
+from manyfit.folds import FoldedData, Moments, Spectrum, Unsupported, View
+from manyfit.metrics import LinearPredictors, residual_mean_squares
 
 Array = NDArray[Any]
 
-# Below this ratio of the extreme eigenvalues the normal equations lose more than half the digits.
-MIN_SPECTRAL_RATIO = 1e-10
+# Below this ratio of the extreme eigenvalues the normal equations keep too few digits to tell how many.
+MIN_SPECTRAL_RATIO = 1e-12
+# Largest error that the predictions may have from the normal equations, in units of their residual.
+MAX_ERROR = 3e-11
 # Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
 # operations.
 FIT_OVERHEAD = 1e6
@@ -58,11 +60,13 @@ class RidgeFamily:
         for i in range(folded.n_splits):
             view = folded.view(i)
             spectrum, _ = _equations(view, estimator.fit_intercept)
-            largest = spectrum.values[0] + alphas
-            smallest = spectrum.values[-1] + alphas
-            poor = np.flatnonzero(~(smallest > MIN_SPECTRAL_RATIO * largest))
-            reason = "the normal equations would lose more than half the digits"
-            yield LinearAnswers(_solve(view, alphas, estimator.fit_intercept), {int(j): reason for j in poor})
+            largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
+            poor = ~(smallest > MIN_SPECTRAL_RATIO * largest)
+            # Nobody reads the answers of poor settings; a large alpha keeps them finite.
+            safe = np.where(poor, largest + 1.0, alphas)
+            linear, norms = _solve(view, safe, estimator.fit_intercept)
+            poor |= _is_inexact(linear, norms, view, spectrum, safe, folded.scoring_moments(i, "test"))
+            yield LinearAnswers(linear, dict.fromkeys(map(int, np.flatnonzero(poor)), _INEXACT))
 
 
 class LinearRegressionFamily:
@@ -96,7 +100,9 @@ class LinearRegressionFamily:
             floor = max(MIN_SPECTRAL_RATIO, (4.0 * cond) ** 2) * spectrum.values[0]
             if not spectrum.values[-1] > floor:
                 raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
-            linear = _solve(view, np.zeros(1), estimator.fit_intercept)
+            linear, norms = _solve(view, np.zeros(1), estimator.fit_intercept)
+            if _is_inexact(linear, norms, view, spectrum, np.zeros(1), folded.scoring_moments(i, "test"))[0]:
+                raise Unsupported(_INEXACT)
             n = len(settings)
             yield LinearAnswers(
                 LinearPredictors(
@@ -120,18 +126,41 @@ def _equations(view: View, fit_intercept: bool) -> tuple[Spectrum, Array]:
     return moments.raw_spectrum, moments.raw_xy
 
 
-def _solve(view: View, alphas: Array, fit_intercept: bool) -> LinearPredictors:
-    """Ridge solutions for all alphas, as predictors on the columns of X."""
+def _solve(view: View, alphas: Array, fit_intercept: bool) -> tuple[LinearPredictors, Array]:
+    """Ridge solutions for all alphas: predictors on the columns of X, and the norms of the coefficients."""
     spectrum, rhs = _equations(view, fit_intercept)
     p, q, m = view.n_features, rhs.shape[1], len(alphas)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where alpha and l are 0: refused by the caller
-        along = spectrum.onto_axes(rhs)[:, None, :] / (spectrum.values[:, None] + alphas)[:, :, None]
+    along = spectrum.onto_axes(rhs)[:, None, :] / (spectrum.values[:, None] + alphas)[:, :, None]
     coef = spectrum.from_axes(along.reshape(p, m * q))
     at_origin = (view.at_origin @ coef).reshape(m, q)
     if fit_intercept:
         moments = view.weighted
         at_origin = moments.y_mean + ((view.at_origin - moments.x_mean) @ coef).reshape(m, q)
-    return LinearPredictors(view.to_X(coef).reshape(-1, m, q), at_origin, view.origin)
+    norms = np.sqrt((along**2).sum(axis=0))
+    return LinearPredictors(view.to_X(coef).reshape(-1, m, q), at_origin, view.origin), norms
+
+
+_INEXACT = "the normal equations would lose digits of the score"
+
+
+def _is_inexact(
+    linear: LinearPredictors, norms: Array, view: View, spectrum: Spectrum, alphas: Array, test: Moments
+) -> Array:
+    """Which settings may predict the test rows with an error above `MAX_ERROR` of their residual.
+
+    Along an eigenvector the coefficient is off by about ``eps l_max |coef| / (l + alpha)``; what that does
+    to the test rows follows from how far they spread along it, which their moments tell.
+    """
+    p = view.origin.size
+    axes = np.eye(view.n_features) if spectrum.vectors is None else spectrum.vectors
+    along = view.to_X(axes)
+    offset = (test.mean[:p] - view.origin) @ along
+    spread = np.einsum("pk,pk->k", along, test.scatter[:p, :p] @ along) / test.weight + offset**2
+    noise = np.finfo(np.float64).eps * spectrum.values[0] / (spectrum.values[:, None] + alphas)
+    error = np.sqrt((np.maximum(spread, 0.0)[:, None] * noise**2).sum(axis=0))[:, None] * norms
+    residual = np.sqrt(residual_mean_squares(linear, test))
+    y_scale = np.sqrt(np.maximum(np.diagonal(test.scatter)[p:], 0.0) / test.weight) + np.abs(test.mean[p:])
+    return np.asarray((error > MAX_ERROR * np.maximum(residual, 1e-9 * y_scale)).any(axis=1))
 
 
 def moment_cost(n_settings: int, shape: Shape) -> Cost:

@@ -121,6 +121,8 @@ def as_rows(index: Any, n_samples: int) -> NDArray[np.intp]:
         if index.size != n_samples:
             raise IndexError(f"A mask of a split has {index.size} entries; X has {n_samples} rows.")
         return np.flatnonzero(index)
+    if index.dtype.kind not in "iu" and index.size:
+        raise IndexError(f"A split has indices of dtype {index.dtype}; integers or a mask are needed.")
     if not index.size:
         return np.empty(0, dtype=np.intp)
     if index.min() < -n_samples or index.max() >= n_samples:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from manyfit.folds._moments import Moments
+from manyfit.folds._unsupported import Unsupported
 
 Array = NDArray[Any]
 
@@ -180,8 +181,9 @@ class View:
     ) -> "View":
         """X itself."""
         p = X.shape[1]
-        features = FeatureMoments.split(plain, p)
-        behind = features if weighted is plain else FeatureMoments.split(weighted, p)
+        constant = _constant_columns(plain, p, is_constant)
+        features = FeatureMoments.split(_cleared(plain, constant), p)
+        behind = features if weighted is plain else FeatureMoments.split(_cleared(weighted, constant), p)
         eps = float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
         mean = features.x_mean
         return cls(features, behind, mean, None, mean, np.arange(p), is_constant, eps, y.ndim == 1)
@@ -243,3 +245,29 @@ class View:
         out = np.zeros((self.origin.size, coef.shape[1]))
         out[self.columns] = self.linear[:, None] * coef
         return out
+
+
+def _constant_columns(moments: Moments, p: int, is_constant: Callable[[Array], Array]) -> Array:
+    """The columns of X that hold one value, exactly; only those whose variance may be rounding are looked at.
+
+    Raises
+    ------
+    Unsupported
+        If a column is not constant, but its variance may be rounding.
+    """
+    mean, variance = moments.mean[:p], np.diagonal(moments.scatter)[:p] / moments.weight
+    doubtful = np.flatnonzero(~(variance > (64.0 * np.finfo(np.float64).eps * mean) ** 2))
+    constant = is_constant(doubtful) if doubtful.size else np.empty(0, dtype=bool)
+    if not constant.all():
+        raise Unsupported("a feature is nearly constant: rounding decides")
+    return doubtful
+
+
+def _cleared(moments: Moments, constant: Array) -> Moments:
+    """The moments with the scatter of constant columns exactly 0, not its rounding."""
+    if not constant.size:
+        return moments
+    scatter = moments.scatter.copy()
+    scatter[constant] = 0.0
+    scatter[:, constant] = 0.0
+    return replace(moments, scatter=scatter)

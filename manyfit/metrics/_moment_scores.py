@@ -19,6 +19,8 @@ Array = NDArray[Any]
 # A residual sum of squares v'Sv carries an error of about eps (|v| sqrt(diag S))^2. Where that is more than
 # MAX_CANCELLATION eps of the result (2e-12), the score is computed from predictions instead.
 MAX_CANCELLATION = 1e4
+# Rows that are predicted at a time.
+PREDICTED_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,14 @@ class LinearPredictors:
         """Predictions of shape (m, n, q), in the dtype that scikit-learn's would have."""
         p, m, q = self.coef.shape
         flat = self.coef.reshape(p, m * q)
-        predicted = X @ flat + (self.at_origin.ravel() - self.origin @ flat)
         dtype = np.float32 if X.dtype == np.float32 else np.float64
-        return predicted.reshape(len(X), m, q).transpose(1, 0, 2).astype(dtype, copy=False)
+        out = np.empty((m, len(X), q), dtype=dtype)
+        # About the origin, in blocks: nothing cancels where X lies far from 0, and X is not copied.
+        for start in range(0, len(X), PREDICTED_ROWS):
+            rows = slice(start, start + PREDICTED_ROWS)
+            block = (X[rows] - self.origin) @ flat + self.at_origin.ravel()
+            out[:, rows] = block.reshape(-1, m, q).transpose(1, 0, 2)
+        return out
 
 
 @dataclass(frozen=True)
@@ -115,6 +122,24 @@ def scores_from_moments(metric: Callable[..., Any], linear: LinearPredictors, mo
     with np.errstate(divide="ignore", invalid="ignore"):
         scores, exact = MOMENT_METRICS[metric](_residuals(linear, moments))
     return np.where(exact, scores, np.nan)
+
+
+def residual_mean_squares(linear: LinearPredictors, moments: Moments) -> Array:
+    """Mean squared residual of each predictor and target, unguarded: an estimate where rounding takes over.
+
+    Parameters
+    ----------
+    linear : LinearPredictors
+        m predictors of q targets.
+    moments : Moments
+        Moments of ``[X, y]`` over some rows.
+
+    Returns
+    -------
+    ndarray of shape (m, q)
+    """
+    residuals = _residuals(linear, moments)
+    return residuals.about_zero / residuals.weight
 
 
 def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from sklearn.base import clone
@@ -126,9 +127,11 @@ def evaluate(
     read-only here because others read it too.
     """
     print_start(folds.options, params, progress)
-    try:
+    result: Result | None = None
+    with suppress(Exception):
         result = _shared_fit(estimator, params, i, folds)
-    except Exception:
+    # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
+    if result is None:
         return alone(estimator, params, i, folds, progress)
     print_end(folds.options, params, progress, result)
     return result

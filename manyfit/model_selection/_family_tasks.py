@@ -14,22 +14,29 @@ from manyfit.folds import GivenFold, GivenRows, Unsupported, as_labels, as_matri
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
-from manyfit.model_selection._moment_groups import SharedOutcome, make_result
+from manyfit.model_selection._moment_groups import SharedOutcome, make_result, why_not
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
 from manyfit.model_selection._score_answers import score_answers, why_alone
 
 
 @dataclass(frozen=True)
-class _Task:
-    """All settings of one group on one split, answered by one worker."""
+class _Group:
+    """Settings of one family behind the same steps."""
 
-    estimator: Any
     first: Mapping[str, Any]
     candidates: Sequence[int]
     settings: Sequence[Mapping[str, Any]]
     family: Family
     prototype: Any
+
+
+@dataclass(frozen=True)
+class _Task:
+    """All groups on one split, answered by one worker, so that they share the steps that they share."""
+
+    estimator: Any
+    groups: Sequence[_Group]
     i: int
     split: tuple[Any, Any]
     options: Options
@@ -37,27 +44,16 @@ class _Task:
 
 def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[SharedOutcome, int]:
     """Answer the settings of `groups`; the outcome and the number of transformer fits."""
-    tasks = []
-    for i in range(job.splits.n_splits):
-        split = job.splits.indices(i)
-        for g in groups:
-            first = job.candidates[g.candidates[0]]
-            assert g.family is not None
-            tasks.append(
-                _Task(
-                    job.estimator,
-                    first,
-                    g.candidates,
-                    g.settings,
-                    g.family,
-                    g.prototype,
-                    i,
-                    split,
-                    job.options,
-                )
-            )
+    slim = []
+    for group in groups:
+        assert group.family is not None
+        first = job.candidates[group.candidates[0]]
+        slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
     total, fits = SharedOutcome(), 0
-    arguments = [(task, job.X, job.y) for task in tasks]
+    arguments = [
+        (_Task(job.estimator, slim, i, job.splits.indices(i), job.options), job.X, job.y)
+        for i in range(job.splits.n_splits)
+    ]
     for part, done in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.results.update(part.results)
         total.alone.update(part.alone)
@@ -70,32 +66,32 @@ def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[Shar
 def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
     outcome, start = SharedOutcome(), time.perf_counter()
     folds = FoldStore(X, y, {task.i: task.split}, task.options, True)
-    try:
-        _answer(task, folds, outcome)
-    except Exception as why:
-        # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
-        reason = str(why) if isinstance(why, Unsupported) else f"shared work failed ({type(why).__name__})"
-        outcome.alone.update({(c, task.i): reason for c in task.candidates})
+    for group in task.groups:
+        try:
+            _answer(task, group, folds, outcome)
+        except Exception as error:
+            # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
+            outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
     outcome.seconds = time.perf_counter() - start
     return outcome, folds.transformer_fits
 
 
-def _answer(task: _Task, folds: FoldStore, outcome: SharedOutcome) -> None:
+def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome) -> None:
     start = time.perf_counter()
-    model = clone(task.estimator).set_params(**clone(dict(task.first), safe=False))
+    model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     if writes_in_place(model):
         raise Unsupported("a step may write into its input (copy=False)")
     rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
     folded = GivenFold(rows)
-    answers = next(iter(task.family.fit_many(task.prototype, task.settings, folded)))
+    answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
     fitted = time.perf_counter() - start
     scoring = SharedScoring(task.options.scorer, task.options.score_params)
-    n = len(task.candidates)
+    n = len(group.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):
         scores[role] = score_answers(scoring, answers, n, rows, role, task.options, folded, 0)
     scored = time.perf_counter() - start - fitted
-    for j, c in enumerate(task.candidates):
+    for j, c in enumerate(group.candidates):
         why = why_alone(answers, scores, j)
         if why is not None:
             outcome.alone[c, task.i] = why

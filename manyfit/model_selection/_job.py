@@ -1,5 +1,6 @@
 """What a search asks for, in one immutable object that every part of the engine reads."""
 
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,9 +91,15 @@ def memory_limit_in_bytes(limit: int | str | None) -> int:
     if limit is None:
         return DEFAULT_MEMORY_LIMIT
     try:
-        size = int(parse_bytes(limit))
+        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_bytes(_text(limit)))
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
     if size <= 0:
         raise ValueError(f"memory_limit should be more than 0 bytes; got {limit!r}.")
     return size
+
+
+def _text(limit: object) -> str:
+    if not isinstance(limit, str) or not limit.strip():
+        raise ValueError("no text")
+    return limit

@@ -99,22 +99,28 @@ class _Fold:
         start = time.perf_counter()
         try:
             self._walk(root, self.data.view(self.i))
-        except Unsupported as why:
-            self._leave(root, str(why))
+        except Exception as error:
+            self._leave(root, why_not(error))
         if not self.linear:
             return
         candidates, answers = _joined(self.linear)
         fitted = time.perf_counter() - start
-        fold = self.data.fold(self.i)
-        roles = ("test", "train") if self.options.return_train_score else ("test",)
-        scores: dict[str, list[Any]] = {}
-        for role in roles:
-            scores[role] = score_answers(
-                self.scoring, answers, len(candidates), fold, role, self.options, self.data, self.i
-            )
+        try:
+            scores = self._scores(answers, len(candidates))
+        except Exception as error:
+            self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
+            return
         n = len(candidates)
         scored = time.perf_counter() - start - fitted
         self._store(candidates, answers, scores, fitted / n, scored / n)
+
+    def _scores(self, answers: Answers, n: int) -> dict[str, list[Any]]:
+        fold = self.data.fold(self.i)
+        roles = ("test", "train") if self.options.return_train_score else ("test",)
+        return {
+            role: score_answers(self.scoring, answers, n, fold, role, self.options, self.data, self.i)
+            for role in roles
+        }
 
     def _walk(self, node: _Node, view: View) -> None:
         for group in node.groups:
@@ -122,8 +128,8 @@ class _Fold:
             try:
                 folded = _OneView(self.data, self.i, view)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
-            except Unsupported as why:
-                self._leave(_Node(groups=[group]), str(why))
+            except Exception as error:
+                self._leave(_Node(groups=[group]), why_not(error))
                 continue
             assert isinstance(answers, LinearAnswers)
             self.linear.append((group.candidates, answers))
@@ -133,8 +139,8 @@ class _Fold:
                 step = affine_step_of(child.step.cls)
                 assert step is not None
                 self._walk(child, step.apply(child.step.build(), view))
-            except Unsupported as why:
-                self._leave(child, str(why))
+            except Exception as error:
+                self._leave(child, why_not(error))
 
     def _leave(self, node: _Node, why: str) -> None:
         for group in node.all_groups():
@@ -155,6 +161,11 @@ class _Fold:
                 self.outcome.alone[pair] = why
             else:
                 self.outcome.results[pair] = make_result(scores, j, fit_time, score_time)
+
+
+def why_not(error: Exception) -> str:
+    """The reason that an exception in shared work gives; scikit-learn fits the pairs instead."""
+    return str(error) if isinstance(error, Unsupported) else f"shared work failed ({type(error).__name__})"
 
 
 def make_result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_time: float) -> Result:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import sklearn
+from dask.utils import format_bytes
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
@@ -44,23 +44,27 @@ class _Planner:
         self._data_ready = False
 
     def prepare(self) -> Prepared:
-        job, left = self.job, list(range(len(self.job.candidates)))
+        candidates = list(range(len(self.job.candidates)))
         reason = self._whole_reason()
-        order: list[Any] | None = None
-        if reason is None:
+        order: tuple[Any, ...] | None = None
+        by_candidate = False
+        if reason is not None:
+            self._one_by_one(candidates, reason)
+        else:
             chains = self._chains()
             left, reasons = self._place_families(chains)
             order = self._order(chains, left)
+            by_candidate = order is not None and self._by_candidate(chains, left)
             self._place_rest(left, reasons, order, chains)
-        elif left:
-            self._one_by_one(left, reason)
-        shared = [g for g in self.groups if g.kind == "moments"]
-        passes = self._passes() if shared else 0.0
+        shared = any(group.kind == "moments" for group in self.groups)
         plan = Plan(
-            tuple(self.groups), len(job.candidates), job.splits.n_splits, passes,
-            order=None if order is None else tuple(order),
-            by_candidate=order is not None and self._by_candidate(left),
-        )  # fmt: skip
+            tuple(self.groups),
+            len(candidates),
+            self.job.splits.n_splits,
+            self._passes() if shared else 0.0,
+            order=order,
+            by_candidate=by_candidate,
+        )
         return Prepared(plan, self.data if shared else None, self.scoring)
 
     def _whole_reason(self) -> str | None:
@@ -139,6 +143,10 @@ class _Planner:
         chain: Chain = chains[candidates[0]]
         if family.result == "converged" and self.job.sharing == "exact":
             raise Unsupported("sharing='exact' leaves out families that converge")
+        if self.job.options.return_train_score and any(
+            writes_in_place(step.build()) for step in (*chain.steps, chain.final)
+        ):
+            raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
         affine = all(affine_step_of(step.cls) for step in chain.steps)
         if family.needs == "moments" and affine:
             self._require(chain)
@@ -208,7 +216,7 @@ class _Planner:
         data = SplitData(X, y, job.splits, weights, job.y)
         needed = data.moment_bytes
         if needed > job.options.memory_limit:
-            raise Unsupported(f"moments would need {needed / 2**20:.0f} MiB, more than memory_limit")
+            raise Unsupported(f"moments would need {format_bytes(needed)}, more than memory_limit")
         self.data = data
 
     def _require_cheaper(self, family: Family, final: Step, n_settings: int) -> None:
@@ -228,9 +236,9 @@ class _Planner:
         if job.options.fit_params or job.options.score_params:
             raise Unsupported("fit or score parameters go through steps that are not affine")
         for step in chain.steps:
-            if not shareable(step.build()):
-                raise Unsupported(f"{step.cls.__name__} draws random numbers anew in each fit")
-        SharedScoring(job.options.scorer, job.options.score_params)
+            why = self._reason(("draws", step.key), _require_no_draws, step)
+            if why is not None:
+                raise Unsupported(why)
         self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
 
     def _passes(self) -> float:
@@ -240,7 +248,7 @@ class _Planner:
 
     # The rest
 
-    def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> list[Any] | None:
+    def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
         """For each candidate the identities of its steps, as integers; None where no step is shared."""
         if len(left) < 2 or not has_shareable_prefix(self._sample(left)):
             return None
@@ -253,7 +261,7 @@ class _Planner:
             else:
                 keys = [(name, value_key(value)) for name, value in params.items()]
             order[c] = tuple(ids.setdefault(key, len(ids)) for key in keys)
-        return order
+        return tuple(order)
 
     def _sample(self, left: Sequence[int]) -> Any:
         """An estimator that has the steps of the first setting that is left."""
@@ -263,9 +271,21 @@ class _Planner:
         except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
             return self.job.estimator
 
-    def _by_candidate(self, left: Sequence[int]) -> bool:
+    def _by_candidate(self, chains: Sequence[Chain | str], left: Sequence[int]) -> bool:
         """Whether the order of the fits can be seen: in what they draw, or in which of them raises first."""
-        return self.job.options.error_score == "raise" or not shareable(_last(self._sample(left)))
+        if self.job.options.error_score == "raise":
+            return True
+        steps: dict[Any, Step] = {}
+        for c in left:
+            chain = chains[c]
+            if isinstance(chain, Chain):
+                steps.update({step.key: step for step in (*chain.steps, chain.final)})
+        known = all(self._shareable(step) for step in steps.values())
+        return not (known and (steps or shareable(self._sample(left))))
+
+    def _shareable(self, step: Step) -> bool:
+        """Whether fits of a step draw nothing of their own."""
+        return self._reason(("draws", step.key), _require_no_draws, step) is None
 
     def _place_rest(
         self, left: list[int], reasons: Mapping[int, str], order: Any, chains: Sequence[Chain | str]
@@ -280,6 +300,8 @@ class _Planner:
                 self._steps_shared(candidates, reason, order, chains)
 
     def _one_by_one(self, candidates: list[int], reason: str) -> None:
+        if not candidates:
+            return
         n = len(candidates) * self.job.splits.n_splits
         name = type(self.job.estimator).__name__
         self.groups.append(Group("one by one", tuple(candidates), name, n, n, 0, 0.0, reason))
@@ -288,7 +310,13 @@ class _Planner:
         self, candidates: list[int], reason: str, order: Any, chains: Sequence[Chain | str]
     ) -> None:
         k = self.job.splits.n_splits
-        prefixes = {order[c][: j + 1] for c in candidates for j in range(len(order[c]))}
+        prefixes = set()
+        for c in candidates:
+            chain, drawn = chains[c], False
+            for j, step in enumerate(chain.steps if isinstance(chain, Chain) else ()):
+                # What draws, and all behind it, is fitted anew for each setting.
+                drawn = drawn or not self._shareable(step)
+                prefixes.add((order[c][: j + 1], c if drawn else None))
         chain = chains[candidates[0]]
         known = isinstance(chain, Chain)
         title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
@@ -297,13 +325,13 @@ class _Planner:
         self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, 0.0, reason))
 
 
-def _last(estimator: Any) -> Any:
-    """The last step of a pipeline, or the estimator itself."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
 def _title(chain: Chain) -> str:
     return " > ".join(step.cls.__name__ for step in (*chain.steps, chain.final))
+
+
+def _require_no_draws(step: Step) -> None:
+    if not shareable(step.build()):
+        raise Unsupported(f"{step.cls.__name__} draws random numbers anew in each fit")
 
 
 def _check_shared(final: Step, free: frozenset[str]) -> None:
@@ -327,8 +355,6 @@ def _require_valid(prototype: Any) -> None:
     why = check_parameters(prototype)
     if why is not None:
         raise Unsupported(f"scikit-learn refuses a parameter: {why}")
-    if writes_in_place(prototype):
-        raise Unsupported(f"{type(prototype).__name__} may write into its input (copy=False)")
 
 
 def final_weights(fit_params: Mapping[str, Any], path: str) -> Any:

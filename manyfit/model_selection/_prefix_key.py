@@ -6,7 +6,6 @@ may distinguish what is the same (that costs a fit), never the other way round.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import inspect
@@ -64,6 +63,10 @@ class Unkeyable(Exception):
     """Something has no key, so what depends on it is not shared."""
 
 
+class _TooLarge(Unkeyable):
+    """A structure with more objects, or deeper, than are looked at one by one."""
+
+
 class Wrapped:
     """Base of the wrapper around a shared transformer: keys and rules look at what it wraps."""
 
@@ -95,7 +98,9 @@ _BY_IDENTITY = (
     types.WrapperDescriptorType,
     np.ufunc,
 )
-_DEEPEST = 50  # nesting of parameters; a cycle ends here
+_DEEPEST = 50  # nesting of parameters
+# Objects in one parameter value. The paths through a structure that refers to itself are countless.
+_MOST = 10_000
 
 
 class _Plain:
@@ -136,7 +141,7 @@ def _by_content(thing: Any) -> Hashable:
         raise Unkeyable(type(thing).__name__) from error
 
 
-def structural_key(thing: Any, depth: int = 0) -> Hashable:
+def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) -> Hashable:
     """A hashable key of an unfitted estimator or of a parameter value, by structure.
 
     Estimators and other plain objects are keyed by type and by everything in ``vars()``, so that the output
@@ -149,6 +154,9 @@ def structural_key(thing: Any, depth: int = 0) -> Hashable:
         An unfitted estimator or a parameter value.
     depth : int, default=0
         How deep in the structure `thing` lies.
+    budget : list of one int, optional
+        Objects that may still be looked at, counted down. What is larger, or refers to itself, is keyed as a
+        whole by its pickle.
 
     Returns
     -------
@@ -160,14 +168,20 @@ def structural_key(thing: Any, depth: int = 0) -> Hashable:
     Unkeyable
         If there is no key: what cannot be pickled is never shared.
     """
+    if budget is None:
+        try:
+            return structural_key(thing, depth, [_MOST])
+        except _TooLarge:
+            return _by_content(thing)
+    budget[0] -= 1
+    if budget[0] < 0 or depth > _DEEPEST:
+        raise _TooLarge("a structure that is too large")
     kind = type(thing)
     if kind in _SCALARS:
         return kind, repr(thing)
     if isinstance(thing, _BY_IDENTITY):
         return Is(thing)
-    if depth > _DEEPEST:
-        raise Unkeyable("a structure that is too deep")
-    inside = functools.partial(structural_key, depth=depth + 1)
+    inside = functools.partial(structural_key, depth=depth + 1, budget=budget)
     if isinstance(thing, Wrapped):
         return inside(thing._shared_inner)
     if kind in (list, tuple):
@@ -190,8 +204,12 @@ def structural_key(thing: Any, depth: int = 0) -> Hashable:
         return kind, Is(thing.estimator)
     if _is_plain(thing):
         # By name: the order in which attributes were set does not matter.
-        with contextlib.suppress(Unkeyable):  # what it keeps beside its content may have no key
+        try:
             return Is(kind), tuple((name, inside(value)) for name, value in sorted(_state(thing).items()))
+        except _TooLarge:
+            raise
+        except Unkeyable:  # what it keeps beside its content may have no key
+            pass
     return _by_content(thing)
 
 

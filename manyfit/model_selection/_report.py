@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 
 @dataclass
 class Report:
@@ -102,7 +104,8 @@ class Report:
     @property
     def largest_difference(self) -> float | None:
         """Largest difference of a score to scikit-learn's among the verified; None if none were."""
-        return max((row["difference"] for row in self.verification), default=None)
+        differences = [row["difference"] for row in self.verification]
+        return float(np.max(differences)) if differences else None  # NaN, if any is
 
     def __str__(self) -> str:
         rows: list[tuple[str, Any]] = [

@@ -27,6 +27,7 @@ from manyfit._compat import (
     takes_callback_context,
 )
 from manyfit.folds import Splits
+from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result, memory_limit_in_bytes
 from manyfit.model_selection._plan import Plan
@@ -54,7 +55,10 @@ class _Frozen:
     """The splits and settings of a plan, kept until the fit on the same data."""
 
     data: str
-    asked: str
+    asked: Any
+    params: dict[str, Any]  # kept alive: some of `asked` are their identities
+    cv: Any
+    n_splits: int
     splits: Splits
     candidates: list[Any]
 
@@ -105,7 +109,11 @@ class SharedSearch:
         setup = self._setup(X, y, params)
         candidates = self._all_candidates(setup.n_splits)
         splits = _draw(setup, setup.cv)
-        self._frozen = _Frozen(_fingerprint(setup), self._asked(), splits, candidates)
+        # Asked only now: drawing may have moved a random state that is part of the answer.
+        own = self.get_params(deep=False)  # type: ignore[attr-defined]
+        self._frozen = _Frozen(
+            _fingerprint(setup), _asked(own), own, setup.cv, setup.n_splits, splits, candidates
+        )
         contexts: list[Any] | None = [] if any_callbacks(self) else None
         return prepare(self._job(setup, candidates, splits, contexts)).plan
 
@@ -134,7 +142,10 @@ class SharedSearch:
         ``mean_fit_time`` adds up to what was spent.
         """
         start = time.perf_counter()
-        setup = self._setup(X, y, params)
+        frozen = self._take_frozen()
+        setup = self._setup(X, y, params, frozen)
+        if frozen is not None and frozen.data != _fingerprint(setup):
+            frozen = None
         metadata = _weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
@@ -142,7 +153,7 @@ class SharedSearch:
         )
         self._checked_cv_orig = setup.cv
         self.n_splits_ = setup.n_splits
-        evaluation = _Evaluation(self, setup, self._take_frozen(setup))
+        evaluation = _Evaluation(self, setup, frozen)
         if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
             self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
         else:
@@ -161,12 +172,15 @@ class SharedSearch:
 
     # Before the fits
 
-    def _setup(self, X: Any, y: Any, params: Mapping[str, Any]) -> _Setup:
+    def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: _Frozen | None = None) -> _Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         X, y = indexable(X, y)
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
-        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        # A plan has read a `cv` that can be read only once.
+        cv = frozen.cv if frozen is not None else None
+        if cv is None:
+            cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
         self._check_input_parameters(X=X, y=y, split_params=split_params)  # type: ignore[attr-defined]
         memory_limit_in_bytes(self.memory_limit)
@@ -215,16 +229,11 @@ class SharedSearch:
                 del self.n_splits_
         return drawn
 
-    def _asked(self) -> str:
-        """A key of the search's own parameters, which a plan depends on."""
-        return repr(sorted((name, id(value)) for name, value in self.get_params(deep=False).items()))  # type: ignore[attr-defined]
-
-    def _take_frozen(self, setup: _Setup) -> _Frozen | None:
-        """The splits and settings of the last plan, if it was for this data and search; used once."""
+    def _take_frozen(self) -> _Frozen | None:
+        """The last plan, if the search is still the one that was planned; used once."""
         frozen: _Frozen | None = vars(self).pop("_frozen", None)
-        if frozen is None or frozen.asked != self._asked() or frozen.data != _fingerprint(setup):
-            return None
-        return frozen
+        own = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return frozen if frozen is not None and frozen.asked == _asked(own) else None
 
     # After the fits
 
@@ -327,6 +336,20 @@ class _Evaluation:
         for key, value in (more or {}).items():
             self.more[key].extend(value)
         self.report = report if not self.report.fits_requested else self.report.merged(report)
+
+
+def _asked(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A key of a search's own parameters, which a plan depends on."""
+    return tuple((name, _content(value)) for name, value in sorted(params.items()))
+
+
+def _content(value: Any) -> Any:
+    """A key of what a parameter holds; distributions, whose state moves with every draw, by identity."""
+    if isinstance(value, dict):
+        return tuple((name, _content(item)) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_content, value))
+    return id(value) if hasattr(value, "rvs") else value_key(value)
 
 
 def _draw(setup: _Setup, cv: Any) -> Splits:

@@ -190,6 +190,14 @@ def test_bars(bar, ours, met, judged):
     assert bar(judged).met is met
 
 
+def test_bar_of_transformer_fits_believes_the_larger_of_count_and_report(judged):
+    bar = bars.fitted_once_per_split("Ridge", distinct=2)
+    result = replace(judged, rows=[replace(judged.rows[0], report={"transformer_fits": 7})])
+    assert result.rows[0].fits == {"Ridge": 6}
+    assert bar(result).met is False
+    assert bar(result).got == "7 fits"
+
+
 def test_rates_and_work():
     X, y = _data()
     work = moments_work(TASK, X, y)

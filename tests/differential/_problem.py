@@ -67,14 +67,15 @@ class Problem:
             try:
                 estimator = wrap(self._requesting(clone(self.estimator)))
                 search = search_class(estimator, grid, cv=cv, **(self._parameters(search_class) | changes))
-                search.fit(data.X, data.y, **self.fit_params(data))
+                search.fit(data.X, data.y, **self.fit_params(data, cv))
             except Exception as error:  # whatever scikit-learn raises, ours has to raise
                 return Outcome(error=error, warned=_digest(caught))
             return Outcome(search.cv_results_, None, _digest(caught), _attributes(search, data), search)
 
-    def fit_params(self, data: Data) -> dict[str, Any]:
+    def fit_params(self, data: Data, cv: Any) -> dict[str, Any]:
         """Keyword arguments of `fit`: groups, and weights for the steps that are to have them."""
-        params = {"groups": data.groups} if self.splits.needs_groups else {}
+        grouped = self.splits.needs_groups and hasattr(cv, "split")
+        params = {"groups": data.groups} if grouped else {}
         if data.weights is None:
             return params
         if self.options.routing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -11,10 +12,17 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from . import _oracle
+from ._options import Options
+from ._problem import Problem, weighable_steps
+from ._recipe import Recipe
+from ._register import cases
+from ._splits import Splits
+from ._truth import Truth
 
 pytestmark = pytest.mark.skipif(
     not _oracle.AVAILABLE, reason="longdouble is no more precise than float64 here"
@@ -68,7 +76,9 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize(
+    "estimator", ESTIMATORS, ids=lambda estimator: re.sub(r" at 0x\w+", "", repr(estimator))
+)
 @pytest.mark.parametrize("n", [30, 5])
 @pytest.mark.parametrize("outputs", [(), (1,), (2,)])
 def test_well_conditioned_as_scikit_learn(estimator: Any, n: int, outputs: tuple[int, ...]) -> None:
@@ -93,6 +103,29 @@ def test_weights_reach_their_steps() -> None:
         np.testing.assert_allclose(
             _oracle.predict(estimator, X, y, X, paths).astype(float), theirs, rtol=1e-10
         )
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), make_pipeline(StandardScaler(), Ridge())])
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("weights", [None, "random"])
+@pytest.mark.parametrize("splits", ["GroupKFold", "masks", "generator"])
+def test_truth_of_a_search(estimator: Any, routing: bool, weights: str | None, splits: str) -> None:
+    """Weights, routing and groups reach the more precise route as they reach scikit-learn."""
+    path = "ridge__" if weighable(estimator) == ["standardscaler", "ridge"] else ""
+    options = Options(("r2",), routing=routing, weighted="last", weighted_scores=routing)
+    recipe = Recipe(n=20, p=3, weights=weights, form="pandas")
+    problem = Problem(
+        cases()[0], estimator, {f"{path}alpha": [0.1, 10.0]}, recipe, Splits(splits, 3, 0), options
+    )
+    theirs = problem.run(GridSearchCV).results
+    truth = Truth(problem)
+    for results in (truth.results, *truth.scatter):
+        np.testing.assert_allclose(results["split1_test_score"], theirs["split1_test_score"], rtol=1e-10)
+    assert any(np.any(s["mean_test_score"] != theirs["mean_test_score"]) for s in truth.scatter)
+
+
+def weighable(estimator: Any) -> list[str]:
+    return [path for path, _ in weighable_steps(estimator)]
 
 
 def test_svd_is_orthogonal_and_reconstructs() -> None:

@@ -112,16 +112,15 @@ def test_f_values_that_tie():
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in sqrt:RuntimeWarning")  # scikit-learn's
 @pytest.mark.parametrize("k", [1, 3, 5])
-@pytest.mark.parametrize("constant", [0.0, 1e-3])
-def test_a_constant_column_that_is_not_near_the_cut(constant, k):
+def test_a_constant_column_that_is_not_near_the_cut(k):
     Z = X.copy()
-    Z[:, 1] = constant
+    Z[:, 1] = 0.0
     step = SelectKBest(f_regression, k=k)
     view = apply(step, view_of(Z, Y))
     np.testing.assert_array_equal(view.columns, step.fit(Z, Y).get_support(indices=True))
 
 
-@pytest.mark.parametrize("constant", [2.0, 1e6])
+@pytest.mark.parametrize("constant", [1e-3, 2.0, 1e6])
 def test_f_value_of_a_constant_away_from_zero(constant):
     Z = X.copy()
     Z[:, 1] = constant

@@ -170,7 +170,7 @@ def test_a_plan_for_something_else_is_not_used(change):
     elif change == "weights":
         params = {"sample_weight": np.ones(len(y))}
     elif change == "parameter":
-        search.set_params(cv=ShuffleSplit(2, test_size=0.3))
+        search.set_params(cv=ShuffleSplit(2, test_size=0.4))
     elif change == "grid in place":
         grid["alpha"].append(10.0)
     else:
