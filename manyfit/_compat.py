@@ -152,7 +152,10 @@ def any_callbacks(search: Any) -> bool:
     """Whether callbacks are attached to a search or to any estimator among its parameters."""
     if not hasattr(search, "_init_callback_context"):
         return False
-    return has_callbacks(search) or any(has_callbacks(v) for v in search.get_params(deep=True).values())
+    inner = [search.estimator]
+    if hasattr(search.estimator, "get_params"):
+        inner += search.estimator.get_params(deep=True).values()
+    return has_callbacks(search) or any(map(has_callbacks, inner))
 
 
 NO_CALLBACKS = _NoCallbacks()

@@ -9,9 +9,9 @@ References
 Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._threads import map_threads
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 # Values in one block of rows: 0.5 MiB of float64. Centring, summing and multiplying then run in the
 # second-level cache; twice the size or a quarter of it costs up to twice the time.
@@ -28,6 +29,8 @@ BLOCK_VALUES = 2**16
 MIN_BLOCK_ROWS = 256
 # Blocks that one thread sums before it takes the next piece of rows.
 PIECE_BLOCKS = 4
+# Values in all rows under which starting threads costs more than they save: 8 MiB of float64.
+MIN_THREADED_VALUES = 2**20
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,12 @@ class AtomMoments:
     """
 
     def __init__(self, X: Array, Y: Array, group: AtomGroup, weights: Array | None = None) -> None:
-        size = _piece_rows(X.shape[1] + Y.shape[1])
+        d = X.shape[1] + Y.shape[1]
+        size = _piece_rows(d)
         pieces = [(a, piece) for a, rows in enumerate(group.rows) for piece in _blocks(rows, size)]
-        parts = map_threads(lambda item: moments_of_rows(X, Y, item[1], weights), pieces)
+        threaded = sum(_length(rows) for rows in group.rows) * d >= MIN_THREADED_VALUES
+        run = map_threads if threaded else _map_here
+        parts = run(lambda item: moments_of_rows(X, Y, item[1], weights), pieces)
         atoms: list[list[Moments]] = [[] for _ in group.rows]
         for (a, _), part in zip(pieces, parts, strict=True):
             atoms[a].append(part)
@@ -180,6 +186,9 @@ class _Stack:
         # What is not in the merge stays out of the sums: it may hold NaN.
         used = np.flatnonzero(counts)
         counts = counts[used]
+        if used.size == 1 and counts[0] == 1.0:
+            a = used[0]
+            return Moments(float(self.rows[a]), float(self.weight[a]), self.mean[a], self.scatter[a])
         weights = counts * self.weight[used]
         weight = float(weights.sum())
         means = self.mean[used]
@@ -189,6 +198,10 @@ class _Stack:
             scatter = np.tensordot(counts, self.scatter[used], axes=1)
             scatter += delta.T @ (weights[:, None] * delta)
         return Moments(float(counts @ self.rows[used]), weight, mean, scatter)
+
+
+def _map_here(task: Callable[[T], Moments], items: Sequence[T]) -> list[Moments]:
+    return [task(item) for item in items]
 
 
 def _merged(parts: Sequence[Moments]) -> Moments:

@@ -232,8 +232,10 @@ class SharedSearch:
     def _take_frozen(self) -> _Frozen | None:
         """The last plan, if the search is still the one that was planned; used once."""
         frozen: _Frozen | None = vars(self).pop("_frozen", None)
+        if frozen is None:
+            return None
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return frozen if frozen is not None and frozen.asked == _asked(own) else None
+        return frozen if frozen.asked == _asked(own) else None
 
     # After the fits
 

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
 
 from ._compare import check
+from ._profile import PROFILE, THOROUGH
 from ._register import Case, cases
 from ._strategies import problems
 from ._subject import subject
-from .conftest import PROFILE
+
+pytestmark = [pytest.mark.timeout(0)] if THOROUGH else []  # as long as it takes
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name.replace(", ", "+").replace(" ", "-"))
