@@ -15,6 +15,8 @@ OLDEST := .venv-oldest
 PIP_INSTALL := -m pip install -qq --no-compile --no-input --disable-pip-version-check
 # One thread for each test process: JOBS of them share the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+# scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
+UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from; the other tests do not depend on the versions.
 OLDEST_FOLDERS = $(wildcard $(addprefix tests/,arrays folds metrics estimators cluster model_selection))
@@ -37,13 +39,15 @@ lint: $(VENV)/.test
 
 unit: $(VENV)/.test
 	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit
-	$(PYTEST)
+	$(PYTEST) --ignore=tests/upstream
+	$(UPSTREAM)
 
 oldest-short: $(OLDEST)/.test
 	$(PYTEST_OLDEST) -m "not slow" $(OLDEST_FOLDERS)
 
 test-oldest: $(OLDEST)/.test
-	$(PYTEST_OLDEST)
+	$(PYTEST_OLDEST) --ignore=tests/upstream
+	$(subst $(VENV)/,$(OLDEST)/,$(UPSTREAM))
 
 $(VENV)/.demo: pyproject.toml | python
 	@echo "Installing into $(@D) what the demo needs ..."

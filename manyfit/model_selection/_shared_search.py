@@ -182,7 +182,10 @@ class SharedSearch:
         if cv is None:
             cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
-        self._check_input_parameters(X=X, y=y, split_params=split_params)  # type: ignore[attr-defined]
+        # A hook of scikit-learn 1.8 for searches with demands of their own.
+        check_more = getattr(self, "_check_input_parameters", None)
+        if check_more is not None:
+            check_more(X=X, y=y, split_params=split_params)
         memory_limit_in_bytes(self.memory_limit)
         return _Setup(X, y, params, scorer, refit_metric, routed, cv, cv.get_n_splits(X, y, **split_params))
 

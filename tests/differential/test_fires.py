@@ -155,7 +155,7 @@ def _with(problem: Problem, **changes: Any) -> Problem:
         (SlightlyOff, {"estimator": Lasso(), "grid": {"alpha": [0.1]}}, "no better route"),
         (LosesNaN, {"grid": {"ridge__alpha": [1.0, -1.0]}}, "not finite in one of the two"),
         (IgnoresWeights, {"weights": "random"}, "split0_test"),
-        (IgnoresWeights, {"weights": "random", "routing": True}, "split0_test"),
+        (IgnoresWeights, {"weights": "random", "routing": True, "scorers": ("r2",)}, "split0_test"),
         (RanksBackwards, {}, "rank_test"),
         (OrdersKeys, {}, "keys of cv_results_"),
         (Narrows, {}, "of float64 from scikit-learn, ndarray of float32"),
