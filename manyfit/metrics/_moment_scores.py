@@ -137,6 +137,7 @@ def residual_mean_squares(linear: LinearPredictors, moments: Moments) -> Array:
     Returns
     -------
     ndarray of shape (m, q)
+        Weighted means, in host memory.
     """
     residuals = _residuals(linear, moments)
     return residuals.about_zero / residuals.weight
