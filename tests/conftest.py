@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from importlib.util import find_spec
 from typing import Any
 
@@ -55,9 +54,3 @@ def xp(request: pytest.FixtureRequest) -> Any:
 def device(xp: Any) -> Any:
     """Device of `xp` to create arrays on, not the default one where there is another."""
     return _device(xp.__name__.removeprefix("array_api_compat."), xp)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Take addresses of objects out of names: the processes of pytest-xdist must agree on them."""
-    for item in items:
-        item._nodeid = re.sub(r" at 0[xX][0-9a-fA-F]+", "", item._nodeid)
