@@ -22,13 +22,13 @@ from manyfit.folds._threads import map_threads
 Array = NDArray[Any]
 T = TypeVar("T")
 
-# Values in one block of rows: 0.25 MiB of float64. Centring, summing and multiplying then run in the
+# Values in one block of rows: 0.5 MiB of float64. Centring, summing and multiplying then run in the
 # second-level cache, and are a small part of X.
-BLOCK_VALUES = 2**15
+BLOCK_VALUES = 2**16
 # A matrix product on fewer rows than this no longer runs at the machine's rate.
 MIN_BLOCK_ROWS = 256
 # Blocks that one thread sums before it takes the next piece of rows.
-PIECE_BLOCKS = 8
+PIECE_BLOCKS = 4
 # Values in all rows under which starting threads costs more than they save: 8 MiB of float64.
 MIN_THREADED_VALUES = 2**20
 
@@ -61,7 +61,7 @@ def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        Read in blocks of about 0.25 MiB; never copied as a whole.
+        Read in blocks of about 0.5 MiB; never copied as a whole.
     Y : ndarray of shape (n, q)
         Targets.
     rows : slice or ndarray of int
