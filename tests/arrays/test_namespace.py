@@ -19,7 +19,7 @@ NOT_ARRAYS = [
     3.5,
     pd.DataFrame({"a": [1.0]}),
     scipy.sparse.csr_array(np.eye(2)),
-    np.matrix([[1.0]]),
+    np.array([[1.0]]).view(np.matrix),
 ]
 
 
