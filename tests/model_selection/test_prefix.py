@@ -327,7 +327,7 @@ def test_callable_column_selectors():
 
 def test_sparse_outputs_and_inputs():
     rng = np.random.RandomState(0)
-    X = scipy.sparse.random_array((60, 20), density=0.2, rng=rng, format="csr")
+    X = scipy.sparse.csr_array(scipy.sparse.random(60, 20, 0.2, random_state=rng)).asformat("csr")
     y = rng.standard_normal(60)
     union = make_union(
         TruncatedSVD(3, algorithm="randomized", random_state=0), StandardScaler(with_mean=False)
@@ -342,7 +342,9 @@ def test_sparse_outputs_and_inputs():
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
 def test_a_lent_sparse_matrix_cannot_be_changed(kind):
-    X = scipy.sparse.random_array((6, 5), density=0.5, rng=np.random.RandomState(0), format=kind)
+    X = scipy.sparse.csr_array(
+        scipy.sparse.random(6, 5, 0.5, random_state=np.random.RandomState(0))
+    ).asformat(kind)
     before = X.toarray()
     cache = FoldCache(None)
     lent = cache.lend(X)

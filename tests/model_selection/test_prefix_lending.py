@@ -152,7 +152,9 @@ def rebind(X):
 
 
 def test_a_function_that_rebinds_the_data_of_a_sparse_matrix_has_its_own():
-    X = scipy.sparse.random_array((60, 8), density=0.5, rng=np.random.RandomState(0), format="csr")
+    X = scipy.sparse.csr_array(
+        scipy.sparse.random(60, 8, 0.5, random_state=np.random.RandomState(0))
+    ).asformat("csr")
     y = np.arange(60.0)
     first = StandardScaler(with_mean=False)
     base = Pipeline([("a", first), ("f", FunctionTransformer(rebind)), ("b", first), ("ridge", Ridge())])
