@@ -1,6 +1,5 @@
 """Runs a planned job: shared groups first, then whatever is fitted one by one."""
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -79,8 +78,3 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
 
 def _described(group: object) -> dict[str, object]:
     return {name: getattr(group, name) for name in ("kind", "estimator", "fits_requested", "reason")}
-
-
-def timed(report: Report, kind: str, start: float) -> None:
-    """Add the time since `start` to a kind of work."""
-    report.spend(kind, time.perf_counter() - start)
