@@ -38,6 +38,9 @@ def constant_features(view: View) -> Array:
     rounding = (moments.rows * np.abs(moments.x_mean) * np.finfo(np.float64).eps) ** 2
     # For X in float32 variances are sums of rounded values: look closer.
     rounding = np.maximum(16.0 * rounding, (4.0 * view.eps * moments.x_mean) ** 2)
+    if view.columns is None:
+        # What a rotation leaves of nothing is the rounding of its largest feature.
+        rounding = np.maximum(rounding, MIN_WHITEN_RATIO * moments.variances.max(initial=0.0))
     doubtful = np.flatnonzero(~(moments.variances > rounding))
     constant = np.zeros(view.n_features, dtype=bool)
     if doubtful.size:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 from numpy.typing import NDArray
 
 from manyfit.folds import Fold, FoldedData, View
-from manyfit.metrics import LinearPredictors
+from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
 Role = Literal["train", "test"]
@@ -129,12 +129,16 @@ class LinearAnswers:
         One for each setting, those left alone included; float64, on the host.
     alone : mapping of int to str
         See `Answers`.
+    roundings : tuple of Rounding
+        What the solver's rounding may do to the predictors, for consecutive settings, all of them. Settings
+        whose score it could change are fitted by scikit-learn. Empty: the solver loses nothing.
     classes : None
         These are regressors.
     """
 
     linear: LinearPredictors
     alone: Mapping[int, str] = field(default_factory=dict)
+    roundings: tuple[Rounding, ...] = ()
     classes: None = None
 
     def subset(self, settings: Sequence[int]) -> "LinearAnswers":

@@ -2,22 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.estimators._family import Cost, LinearAnswers, Shape, register_family
-from manyfit.folds import FoldedData, Moments, Spectrum, Unsupported, View
-from manyfit.metrics import LinearPredictors, residual_mean_squares
+from manyfit.folds import FoldedData, Spectrum, Unsupported, View
+from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits to tell how many.
 MIN_SPECTRAL_RATIO = 1e-12
-# Largest error that the predictions may have from the normal equations, in units of their residual.
-MAX_ERROR = 3e-11
 # Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
 # operations.
 FIT_OVERHEAD = 1e6
@@ -59,14 +57,13 @@ class RidgeFamily:
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         for i in range(folded.n_splits):
             view = folded.view(i)
-            spectrum, _ = _equations(view, estimator.fit_intercept)
+            spectrum = _equations(view, estimator.fit_intercept).spectrum
             largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
             poor = ~(smallest > MIN_SPECTRAL_RATIO * largest)
             # Nobody reads the answers of poor settings; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
-            linear, norms = _solve(view, safe, estimator.fit_intercept)
-            poor |= _is_inexact(linear, norms, view, spectrum, safe, folded.scoring_moments(i, "test"))
-            yield LinearAnswers(linear, dict.fromkeys(map(int, np.flatnonzero(poor)), _INEXACT))
+            linear, rounding = _solve(view, safe, estimator.fit_intercept)
+            yield LinearAnswers(linear, dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR), (rounding,))
 
 
 class LinearRegressionFamily:
@@ -94,21 +91,15 @@ class LinearRegressionFamily:
         """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
-            spectrum, _ = _equations(view, estimator.fit_intercept)
+            spectrum = _equations(view, estimator.fit_intercept).spectrum
             # cond is ``tol`` from scikit-learn 1.9 and max(n, p) eps before it.
             cond = max(getattr(estimator, "tol", 0.0), max(view.plain.rows, view.n_features) * view.eps)
             floor = max(MIN_SPECTRAL_RATIO, (4.0 * cond) ** 2) * spectrum.values[0]
             if not spectrum.values[-1] > floor:
                 raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
-            linear, norms = _solve(view, np.zeros(1), estimator.fit_intercept)
-            if _is_inexact(linear, norms, view, spectrum, np.zeros(1), folded.scoring_moments(i, "test"))[0]:
-                raise Unsupported(_INEXACT)
-            n = len(settings)
-            yield LinearAnswers(
-                LinearPredictors(
-                    np.repeat(linear.coef, n, axis=1), np.repeat(linear.at_origin, n, axis=0), linear.origin
-                )
-            )
+            # Settings differ in nothing that is fitted.
+            linear, rounding = _solve(view, np.zeros(len(settings)), estimator.fit_intercept)
+            yield LinearAnswers(linear, {}, (rounding,))
 
 
 def _refuse_positive(estimator: Any) -> None:
@@ -116,51 +107,48 @@ def _refuse_positive(estimator: Any) -> None:
         raise Unsupported("positive=True is a constrained problem")
 
 
-def _equations(view: View, fit_intercept: bool) -> tuple[Spectrum, Array]:
-    """Spectrum and right-hand side of the normal equations."""
+class _Equations(NamedTuple):
+    """Spectrum and right-hand side of the normal equations, about the mean or about zero.
+
+    ``offset`` is what the features differ by, at the origin of the view, from the point about which.
+    """
+
+    spectrum: Spectrum
+    rhs: Array
+    offset: Array
+
+
+def _equations(view: View, fit_intercept: bool) -> _Equations:
     moments = view.weighted
     if view.n_features == 0:
         raise Unsupported("no features are left")
     if fit_intercept:
-        return moments.spectrum, moments.xy
-    return moments.raw_spectrum, moments.raw_xy
+        return _Equations(moments.spectrum, moments.xy, -moments.x_offset)
+    return _Equations(moments.raw_spectrum, moments.raw_xy, moments.x_origin)
 
 
-def _solve(view: View, alphas: Array, fit_intercept: bool) -> tuple[LinearPredictors, Array]:
-    """Ridge solutions for all alphas: predictors on the columns of X, and the norms of the coefficients."""
-    spectrum, rhs = _equations(view, fit_intercept)
-    p, q, m = view.n_features, rhs.shape[1], len(alphas)
-    along = spectrum.onto_axes(rhs)[:, None, :] / (spectrum.values[:, None] + alphas)[:, :, None]
-    coef = spectrum.from_axes(along.reshape(p, m * q))
-    at_origin = (view.at_origin @ coef).reshape(m, q)
-    if fit_intercept:
-        moments = view.weighted
-        at_origin = moments.y_mean + ((view.at_origin - moments.x_mean) @ coef).reshape(m, q)
-    norms = np.sqrt((along**2).sum(axis=0))
-    return LinearPredictors(view.to_X(coef).reshape(-1, m, q), at_origin, view.origin), norms
+def _solve(view: View, alphas: Array, fit_intercept: bool) -> tuple[LinearPredictors, Rounding]:
+    """Ridge solutions for all alphas, on the columns of X.
 
-
-_INEXACT = "the normal equations would lose digits of the score"
-
-
-def _is_inexact(
-    linear: LinearPredictors, norms: Array, view: View, spectrum: Spectrum, alphas: Array, test: Moments
-) -> Array:
-    """Which settings may predict the test rows with an error above `MAX_ERROR` of their residual.
-
-    Along an eigenvector the coefficient is off by about ``eps l_max |coef| / (l + alpha)``; what that does
-    to the test rows follows from how far they spread along it, which their moments tell.
+    Along an eigenvector the coefficient is off by about ``eps l_max |coef| / (l + alpha)``.
     """
-    p = view.origin.size
-    axes = np.eye(view.n_features) if spectrum.vectors is None else spectrum.vectors
-    along = view.to_X(axes)
-    offset = (test.mean[:p] - view.origin) @ along
-    spread = np.einsum("pk,pk->k", along, test.scatter[:p, :p] @ along) / test.weight + offset**2
-    noise = np.finfo(np.float64).eps * spectrum.values[0] / (spectrum.values[:, None] + alphas)
-    error = np.sqrt((np.maximum(spread, 0.0)[:, None] * noise**2).sum(axis=0))[:, None] * norms
-    residual = np.sqrt(residual_mean_squares(linear, test))
-    y_scale = np.sqrt(np.maximum(np.diagonal(test.scatter)[p:], 0.0) / test.weight) + np.abs(test.mean[p:])
-    return np.asarray((error > MAX_ERROR * np.maximum(residual, 1e-9 * y_scale)).any(axis=1))
+    spectrum, rhs, offset = _equations(view, fit_intercept)
+    p, q, m = view.n_features, rhs.shape[1], len(alphas)
+    damped = spectrum.values[:, None] + alphas
+    along = spectrum.onto_axes(rhs)[:, None, :] / damped[:, :, None]
+    # The axes are mapped to the columns of X once, and serve both the solutions and their errors.
+    axes = view.to_X(np.eye(p) if spectrum.vectors is None else spectrum.vectors)
+    axes_at_origin = spectrum.onto_axes(offset)
+    flat = along.reshape(p, m * q)
+    at_origin = (axes_at_origin @ flat).reshape(m, q)
+    if fit_intercept:
+        at_origin += view.weighted.y_mean
+    linear = LinearPredictors((axes @ flat).reshape(-1, m, q), at_origin, view.origin)
+    noise = np.finfo(np.float64).eps * spectrum.values[0] / damped
+    return linear, Rounding(view.origin, axes, axes_at_origin, noise, np.sqrt((along**2).sum(axis=0)))
+
+
+_POOR = "the normal equations are (nearly) singular"
 
 
 def moment_cost(n_settings: int, shape: Shape) -> Cost:

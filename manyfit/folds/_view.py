@@ -64,8 +64,10 @@ class FeatureMoments:
         Number of rows, with repetitions.
     weight : float
         Sum of the weights; the number of rows where there are none.
-    x_mean : ndarray of shape (p,)
-        Weighted mean of the features.
+    x_origin : ndarray of shape (p,)
+        Features at a point amid the data.
+    x_offset : ndarray of shape (p,)
+        Weighted mean of the features less `x_origin`, to the rounding of their spread.
     y_mean : ndarray of shape (q,)
         Weighted mean of the targets.
     xx : ndarray of shape (p, p) or (p,)
@@ -78,7 +80,8 @@ class FeatureMoments:
 
     rows: float
     weight: float
-    x_mean: Array
+    x_origin: Array
+    x_offset: Array
     y_mean: Array
     xx: Array
     xy: Array
@@ -87,11 +90,16 @@ class FeatureMoments:
     @classmethod
     def split(cls, moments: Moments, p: int) -> "FeatureMoments":
         """The moments of ``[X, y]`` with X in the first `p` columns."""
-        mean, scatter = moments.mean, moments.scatter
+        scatter = moments.scatter
         return cls(
-            moments.rows, moments.weight, mean[:p], mean[p:],
+            moments.rows, moments.weight, moments.origin[:p], moments.offset[:p], moments.mean[p:],
             scatter[:p, :p], scatter[:p, p:], np.diagonal(scatter)[p:],
         )  # fmt: skip
+
+    @property
+    def x_mean(self) -> Array:
+        """Weighted mean of the features, of shape (p,)."""
+        return self.x_origin + self.x_offset
 
     @cached_property
     def variances(self) -> Array:
@@ -107,7 +115,9 @@ class FeatureMoments:
     @cached_property
     def raw_spectrum(self) -> Spectrum:
         """The same of the scatter about the origin, for models without an intercept."""
-        if not np.any(self.x_mean):
+        # What scaling leaves of a mean is rounding: no more than the rounding of the scatter.
+        diagonal = self.variances * self.weight
+        if np.all(self.weight * self.x_mean**2 <= np.finfo(np.float64).eps ** 2 * diagonal):
             return self.spectrum
         xx = np.diag(self.xx) if self.xx.ndim == 1 else self.xx
         return Spectrum.of(xx + self.weight * np.outer(self.x_mean, self.x_mean))
@@ -120,24 +130,38 @@ class FeatureMoments:
     def scaled(self, shift: Array, scale: Array) -> "FeatureMoments":
         """Features ``(x - shift) / scale``."""
         xx = self.xx / scale**2 if self.xx.ndim == 1 else self.xx / scale / scale[:, None]
-        return replace(self, x_mean=(self.x_mean - shift) / scale, xx=xx, xy=self.xy / scale[:, None])
+        return replace(
+            self,
+            x_origin=(self.x_origin - shift) / scale,
+            x_offset=self.x_offset / scale,
+            xx=xx,
+            xy=self.xy / scale[:, None],
+        )
 
     def selected(self, index: Array) -> "FeatureMoments":
         """Some of the features."""
         xx = self.xx[index] if self.xx.ndim == 1 else self.xx[np.ix_(index, index)]
-        return replace(self, x_mean=self.x_mean[index], xx=xx, xy=self.xy[index])
+        return replace(
+            self, x_origin=self.x_origin[index], x_offset=self.x_offset[index], xx=xx, xy=self.xy[index]
+        )
 
     def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "FeatureMoments":
         """Features ``(x - shift) @ vectors``; `diagonal` is their scatter where it is known to be so."""
         xx = self.xx
         if diagonal is None:
             diagonal = vectors.T @ (xx[:, None] * vectors if xx.ndim == 1 else xx @ vectors)
-        return replace(self, x_mean=(self.x_mean - shift) @ vectors, xx=diagonal, xy=vectors.T @ self.xy)
+        return replace(
+            self,
+            x_origin=(self.x_origin - shift) @ vectors,
+            x_offset=self.x_offset @ vectors,
+            xx=diagonal,
+            xy=vectors.T @ self.xy,
+        )
 
 
 @dataclass(frozen=True)
 class View:
-    """The training set of one fold after some affine steps ``z = (x - origin) @ linear + at_origin``.
+    """The training set of one fold after some affine steps ``z = (x - origin) @ linear + z_origin``.
 
     Attributes
     ----------
@@ -146,10 +170,10 @@ class View:
     weighted : FeatureMoments
         With the weights of the fit: what the last step sees. The same object where there are none.
     origin : ndarray of shape (p_X,)
-        A point near the data, so that the map loses no digits where X lies far from 0.
+        A point amid the data, so that the map loses no digits where X lies far from 0; ``z_origin`` is
+        ``plain.x_origin``.
     linear : None, ndarray of shape (p,) or ndarray of shape (p_X, p)
         None: the identity; a vector: columns `columns` of X, each times a factor.
-    at_origin : ndarray of shape (p,)
     columns : ndarray of int of shape (p,) or None
         The column of X behind each feature; None after a rotation.
     is_constant : callable
@@ -164,7 +188,6 @@ class View:
     weighted: FeatureMoments
     origin: Array
     linear: Array | None
-    at_origin: Array
     columns: Array | None
     is_constant: Callable[[Array], Array]
     eps: float
@@ -185,8 +208,8 @@ class View:
         features = FeatureMoments.split(_cleared(plain, constant), p)
         behind = features if weighted is plain else FeatureMoments.split(_cleared(weighted, constant), p)
         eps = float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
-        mean = features.x_mean
-        return cls(features, behind, mean, None, mean, np.arange(p), is_constant, eps, y.ndim == 1)
+        origin = features.x_origin
+        return cls(features, behind, origin, None, np.arange(p), is_constant, eps, y.ndim == 1)
 
     @property
     def n_features(self) -> int:
@@ -207,7 +230,6 @@ class View:
             plain=plain,
             weighted=weighted,
             linear=1.0 / scale if self.linear is None else self.linear / scale,
-            at_origin=(self.at_origin - shift) / scale,
         )
 
     def selected(self, index: Array) -> "View":
@@ -219,7 +241,6 @@ class View:
             plain=plain,
             weighted=weighted,
             linear=linear[..., index],
-            at_origin=self.at_origin[index],
             columns=None if self.columns is None else self.columns[index],
         )
 
@@ -232,7 +253,6 @@ class View:
             plain=plain,
             weighted=plain if same else self.weighted.rotated(shift, vectors),
             linear=self.to_X(vectors),
-            at_origin=(self.at_origin - shift) @ vectors,
             columns=None,
         )
 

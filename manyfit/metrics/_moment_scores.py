@@ -4,7 +4,7 @@ The residual of a linear predictor is a linear function of ``[X, y]``, so its su
 from the moments: no predictions, and no pass over the data however many settings there are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ Array = NDArray[Any]
 # A residual sum of squares v'Sv carries an error of about eps (|v| sqrt(diag S))^2. Where that is more than
 # MAX_CANCELLATION eps of the result (2e-12), the score is computed from predictions instead.
 MAX_CANCELLATION = 1e4
+# Largest error that rounding in a fit may bring to its predictions, in units of their residual.
+MAX_ERROR = 3e-11
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096
 
@@ -51,6 +53,45 @@ class LinearPredictors:
             block = (X[rows] - self.origin) @ flat + self.at_origin.ravel()
             out[:, rows] = block.reshape(-1, m, q).transpose(1, 0, 2)
         return out
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding in a fit may have done to the coefficients: errors along some directions.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (p,)
+        A point amid the data.
+    along : ndarray of shape (p, k)
+        Directions, as coefficients of the columns of X.
+    at_origin : ndarray of shape (k,)
+        What each direction gives at `origin`.
+    noise : ndarray of shape (k, m)
+        Error along each direction for m predictors, relative to the norm of the coefficients.
+    norms : ndarray of shape (m, q)
+        Norms of the coefficients of q targets.
+    """
+
+    origin: Array
+    along: Array
+    at_origin: Array
+    noise: Array
+    norms: Array
+
+    @classmethod
+    def none(cls, linear: LinearPredictors) -> "Rounding":
+        """No errors that anything is known of."""
+        p, m, q = linear.coef.shape
+        return cls(linear.origin, np.zeros((p, 0)), np.zeros(0), np.zeros((0, m)), np.zeros((m, q)))
+
+    def error(self, moments: Moments) -> Array:
+        """Root mean square, over some rows, of the error of the predictions, of shape (m, q)."""
+        p = self.origin.size
+        offset = (moments.mean[:p] - self.origin) @ self.along + self.at_origin
+        squares = np.einsum("pk,pk->k", self.along, moments.scatter[:p, :p] @ self.along)
+        spread = np.maximum(squares, 0.0) / moments.weight + offset**2
+        return np.asarray(np.sqrt(spread @ self.noise**2)[:, None] * self.norms)
 
 
 @dataclass(frozen=True)
@@ -124,23 +165,29 @@ def scores_from_moments(metric: Callable[..., Any], linear: LinearPredictors, mo
     return np.where(exact, scores, np.nan)
 
 
-def residual_mean_squares(linear: LinearPredictors, moments: Moments) -> Array:
-    """Mean squared residual of each predictor and target, unguarded: an estimate where rounding takes over.
+def lost_to_rounding(linear: LinearPredictors, roundings: Sequence[Rounding], moments: Moments) -> Array:
+    """Which predictors may be wrong by more than `MAX_ERROR` of their residual.
 
     Parameters
     ----------
     linear : LinearPredictors
         m predictors of q targets.
+    roundings : sequence of Rounding
+        For consecutive predictors, m in all.
     moments : Moments
-        Moments of ``[X, y]`` over some rows.
+        Moments of ``[X, y]`` over the rows to score.
 
     Returns
     -------
-    ndarray of shape (m, q)
-        Weighted means, in host memory.
+    ndarray of bool of shape (m,)
+        In host memory.
     """
+    errors = np.concatenate([one.error(moments) for one in roundings])
+    p = linear.origin.size
     residuals = _residuals(linear, moments)
-    return residuals.about_zero / residuals.weight
+    size = np.sqrt(residuals.about_zero / residuals.weight)
+    y_size = np.sqrt(residuals.y / residuals.weight) + np.abs(moments.mean[p:])
+    return np.asarray((errors > MAX_ERROR * np.maximum(size, 1e-9 * y_size)).any(axis=1))
 
 
 def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
@@ -149,7 +196,9 @@ def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
     size = np.abs(flat)
     xx, xy = moments.scatter[:p, :p], moments.scatter[:p, p:]
     yy = np.maximum(np.diagonal(moments.scatter)[p:], 0.0)
-    x_off, y_off = moments.mean[:p] - linear.origin, moments.mean[p:] - linear.at_origin
+    # Origins first: what they differ by is not rounded as a mean far from 0 would be.
+    x_off = (moments.origin[:p] - linear.origin) + moments.offset[:p]
+    y_off = (moments.origin[p:] - linear.at_origin) + moments.offset[p:]
     mean = y_off - (x_off @ flat).reshape(m, q)
     quadratic = np.einsum("pk,pk->k", flat, xx @ flat).reshape(m, q)
     cross = np.einsum("pq,pmq->mq", xy, linear.coef)

@@ -39,14 +39,25 @@ class Step:
     params: Mapping[str, Any]
 
     @cached_property
+    def _value_keys(self) -> dict[str, Key]:
+        return {name: value_key(value) for name, value in sorted(self.params.items())}
+
+    @cached_property
     def key(self) -> Key:
         """Equal for steps that do the same work."""
-        return (self.cls, *((name, value_key(value)) for name, value in sorted(self.params.items())))
+        return (self.cls, *self._value_keys.items())
 
     def key_without(self, free: frozenset[str]) -> Key:
         """The key with some parameters left open."""
-        fixed = sorted((n, v) for n, v in self.params.items() if n not in free)
-        return (self.cls, *((name, value_key(value)) for name, value in fixed))
+        return (self.cls, *(item for item in self._value_keys.items() if item[0] not in free))
+
+    def changed(self, changes: Mapping[str, Any]) -> "Step":
+        """The step with some of its parameters changed; keys of the others are not made again."""
+        step = Step(self.path, self.cls, {**self.params, **changes})
+        # A frozen dataclass keeps its cached properties in its dict.
+        changed = {name: value_key(value) for name, value in changes.items()}
+        step.__dict__["_value_keys"] = self._value_keys | changed
+        return step
 
     def build(self) -> Any:
         """An unfitted estimator with these parameters, for reading them."""
@@ -106,10 +117,7 @@ class ChainReader:
             if len(found) != 1 or hasattr(value, "get_params"):
                 return None
             changes.setdefault(found[0], {})[leaf] = value
-        return [
-            Step(step.path, step.cls, {**step.params, **changes[j]}) if j in changes else step
-            for j, step in enumerate(self._base)
-        ]
+        return [step.changed(changes[j]) if j in changes else step for j, step in enumerate(self._base)]
 
 
 def _flatten(path: str, estimator: Any, *, last: bool) -> Any:

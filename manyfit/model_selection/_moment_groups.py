@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manyfit.cluster import Progress
 from manyfit.estimators import Answers, LinearAnswers, affine_step_of
 from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
-from manyfit.metrics import LinearPredictors, SharedScoring
+from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._plan import Group
@@ -189,4 +189,5 @@ def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[lis
         np.concatenate([one.at_origin for one in linear]),
         linear[0].origin,
     )
-    return candidates, replace(parts[0][1], linear=joined, alone=alone)
+    roundings = [r for _, one in parts for r in one.roundings or (Rounding.none(one.linear),)]
+    return candidates, LinearAnswers(joined, alone, tuple(roundings))

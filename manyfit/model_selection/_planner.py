@@ -124,9 +124,13 @@ class _Planner:
         family = family_of(chain.final.cls)
         assert family is not None
         refused: list[tuple[list[int], str]] = []
+        shared = ("shared", chain.final.key_without(family.free))
+        shared_why = self._reason(shared, _check_shared, chain.final, family.free)
         served = []
+        # What all settings share is checked by scikit-learn's own rules, once; free values by the family.
         for c in candidates:
-            why = self._setting_reason(family, chains[c].final)
+            final = chains[c].final
+            why = shared_why or self._reason(("free", final.key), _check_free, family, final)
             if why is None:
                 served.append(c)
             else:
@@ -167,13 +171,6 @@ class _Planner:
             len(chain.steps) * k if kind == "family" else 0, 0.0, "",
             settings, chain.steps, family, chain.final.build(),
         )  # fmt: skip
-
-    def _setting_reason(self, family: Family, final: Step) -> str | None:
-        """Why a family does not serve one setting of the last step."""
-
-        # What all settings share is checked by scikit-learn's own rules, once; free values by the family.
-        why = self._reason(("shared", final.key_without(family.free)), _check_shared, final, family.free)
-        return why or self._reason(("free", final.key), _check_free, family, final)
 
     def _require(self, chain: Chain) -> None:
         for step in chain.steps:

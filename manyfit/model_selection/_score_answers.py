@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from manyfit._compat import raising, score
 from manyfit.estimators import Answers, LinearAnswers
 from manyfit.folds import Fold, FoldedData, Unsupported
-from manyfit.metrics import SharedScoring
+from manyfit.metrics import SharedScoring, lost_to_rounding
 from manyfit.model_selection._job import Options
 
 Array = NDArray[Any]
@@ -32,6 +32,11 @@ def score_answers(
     """
     scores: list[Any] = [None] * n_settings
     missing = [j for j in range(n_settings) if j not in answers.alone]
+    if isinstance(answers, LinearAnswers) and answers.roundings:
+        lost = lost_to_rounding(answers.linear, answers.roundings, folded.scoring_moments(i, role))
+        for j in map(int, np.flatnonzero(lost)):
+            scores[j] = Unsupported("the normal equations would lose digits of the score")
+        missing = [j for j in missing if not lost[j]]
     named = _from_moments(scoring, answers, folded, i, role)
     if named is not None:
         table = np.stack([named[name] for name in scoring.named])

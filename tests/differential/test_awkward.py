@@ -67,6 +67,16 @@ def test_each_kind_of_data(recipe: Recipe, pipeline: str) -> None:
     check(_problem(pipeline, recipe, SPLITS, OPTIONS), subject(), GridSearchCV)
 
 
+def test_training_scores_of_a_fit_that_nearly_interpolates() -> None:
+    """A mean of 1e5 is rounded to 1e-11; times large coefficients, that is far more than the residual."""
+    recipe = Recipe(11, 14, 1908, twists=("offset columns", "duplicate column"), target="two outputs")
+    options = Options(("r2", "neg_median_absolute_error"), "list", return_train_score=True)
+    estimator = make_pipeline(StandardScaler(), Ridge())
+    grid = {"ridge__alpha": [0.001, 1.0], "standardscaler__with_std": [False, True]}
+    problem = Problem(cases()[0], estimator, grid, recipe, Splits("int", 2, 232), options)
+    check(problem, subject(), GridSearchCV)
+
+
 @pytest.mark.parametrize("recipe", _forms().values(), ids=_forms())
 def test_each_form_of_data(recipe: Recipe) -> None:
     check(_problem("affine", recipe, SPLITS, OPTIONS), subject(), GridSearchCV)

@@ -81,7 +81,7 @@ def test_ill_conditioned_settings_are_left_alone():
     Z = np.c_[X, X[:, 0]]
     out = answers(Ridge(), Z)
     assert set(out.alone) == {0}
-    assert out.alone[0] == "the normal equations would lose digits of the score"
+    assert out.alone[0] == "the normal equations are (nearly) singular"
 
 
 def test_linear_regression_leaves_a_doubtful_rank_to_sklearn():

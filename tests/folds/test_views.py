@@ -89,7 +89,7 @@ def test_steps_map_moments_as_they_map_data(chain, weights):
     # The way back: coefficients of features as coefficients of X.
     coef = rng.normal(size=(view.n_features, 2))
     there = transformed(X, chain) @ coef
-    back = (X - view.origin) @ view.to_X(coef) + view.at_origin @ coef
+    back = (X - view.origin) @ view.to_X(coef) + view.plain.x_origin @ coef
     np.testing.assert_allclose(back, there, rtol=1e-9, atol=1e-8)
 
 
