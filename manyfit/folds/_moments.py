@@ -90,10 +90,10 @@ def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None
     Moments
         Of dimension p + q, in host memory.
     """
-    return _moments_about(_middle(X, Y), X, Y, rows, weights)
+    return _moments_about(middle(X, Y), X, Y, rows, weights)
 
 
-def _middle(X: Array, Y: Array) -> Array:
+def middle(X: Array, Y: Array) -> Array:
     """The medians of some rows of ``[X, Y]``, of shape (p + q,); 0 where they are not finite."""
     n = min(len(X), SAMPLED_ROWS)
     if n == 0:
@@ -105,7 +105,7 @@ def _middle(X: Array, Y: Array) -> Array:
 
 
 def _moments_about(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> Moments:
-    n, d = _length(rows), origin.size
+    n, d = length_of(rows), origin.size
     shift = origin
     for _ in range(2):
         sums = _sums_about(shift, X, Y, rows, weights)
@@ -130,13 +130,13 @@ def _moments_about(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array
 def _sums_about(shift: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> Array:
     """``Z' W Z`` with ``Z = [X - x_shift, Y - y_shift, 1]``: squares, sums and the weight at once."""
     p, d = X.shape[1], shift.size
-    size = min(_block_rows(len(X), d), _length(rows))
+    size = min(_block_rows(len(X), d), length_of(rows))
     buffer = np.empty((size, d + 1))
     buffer[:, d] = 1.0
     sums = np.zeros((d + 1, d + 1))
     with np.errstate(invalid="ignore", over="ignore"):
-        for block in _blocks(rows, size):
-            Z = buffer[: _length(block)]
+        for block in blocks_of(rows, size):
+            Z = buffer[: length_of(block)]
             np.subtract(X[block], shift[:p], out=Z[:, :p])
             np.subtract(Y[block], shift[p:], out=Z[:, p:d])
             if weights is not None:
@@ -168,10 +168,10 @@ class AtomMoments:
     def __init__(self, X: Array, Y: Array, group: AtomGroup, weights: Array | None = None) -> None:
         d = X.shape[1] + Y.shape[1]
         size = _piece_rows(len(X), d)
-        pieces = [(a, piece) for a, rows in enumerate(group.rows) for piece in _blocks(rows, size)]
-        threaded = sum(_length(rows) for rows in group.rows) * d >= MIN_THREADED_VALUES
+        pieces = [(a, piece) for a, rows in enumerate(group.rows) for piece in blocks_of(rows, size)]
+        threaded = sum(length_of(rows) for rows in group.rows) * d >= MIN_THREADED_VALUES
         run = map_threads if threaded else _map_here
-        origin = _middle(X, Y)
+        origin = middle(X, Y)
         parts = run(lambda item: _moments_about(origin, X, Y, item[1], weights), pieces)
         atoms: list[list[Moments]] = [[] for _ in group.rows]
         for (a, _), part in zip(pieces, parts, strict=True):
@@ -254,14 +254,14 @@ def column_ranges(X: Array, rows: list[Rows], columns: Array) -> tuple[Array, Ar
     low = np.full((len(rows), len(columns)), np.inf)
     high = np.full((len(rows), len(columns)), -np.inf)
     for a, index in enumerate(rows):
-        for block in _blocks(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1))):
+        for block in blocks_of(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1))):
             part = X[block][:, columns]
             low[a] = np.minimum(low[a], part.min(axis=0))
             high[a] = np.maximum(high[a], part.max(axis=0))
     return low, high
 
 
-def _blocks(rows: Rows, size: int) -> Iterator[Rows]:
+def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:
     """Cut `rows` into pieces of at most `size` rows."""
     if isinstance(rows, slice):
         for start in range(rows.start, rows.stop, size):
@@ -271,5 +271,5 @@ def _blocks(rows: Rows, size: int) -> Iterator[Rows]:
             yield rows[start : start + size]
 
 
-def _length(rows: Rows) -> int:
+def length_of(rows: Rows) -> int:
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)
