@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-from manyfit.folds import Fold, FoldedData, View
+from manyfit.folds import Fold, View
 from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
@@ -166,9 +166,9 @@ class Family(Protocol):
         Parameters that may differ between the settings of one call.
     result : {"exact", "converged"}
         Whether the answers are scikit-learn's to rounding, or an optimum at least as tight as ``tol``.
-    needs : {"moments", "rows"}
-        Whether `fit_many` reads only `FoldedData.view`, so that affine steps before it need no data,
-        or the rows of the folds.
+    needs : {"moments", "rows", "passes"}
+        Whether `fit_many` reads only `FoldedData.view`, so that affine steps before it need no data, or the
+        rows of the folds, or goes over the rows of all folds together (`PassData`), behind affine steps.
     """
 
     @property
@@ -184,7 +184,7 @@ class Family(Protocol):
         """How near to scikit-learn's the answers are; ``sharing="exact"`` leaves out "converged"."""
 
     @property
-    def needs(self) -> Literal["moments", "rows"]:
+    def needs(self) -> Literal["moments", "rows", "passes"]:
         """What `fit_many` reads of the data."""
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -194,7 +194,7 @@ class Family(Protocol):
         """Operations of the shared and of the one-by-one way."""
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: Any
     ) -> Iterable[Answers]:
         """Answer all settings on each fold of `folded`, in order.
 
@@ -204,8 +204,8 @@ class Family(Protocol):
             Unfitted, with the parameters that all settings share.
         settings : sequence of dict
             Values of the free parameters.
-        folded : FoldedData
-            The data, on the host.
+        folded : FoldedData or PassData
+            The data, on the host; `PassData` for a family that needs passes.
 
         Returns
         -------

@@ -1,9 +1,18 @@
 """Folded data: splits, atoms, moments and the views of a fold that families read."""
 
-from manyfit.folds._atoms import AtomGroup
+from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
-from manyfit.folds._matrix import as_labels, as_matrix, as_targets, as_weights
+from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights
 from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
+from manyfit.folds._passes import (
+    DensePasses,
+    PassData,
+    Passes,
+    SparsePasses,
+    passes_over,
+    require_classes,
+    squares_over,
+)
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import FeatureMoments, Spectrum, View
@@ -11,12 +20,17 @@ from manyfit.folds._view import FeatureMoments, Spectrum, View
 __all__ = [
     "AtomGroup",
     "AtomMoments",
+    "DensePasses",
     "FeatureMoments",
     "Fold",
     "FoldedData",
     "GivenFold",
     "GivenRows",
     "Moments",
+    "PassData",
+    "Passes",
+    "Rows",
+    "SparsePasses",
     "Spectrum",
     "SplitData",
     "Splits",
@@ -25,7 +39,11 @@ __all__ = [
     "Weights",
     "as_labels",
     "as_matrix",
+    "as_matrix_or_csr",
     "as_targets",
     "as_weights",
     "moments_of_rows",
+    "passes_over",
+    "require_classes",
+    "squares_over",
 ]

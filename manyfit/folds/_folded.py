@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
+from manyfit.folds._atoms import Rows
 from manyfit.folds._moments import AtomMoments, Moments, column_ranges, moments_of_rows
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
@@ -149,6 +150,8 @@ class SplitData:
         Weights of all n rows.
     given : array-like, optional
         y as the user gave it, for scorers of the user's own; `y` itself if not given.
+    targets : ndarray of shape (n,) or (n, q), optional
+        Numbers that moments are summed of beside X, where y is labels; `y` itself if not given.
 
     Attributes
     ----------
@@ -157,13 +160,19 @@ class SplitData:
     """
 
     def __init__(
-        self, X: Array, y: Array, splits: Splits, weights: Weights | None = None, given: Any = None
+        self,
+        X: Array,
+        y: Array,
+        splits: Splits,
+        weights: Weights | None = None,
+        given: Any = None,
+        targets: Array | None = None,
     ) -> None:
         self.X, self.y, self.splits = X, y, splits
         self.given = y if given is None else given
         self.weights = Weights() if weights is None else weights
         self.passes = 0.0
-        self._Y = y.reshape(len(y), -1)
+        self._Y = (y if targets is None else targets).reshape(len(y), -1)
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
 
@@ -190,11 +199,30 @@ class SplitData:
             weighted = self._merged(i, "train", self.weights.fit)
         return View.root(plain, weighted, lambda columns: self._constant(i, columns), self.X, self.y)
 
+    def whole(self, g: int) -> View:
+        """Moments of all rows of a group of atoms, as if one split trained on them; without weights."""
+        group = self.splits.atom_groups[g]
+        i = group.splits.start
+        moments = self._atoms_of(i, None).merged(np.ones(len(group.rows)))
+        return View.root(
+            _checked(moments, i, "train"),
+            moments,
+            lambda columns: self._constant_in(group.rows, columns),
+            self.X,
+            self.y,
+        )
+
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
         return self._merged(i, role, self.weights.score)
 
     def _merged(self, i: int, role: str, weights: Array | None) -> Moments:
+        group = self.splits.atom_groups[self._group_of[i]]
+        counts = group.train if role == "train" else group.test
+        merged = self._atoms_of(i, weights).merged(counts[i - group.splits.start])
+        return _checked(merged, i, role)
+
+    def _atoms_of(self, i: int, weights: Array | None) -> AtomMoments:
         g = self._group_of[i]
         group = self.splits.atom_groups[g]
         key = (g, id(weights))
@@ -203,14 +231,15 @@ class SplitData:
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
             self._atoms[key] = AtomMoments(self.X, self._Y, group, weights)
             self.passes += self._atoms[key].rows.sum() / max(len(self.X), 1)
-        counts = group.train if role == "train" else group.test
-        merged = self._atoms[key].merged(counts[i - group.splits.start])
-        return _checked(merged, i, role)
+        return self._atoms[key]
 
     def _constant(self, i: int, columns: Array) -> Array:
         group = self.splits.atom_groups[self._group_of[i]]
         used = np.flatnonzero(group.train[i - group.splits.start])
-        low, high = column_ranges(self.X, [group.rows[a] for a in used], columns)
+        return self._constant_in([group.rows[a] for a in used], columns)
+
+    def _constant_in(self, rows: list[Rows], columns: Array) -> Array:
+        low, high = column_ranges(self.X, rows, columns)
         return low.min(axis=0) == high.max(axis=0)
 
 

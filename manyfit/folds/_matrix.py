@@ -45,6 +45,34 @@ def as_matrix(X: Any) -> Array:
     return X
 
 
+def as_matrix_or_csr(X: Any) -> Any:
+    """X as a dense matrix of numbers, or as a CSR matrix of float32 or float64.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, p)
+        What the user gave, in host memory.
+
+    Returns
+    -------
+    ndarray or csr_array or csr_matrix of shape (n, p)
+        As it is where it is one of these; other sparse formats are converted.
+
+    Raises
+    ------
+    Unsupported
+        See `as_matrix`.
+    """
+    if not hasattr(X, "tocsr"):
+        return as_matrix(X)
+    if X.ndim != 2 or X.dtype.str[1:] not in ("f4", "f8") or 0 in X.shape:
+        raise Unsupported(f"X is sparse with {X.ndim} dimensions, shape {X.shape} and dtype {X.dtype}")
+    X = X.tocsr()
+    if not np.isfinite(X.data).all():
+        raise Unsupported("X holds NaN or infinity")
+    return X
+
+
 def _frame_to_numpy(frame: Any) -> Array:
     names = list(frame.columns)
     if any(isinstance(name, str) for name in names) and not all(isinstance(name, str) for name in names):

@@ -256,6 +256,27 @@ class View:
             columns=None,
         )
 
+    @property
+    def _columns(self) -> Array:
+        assert self.columns is not None  # only a rotation loses them, and makes `linear` a matrix
+        return self.columns
+
+    def from_X(self, gradient: Array) -> Array:
+        """Derivatives by coefficients of X, (p_X, m), as derivatives by those of the features, (p, m)."""
+        if self.linear is None:
+            return gradient
+        if self.linear.ndim == 2:
+            return self.linear.T @ gradient
+        return self.linear[:, None] * gradient[self._columns]
+
+    def nearest(self, coef: Array) -> Array:
+        """Coefficients of the features that come nearest to some of the columns of X, (p_X, m)."""
+        if self.linear is None:
+            return coef
+        if self.linear.ndim == 2:
+            return np.linalg.lstsq(self.linear, coef, rcond=None)[0]
+        return coef[self._columns] / self.linear[:, None]
+
     def to_X(self, coef: Array) -> Array:
         """Coefficients of the features, (p, m), as coefficients of the columns of X, (p_X, m)."""
         if self.linear is None:

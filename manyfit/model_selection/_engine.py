@@ -10,6 +10,7 @@ from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end
 from manyfit.model_selection._moment_groups import SharedOutcome, run_moments
 from manyfit.model_selection._one_by_one import run_one_by_one
+from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
@@ -48,12 +49,19 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
     """The groups that moments or families serve."""
     outcome = SharedOutcome()
     moments = [group for group in prepared.plan.groups if group.kind == "moments"]
+    passes = [group for group in prepared.plan.groups if group.kind == "passes"]
     families = [group for group in prepared.plan.groups if group.kind == "family"]
     if moments:
         assert prepared.data is not None and prepared.scoring is not None
         outcome = run_moments(job, moments, prepared.data, prepared.scoring, bar)
         report.passes = prepared.data.passes
         report.spend("moments", outcome.seconds)
+    if passes:
+        assert prepared.data is not None and prepared.scoring is not None
+        part = run_passes(job, passes, prepared.data, prepared.scoring, bar)
+        outcome.results.update(part.results)
+        outcome.alone.update(part.alone)
+        report.spend("passes", part.seconds)
     if families:
         part, fits = run_families(job, families, bar)
         outcome.results.update(part.results)

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from manyfit.cluster import Progress, run_tasks
 from manyfit.estimators import Family
-from manyfit.folds import GivenFold, GivenRows, Unsupported, as_labels, as_matrix
+from manyfit.folds import AtomGroup, GivenFold, GivenRows, PassData, Unsupported, as_labels, as_matrix
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
@@ -83,7 +84,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome
         raise Unsupported("a step may write into its input (copy=False)")
     rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
     folded = GivenFold(rows)
-    answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
+    seen = _pass_data(rows) if group.family.needs == "passes" else folded
+    answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
     fitted = time.perf_counter() - start
     scoring = SharedScoring(task.options.scorer, task.options.score_params)
     n = len(group.candidates)
@@ -97,6 +99,17 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome
             outcome.alone[c, task.i] = why
         else:
             outcome.results[c, task.i] = make_result(scores, j, fitted / n, scored / n)
+
+
+def _pass_data(rows: GivenRows) -> PassData:
+    """The training rows of one fold, to be gone over."""
+    X, y = rows.X_train, rows.y_train
+    if y.ndim != 1:
+        raise Unsupported("y has several columns")
+    if not np.isfinite(X.sum(dtype=np.float64)):
+        raise Unsupported("X holds NaN, infinity or numbers near them")
+    every = AtomGroup(range(1), [slice(0, len(y))], np.ones((1, 1)), np.zeros((1, 1)))
+    return PassData(X, y, [every], rows.fit_weight, [None], [None])
 
 
 def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:

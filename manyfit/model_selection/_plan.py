@@ -8,10 +8,11 @@ from typing import Any, Literal
 from manyfit.estimators import Family
 from manyfit.model_selection._chain import Step
 
-Kind = Literal["moments", "family", "steps", "one by one"]
+Kind = Literal["moments", "passes", "family", "steps", "one by one"]
 
 _TITLES: dict[str, str] = {
     "moments": "shared through moments",
+    "passes": "shared iterations: every pass over X serves all settings and splits",
     "family": "shared fits, steps before them shared",
     "steps": "steps before the last one shared",
     "one by one": "one by one",
@@ -24,8 +25,9 @@ class Group:
 
     Attributes
     ----------
-    kind : {"moments", "family", "steps", "one by one"}
-        "moments": one pass over X serves all settings and folds. "family": steps are fitted once a fold and
+    kind : {"moments", "passes", "family", "steps", "one by one"}
+        "moments": one pass over X serves all settings and folds. "passes": an iterative fit whose every pass
+        over X serves all settings and folds. "family": steps are fitted once a fold and
         a family answers all settings of the last one. "steps": only the steps are shared.
     candidates : tuple of int
         Positions in the list of settings.

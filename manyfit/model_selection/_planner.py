@@ -5,13 +5,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sklearn
 from dask.utils import format_bytes
 from sklearn.base import clone
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
-from manyfit.folds import SplitData, Unsupported, Weights, as_matrix, as_targets, as_weights
+from manyfit.folds import (
+    SplitData,
+    Unsupported,
+    Weights,
+    as_labels,
+    as_matrix,
+    as_matrix_or_csr,
+    as_targets,
+    as_weights,
+)
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._job import Job
@@ -56,12 +66,12 @@ class _Planner:
             order = self._order(chains, left)
             by_candidate = order is not None and self._by_candidate(chains, left)
             self._place_rest(left, reasons, order, chains)
-        shared = any(group.kind == "moments" for group in self.groups)
+        shared = any(group.kind in ("moments", "passes") for group in self.groups)
         plan = Plan(
             tuple(self.groups),
             len(candidates),
             self.job.splits.n_splits,
-            self._passes() if shared else 0.0,
+            self._passes() if any(group.kind == "moments" for group in self.groups) else 0.0,
             order=order,
             by_candidate=by_candidate,
         )
@@ -157,6 +167,11 @@ class _Planner:
             self._require_data(chain.final)
             self._require_cheaper(family, chain.final, len(candidates))
             kind = "moments"
+        elif family.needs == "passes" and affine:
+            self._require(chain)
+            self._require_rows(chain.final, steps=bool(chain.steps))
+            self._require_cheaper(family, chain.final, len(candidates))
+            kind = "passes"
         else:
             self._require_rows_family(chain, len(candidates))
             kind = "family"
@@ -216,10 +231,39 @@ class _Planner:
             raise Unsupported(f"moments would need {format_bytes(needed)}, more than memory_limit")
         self.data = data
 
+    def _require_rows(self, final: Step, steps: bool) -> None:
+        """The data for passes: dense, or sparse where there are no steps; looked at once."""
+        if not self._data_ready:
+            self._data_ready = True
+            try:
+                self._load_rows(final)
+            except (Unsupported, IndexError) as why:
+                self._data_reason = str(why)
+        if self._data_reason is not None:
+            raise Unsupported(self._data_reason)
+        assert self.data is not None
+        if steps and not isinstance(self.data.X, np.ndarray):
+            raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
+
+    def _load_rows(self, final: Step) -> None:
+        job = self.job
+        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
+        X, y = as_matrix_or_csr(job.X), as_labels(job.y)
+        if y.ndim != 1:
+            raise Unsupported("y has several columns")
+        if X.shape[0] != len(y):
+            raise Unsupported("X and y differ in length")
+        weights = Weights(as_weights(final_weights(job.options.fit_params, final.path), len(y)))
+        score = job.options.score_params.get("sample_weight")
+        if score is not None:
+            weights = Weights(weights.fit, as_weights(score, len(y)))
+        numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))
+        self.data = SplitData(X, y, job.splits, weights, job.y, numbers)
+
     def _require_cheaper(self, family: Family, final: Step, n_settings: int) -> None:
         assert self.data is not None
         X, y, k = self.data.X, self.data.y, self.job.splits.n_splits
-        shape = Shape(max(1, round(len(X) * (1 - 1 / max(k, 2)))), X.shape[1], y[0].size, k)
+        shape = Shape(max(1, round(len(y) * (1 - 1 / max(k, 2)))), X.shape[1], np.size(y[0]), k)
         cost = family.cost(final.build(), [{}] * n_settings, shape)
         if cost.shared > cost.one_by_one:
             raise Unsupported("one by one takes fewer operations here")

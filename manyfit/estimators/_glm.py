@@ -1,0 +1,77 @@
+"""PoissonRegressor, GammaRegressor and TweedieRegressor with a logarithmic link, all alpha at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
+
+from manyfit.estimators._family import Cost, Shape, register_family
+from manyfit.estimators._lbfgs import LBFGS
+from manyfit.estimators._linked import LinkedAnswers, LogLink, linked_answers
+from manyfit.estimators._losses import HalfTweedie
+from manyfit.estimators._objective import Rowwise
+from manyfit.estimators._path import Model, fit_path, pass_cost
+from manyfit.folds import PassData, Unsupported
+
+
+class TweedieFamily:
+    """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
+
+    References
+    ----------
+    sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
+    """
+
+    serves = (PoissonRegressor, GammaRegressor, TweedieRegressor)
+    free = frozenset({"alpha"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        power = _power(estimator)
+        # Others are not convex under a logarithmic link, or have another link.
+        if not 1 <= power <= 2 or getattr(estimator, "link", "log") not in ("auto", "log"):
+            raise Unsupported(f"power={power!r} is shared from 1 to 2, with a logarithmic link")
+        if estimator.warm_start or estimator.verbose:
+            raise Unsupported("warm_start and verbose follow single fits")
+        for setting in settings:
+            alpha = setting["alpha"]
+            if not isinstance(alpha, Real) or isinstance(alpha, bool) or not 0 <= float(alpha) < np.inf:
+                raise Unsupported(f"alpha={alpha!r} is not one finite number from 0")
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        power = _power(estimator)
+        y = np.asarray(folded.y, dtype=np.float64)
+        smallest = y.min()
+        if smallest < 0 or (power == 2 and smallest <= 0):
+            raise Unsupported("y has values that the distribution does not have")
+        mean = float(np.average(y, weights=folded.weight))
+        if not 0 < mean < np.inf:
+            raise Unsupported("the mean of y is not a positive number")
+        alphas = np.array([float(setting["alpha"]) for setting in settings])
+        model = Model(
+            Rowwise(HalfTweedie(float(power)), y[:, None], folded.weight),
+            lambda total: alphas,
+            "free" if estimator.fit_intercept else "none",
+            float(estimator.tol),
+            start=float(np.log(mean)),
+        )
+        yield from linked_answers(fit_path(folded, model, LBFGS())[0], LogLink())
+
+
+def _power(estimator: Any) -> Any:
+    """The power of the variance function."""
+    return {PoissonRegressor: 1, GammaRegressor: 2}.get(type(estimator), getattr(estimator, "power", 0))
+
+
+TWEEDIE = register_family(TweedieFamily())

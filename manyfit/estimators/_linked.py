@@ -1,0 +1,162 @@
+"""Answers of linear models whose responses are functions of the linear predictor: classifiers, log links."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from manyfit.estimators._family import Role
+from manyfit.estimators._losses import softmax
+from manyfit.estimators._path import Fitted
+from manyfit.folds import Fold
+from manyfit.metrics import LinearPredictors
+
+Array = NDArray[Any]
+
+
+class Link(Protocol):
+    """From linear predictors to what scikit-learn's estimator answers.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,) or None
+        For classifiers.
+    """
+
+    @property
+    def classes(self) -> Array | None:
+        """Classes in the order of the outputs; None for regressors."""
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten."""
+
+
+@dataclass(frozen=True)
+class LogLink:
+    """``exp(z)``.
+
+    References
+    ----------
+    sklearn.linear_model.PoissonRegressor.predict (1.9).
+    """
+
+    classes: None = None
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """See `Link`."""
+        with np.errstate(over="ignore"):
+            return {"predict": np.exp(Z[:, :, 0])}
+
+
+@dataclass(frozen=True)
+class IdentityLink:
+    """``z`` itself."""
+
+    classes: None = None
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """See `Link`."""
+        return {"predict": Z[:, :, 0]}
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decision values, and the class of the largest.
+
+    References
+    ----------
+    sklearn.svm.LinearSVC (1.9); its base ``LinearClassifierMixin``.
+    """
+
+    classes: Array
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """See `Link`."""
+        if Z.shape[2] == 1:
+            decisions = Z[:, :, 0]
+            chosen = (decisions > 0).astype(np.intp)
+        else:
+            decisions, chosen = Z, Z.argmax(axis=2)
+        return {"decision_function": decisions, "predict": self.classes[chosen]}
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Decision values and the probabilities of the classes.
+
+    References
+    ----------
+    sklearn.linear_model.LogisticRegression (1.9): ``predict_proba``, ``predict_log_proba``.
+    """
+
+    classes: Array
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """See `Link`."""
+        found = Decisions(self.classes).responses(Z)
+        if Z.shape[2] == 1:
+            p = expit(Z[:, :, 0])  # in the dtype of Z
+            found["predict_proba"] = np.stack([1.0 - p, p], axis=2)
+        else:
+            found["predict_proba"] = softmax(Z.copy())
+        return found
+
+
+@dataclass(frozen=True)
+class LinkedAnswers:
+    """Answers that a link makes of linear predictors.
+
+    Attributes
+    ----------
+    linear : LinearPredictors
+        One for each setting, those left alone included.
+    link : Link
+        From linear predictors to responses.
+    alone : mapping of int to str
+        See `Answers`.
+    """
+
+    linear: LinearPredictors
+    link: Link
+    alone: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def classes(self) -> Array | None:
+        """See `Answers`."""
+        return self.link.classes
+
+    def subset(self, settings: Sequence[int]) -> "LinkedAnswers":
+        """See `Answers`."""
+        index, linear = list(settings), self.linear
+        return LinkedAnswers(
+            LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin), self.link
+        )
+
+    def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
+        """Responses from one product of the rows with the coefficients of all settings."""
+        X = fold.X_test if role == "test" else fold.X_train_score
+        return self.link.responses(
+            self.linear(X) if isinstance(X, np.ndarray) else _of_sparse(self.linear, X)
+        )
+
+
+def _of_sparse(linear: LinearPredictors, X: Any) -> Array:
+    """Linear predictors of sparse rows, (m, n, K)."""
+    p, m, K = linear.coef.shape
+    flat = linear.coef.reshape(p, m * K)
+    Z = X @ flat + (linear.at_origin.ravel() - linear.origin @ flat)
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(Z.reshape(-1, m, K).transpose(1, 0, 2), dtype=dtype)
+
+
+NOT_CONVERGED = "the gradient did not become small enough"
+
+
+def linked_answers(fitted: Sequence[Fitted], link: Link) -> Iterator[LinkedAnswers]:
+    """The answers of each split; what did not converge is left alone."""
+    for one in fitted:
+        alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
+        yield LinkedAnswers(one.linear, link, alone)

@@ -1,0 +1,108 @@
+"""LogisticRegression with an l2 penalty, all C at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.class_weight import compute_class_weight
+
+from manyfit.estimators._family import Cost, Shape, register_family
+from manyfit.estimators._lbfgs import LBFGS
+from manyfit.estimators._linked import LinkedAnswers, Probabilities, linked_answers
+from manyfit.estimators._losses import HalfBinomial, HalfMultinomial, Loss
+from manyfit.estimators._objective import Rowwise
+from manyfit.estimators._path import Model, fit_path, pass_cost
+from manyfit.folds import PassData, Unsupported, require_classes
+
+Array = NDArray[Any]
+
+# Solvers whose optimum is that of the same objective, however they come there.
+SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
+
+
+class LogisticFamily:
+    """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
+
+    References
+    ----------
+    sklearn.linear_model.LogisticRegression (1.9): binomial loss for two classes, multinomial for more.
+    """
+
+    serves = (LogisticRegression,)
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        if estimator.solver not in SOLVERS:
+            raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
+        if not _only_l2(estimator):
+            raise Unsupported("only the l2 penalty is shared")
+        if estimator.dual or getattr(estimator, "multi_class", "deprecated") not in ("deprecated", "auto"):
+            raise Unsupported("dual=True and multi_class are not shared")
+        if estimator.warm_start or estimator.verbose:
+            raise Unsupported("warm_start and verbose follow single fits")
+        for setting in settings:
+            C = setting["C"]
+            if not isinstance(C, Real) or isinstance(C, bool) or not 0 < float(C) < np.inf:
+                raise Unsupported(f"C={C!r} is not one finite number above 0")
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        classes, codes = np.unique(folded.y, return_inverse=True)
+        require_classes(codes, len(classes), folded.groups)
+        loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
+        targets = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
+        weights = _class_weights(estimator.class_weight, classes, codes, folded)
+        rowwise = Rowwise(
+            loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
+        )
+        C = np.array([float(setting["C"]) for setting in settings])
+        model = Model(
+            rowwise,
+            lambda total: 1.0 / (C * total),
+            "free" if estimator.fit_intercept else "none",
+            float(estimator.tol),
+        )
+        yield from linked_answers(fit_path(folded, model, LBFGS())[0], Probabilities(classes))
+
+
+def _only_l2(estimator: Any) -> bool:
+    """Whether the penalty is l2: by ``l1_ratio`` from scikit-learn 1.8, by ``penalty`` before it."""
+    penalty = getattr(estimator, "penalty", "deprecated")
+    if penalty == "deprecated":
+        return bool(estimator.l1_ratio in (0, None))
+    return bool(penalty == "l2")
+
+
+def _class_weights(class_weight: Any, classes: Array, codes: Array, data: PassData) -> Array | None:
+    """Weights of the classes on each split, (n_splits, n_classes); None where all are 1."""
+    if class_weight is None:
+        return None
+    rows = np.arange(len(codes))
+    weights = []
+    for group in data.groups:
+        for counts in group.train:
+            # scikit-learn's own rule, on the labels of the training part.
+            part = [np.repeat(rows[r], int(c)) for r, c in zip(group.rows, counts, strict=True) if c]
+            index = np.concatenate(part)
+            own = None if data.weight is None else data.weight[index]
+            weights.append(
+                compute_class_weight(
+                    class_weight, classes=classes, y=classes[codes[index]], sample_weight=own
+                )
+            )
+    return np.stack(weights)
+
+
+LOGISTIC = register_family(LogisticFamily())

@@ -1,0 +1,77 @@
+"""Runs the groups of iterating families: all splits at once, seen through the affine steps before them."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyfit.cluster import Progress
+from manyfit.estimators import affine_step_of
+from manyfit.folds import PassData, SplitData, Unsupported, View
+from manyfit.metrics import SharedScoring
+from manyfit.model_selection._chain import Step
+from manyfit.model_selection._job import Job
+from manyfit.model_selection._moment_groups import SharedOutcome, make_result, why_not
+from manyfit.model_selection._plan import Group
+from manyfit.model_selection._score_answers import score_answers, why_alone
+
+
+def run_passes(
+    job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
+) -> SharedOutcome:
+    """Answer all settings of `groups` on all folds, one group after the other."""
+    outcome = SharedOutcome()
+    start = time.perf_counter()
+    for group in groups:
+        try:
+            _answer(job, group, data, scoring, outcome)
+        except Exception as error:
+            # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
+            done = {pair for pair in outcome.results if pair[0] in set(group.candidates)}
+            rest = set(job.pairs(group.candidates)) - done
+            outcome.alone.update(dict.fromkeys(rest, why_not(error)))
+        bar.done(len(group.candidates) * job.splits.n_splits)
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, outcome: SharedOutcome) -> None:
+    assert group.family is not None
+    start = time.perf_counter()
+    all_answers = list(group.family.fit_many(group.prototype, group.settings, _pass_data(group.steps, data)))
+    n, k = len(group.candidates), data.n_splits
+    fit_time = (time.perf_counter() - start) / (n * k)
+    roles = ("test", "train") if job.options.return_train_score else ("test",)
+    for i, answers in enumerate(all_answers):
+        start = time.perf_counter()
+        fold = data.fold(i)
+        scores = {
+            role: score_answers(scoring, answers, n, fold, role, job.options, data, i) for role in roles
+        }
+        score_time = (time.perf_counter() - start) / n
+        for j, c in enumerate(group.candidates):
+            why = why_alone(answers, scores, j)
+            if why is not None:
+                outcome.alone[c, i] = why
+            else:
+                outcome.results[c, i] = make_result(scores, j, fit_time, score_time)
+
+
+def _pass_data(steps: Sequence[Step], data: SplitData) -> PassData:
+    if isinstance(data.X, np.ndarray) and not np.isfinite(data.X.sum(dtype=np.float64)):
+        raise Unsupported("X holds NaN, infinity or numbers near them")
+    groups = data.splits.atom_groups
+    views: list[View | None] = [None] * data.n_splits
+    wholes: list[View | None] = [None] * len(groups)
+    if steps:
+        views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
+        wholes = [_behind(steps, data.whole(g)) for g in range(len(groups))]
+    return PassData(data.X, data.y, groups, data.weights.fit, views, wholes)
+
+
+def _behind(steps: Sequence[Step], view: View) -> View:
+    for step in steps:
+        affine = affine_step_of(step.cls)
+        assert affine is not None
+        view = affine.apply(step.build(), view)
+    return view

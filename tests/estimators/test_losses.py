@@ -1,0 +1,104 @@
+"""Losses: their derivatives are those of scikit-learn's losses, in any namespace of the array API."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss, mean_tweedie_deviance
+
+from manyfit.estimators._losses import (
+    HalfBinomial,
+    HalfMultinomial,
+    HalfTweedie,
+    SquaredEpsilonInsensitive,
+    SquaredHinge,
+    softmax,
+)
+
+rng = np.random.default_rng(0)
+N, M, K = 40, 3, 4
+LABELS = rng.integers(0, K, N)
+COUNTS = rng.poisson(3.0, N) + 1.0
+
+
+def binomial(Z, i):
+    p = 1 / (1 + np.exp(-Z[i, 0, 0]))
+    return log_loss([LABELS[i] % 2], [p], labels=[0, 1])
+
+
+def multinomial(Z, i):
+    return log_loss([LABELS[i]], softmax(Z[i : i + 1, 0].copy()), labels=range(K))
+
+
+def tweedie(power):
+    return lambda Z, i: mean_tweedie_deviance([COUNTS[i]], [np.exp(Z[i, 0, 0])], power=power) / 2
+
+
+def hinge(Z, i):
+    return max(0.0, 1 - (2 * (LABELS[i] % 2) - 1) * Z[i, 0, 0]) ** 2
+
+
+def insensitive(Z, i):
+    return max(0.0, abs(Z[i, 0, 0] - COUNTS[i]) - 0.3) ** 2
+
+
+INDICATOR = (LABELS[:, None] == np.arange(K)).astype(float)
+CASES = {
+    "binomial": (HalfBinomial(), (LABELS % 2)[:, None].astype(float), binomial),
+    "multinomial": (HalfMultinomial(K), INDICATOR, multinomial),
+    "poisson": (HalfTweedie(1), COUNTS[:, None], tweedie(1)),
+    "compound": (HalfTweedie(1.5), COUNTS[:, None], tweedie(1.5)),
+    "gamma": (HalfTweedie(2), COUNTS[:, None], tweedie(2)),
+    "squared hinge": (SquaredHinge(), (2.0 * (LABELS % 2) - 1)[:, None], hinge),
+    "insensitive": (SquaredEpsilonInsensitive(0.3), COUNTS[:, None], insensitive),
+}
+
+
+@pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)
+def test_the_gradient_is_the_slope_of_the_loss(loss, T, value):
+    Z, step = rng.normal(size=(N, M, loss.n_outputs)), 1e-6
+    G = loss.gradient(Z.copy(), T)
+    assert G.shape == Z.shape
+    for i in range(0, N, 7):
+        for k in range(loss.n_outputs):
+            up, down = Z.copy(), Z.copy()
+            up[i, 0, k] += step
+            down[i, 0, k] -= step
+            slope = (value(up, i) - value(down, i)) / (2 * step)
+            assert G[i, 0, k] == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)
+def test_the_curvature_is_the_slope_of_the_gradient(loss, T, value):
+    Z, step = rng.normal(size=(N, M, loss.n_outputs)), 1e-6
+    D, P = loss.curvature(Z.copy(), T)
+    assert np.all(D >= 0)
+    smooth = np.abs(np.abs(Z - T[:, None]) - 0.3) > 1e-3  # where the squared losses have a second derivative
+    smooth &= np.abs(T[:, None] * Z - 1) > 1e-3
+    for l in range(loss.n_outputs):
+        up, down = Z.copy(), Z.copy()
+        up[:, :, l] += step
+        down[:, :, l] -= step
+        slope = (loss.gradient(up, T) - loss.gradient(down, T)) / (2 * step)
+        for k in range(loss.n_outputs):
+            expected = (D[:, :, k] if k == l else 0) - (0 if P is None else P[:, :, k] * P[:, :, l])
+            difference = np.abs(slope[:, :, k] - expected)
+            assert np.all(difference[smooth[:, :, k]] < 1e-6)
+
+
+@pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)
+def test_any_namespace(loss, T, value):
+    Z = rng.normal(size=(N, M, loss.n_outputs))
+    device = strict.Device("device1")
+    there = strict.asarray(Z, device=device, copy=True), strict.asarray(T, device=device, copy=True)
+    for name in ("gradient", "curvature"):
+        here = getattr(loss, name)(Z.copy(), T)
+        got = getattr(loss, name)(*there)
+        for a, b in zip(here, got, strict=True) if isinstance(here, tuple) else [(here, got)]:
+            assert (a is None) == (b is None)
+            if a is not None:
+                assert b.device == device
+                back = np.asarray(strict.from_dlpack(b, device=strict.Device("CPU_DEVICE")))
+                np.testing.assert_allclose(back, a, rtol=1e-13, atol=1e-15)
+        there = strict.asarray(Z, device=device, copy=True), there[1]
