@@ -272,7 +272,7 @@ class LinearProblem:
         return D, P
 
     def behind_steps(self, full: Array, i: int, K: int) -> Array:
-        """A Hessian by the coefficients of X, in the coordinates of a split."""
+        """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split."""
         view, p = self.views[i], self.passes.origin.size
         if view is None and self.intercept == "free":
             return full
@@ -282,6 +282,9 @@ class LinearProblem:
         if self.intercept != "free":
             T[-1, :-1] = self.at_origin(i)
         T[-1, -1] = self.intercept != "none"
+        if full.ndim == 1:
+            # The diagonal behind the steps, as if the features of X did not mix.
+            return np.asarray((T**2).T @ full.reshape(p + 1, K)).ravel()
         cube = full.reshape(p + 1, K, p + 1, K)
         mapped = np.einsum("akbl,ai,bj->ikjl", cube, T, T, optimize=True)
         return np.asarray(mapped.reshape(T.shape[1] * K, T.shape[1] * K))

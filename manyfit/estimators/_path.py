@@ -21,7 +21,6 @@ from manyfit.folds import (
     Passes,
     View,
     passes_over,
-    squares_over,
 )
 from manyfit.metrics import LinearPredictors
 
@@ -35,6 +34,8 @@ SMALL_ROWS = 20
 SMALL_SHARE = 4
 # Largest entry of the gradient at which the small problem has told what it knows.
 SMALL_TOL = 1e-3
+# A whole Hessian takes the operations of d K / (4 m) passes over m columns; it saves dozens.
+WORTH_PASSES = 120
 # Passes between two Hessians at least.
 ROUND = 4
 # Settings whose curvatures differ by no more than this share have one Hessian.
@@ -97,12 +98,41 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> tuple[list[Fitted],
         Passes over all rows, those for curvatures among them.
     """
     fitted: list[Fitted] = []
-    passes = 0
+    n_passes = 0
     for group, whole in zip(data.groups, data.wholes, strict=True):
-        run = _Group(data, model, solver, group, whole)
-        fitted += run.fit()
-        passes += run.n_passes
-    return fitted, passes
+        passes = passes_over(data.X, group)
+        parts = []
+        for settings in _chunks(data, model, solver, len(group.splits)):
+            run = _Group(data, _only(model, settings), solver, group, whole, passes)
+            parts.append(run.fit())
+            n_passes += run.n_passes
+        fitted += [_one_after_the_other(of_split) for of_split in zip(*parts, strict=True)]
+    return fitted, n_passes
+
+
+def _chunks(data: PassData, model: Model, solver: LBFGS, n_splits: int) -> list[slice]:
+    """Settings that are fitted together: as many as the solver's vectors leave room for."""
+    m = len(model.penalties(1.0))
+    vector = 8 * (data.X.shape[1] + 1) * model.rowwise.loss.n_outputs * n_splits
+    room = data.memory_limit // 2 // (vector * (2 * solver.memory + 8))
+    size = max(1, min(m, room))
+    return [slice(start, start + size) for start in range(0, m, size)]
+
+
+def _only(model: Model, settings: slice) -> Model:
+    return replace(model, penalties=lambda total: model.penalties(total)[settings])
+
+
+def _one_after_the_other(parts: Sequence[Fitted]) -> Fitted:
+    linear = [part.linear for part in parts]
+    return Fitted(
+        LinearPredictors(
+            np.concatenate([one.coef for one in linear], axis=1),
+            np.concatenate([one.at_origin for one in linear]),
+            linear[0].origin,
+        ),
+        np.concatenate([part.converged for part in parts]),
+    )
 
 
 def pass_cost(n_settings: int, shape: Shape) -> Cost:
@@ -121,10 +151,16 @@ class _Group:
     """Splits that have their atoms in common."""
 
     def __init__(
-        self, data: PassData, model: Model, solver: LBFGS, group: AtomGroup, whole: View | None
+        self,
+        data: PassData,
+        model: Model,
+        solver: LBFGS,
+        group: AtomGroup,
+        whole: View | None,
+        passes: Passes,
     ) -> None:
         self.data, self.model, self.solver, self.group = data, model, solver, group
-        self.passes: Passes = passes_over(data.X, group)
+        self.passes = passes
         self.views = [data.views[i] for i in group.splits]
         self.n_passes = 0
         # The splits, and behind them all rows as if they were one more.
@@ -145,6 +181,7 @@ class _Group:
         # The penalty of all rows is that of the splits: their solutions lie about its own.
         self.penalties[self.whole] = self.penalties[: self.whole].mean(axis=0)
         self.m = self.penalties.shape[1]
+        self.full = self._full()
 
     def fit(self) -> list[Fitted]:
         tol = self._tol()
@@ -156,6 +193,12 @@ class _Group:
             hessians, which = self._shared_hessians(W)
         moved = np.concatenate([self._moved(W, i) for i in range(self.whole)], axis=1)
         return self._fitted(*self._solve(list(range(self.whole)), moved, hessians, which, tol))
+
+    def _full(self) -> bool:
+        """Whether whole Hessians fit in memory and save more operations than they take; else diagonals."""
+        size = (self.data.X.shape[1] + 1) * self.rowwise.loss.n_outputs
+        fits = 8.0 * size**2 * (len(self.all_views) + 1) * 4 <= self.data.memory_limit / 2
+        return fits and size <= WORTH_PASSES * self.m * self.whole
 
     def _zero(self) -> Array:
         """Where everything starts, (p + 1, m, K)."""
@@ -215,7 +258,7 @@ class _Group:
     def _round(self, n_columns: int, n_hessians: int) -> int:
         """Passes after which new Hessians are worth their cost: about as many as they cost."""
         d, K = self.data.X.shape[1] + 1, self.rowwise.loss.n_outputs
-        if not isinstance(self.passes, DensePasses):
+        if not self.full:
             return self.solver.max_passes
         # A Gram matrix takes d K / (4 m) times the operations of a pass for m columns.
         return max(ROUND, round(n_hessians * d * K / (4.0 * n_columns)))
@@ -269,20 +312,13 @@ class _Group:
         self.n_passes += 1
         out = []
         for a in range(len(D)):
-            diagonals = None
-            if isinstance(self.passes, DensePasses):
-                atoms = self.passes.gram(D[a], None if P is None else P[a])
-                self.n_passes += 1
-            else:
-                diagonals = squares_over(self.data.X, self.group.rows, D[a])
+            product = None if P is None else P[a]
+            atoms = self.passes.gram(D[a], product) if self.full else self.passes.squares(D[a])
+            self.n_passes += 1
             for i in splits:
-                counts, total = self.counts[i], self.totals[i]
-                if diagonals is not None:
-                    features, ones = (np.tensordot(counts, part, 1) / total for part in diagonals)
-                    full = np.concatenate([features, ones[None]]).ravel()
-                else:
-                    full = problem.behind_steps(np.tensordot(counts, atoms, 1) / total, i, W.shape[2])
-                out.append(Hessian(full, self.model.intercept))
+                matrix = np.tensordot(self.counts[i], atoms, 1) / self.totals[i]
+                behind = problem.behind_steps(matrix, i, W.shape[2])
+                out.append(Hessian(behind, self.model.intercept))
         return out
 
     def _anchors(self, problem: LinearProblem, W: Array, i: int) -> tuple[Array, Array]:

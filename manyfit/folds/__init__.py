@@ -11,7 +11,6 @@ from manyfit.folds._passes import (
     SparsePasses,
     passes_over,
     require_classes,
-    squares_over,
 )
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
@@ -45,5 +44,4 @@ __all__ = [
     "moments_of_rows",
     "passes_over",
     "require_classes",
-    "squares_over",
 ]

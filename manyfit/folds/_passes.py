@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from manyfit.folds._atoms import AtomGroup, Rows
@@ -62,6 +63,25 @@ class Passes(Protocol):
             float64, on the host.
         """
 
+    def gram(self, D: Array, P: Array | None) -> Array:
+        """``sum_i z_i z_i' (x) (diag(D_i) - P_i P_i')`` over the rows of each atom, ``z = [x - origin, 1]``.
+
+        Parameters
+        ----------
+        D : ndarray of shape (n, K)
+            Not negative.
+        P : ndarray of shape (n, K) or None
+            None: zero.
+
+        Returns
+        -------
+        ndarray of shape (n_atoms, (p + 1) K, (p + 1) K)
+            Coefficients in the order of a (p + 1, K) array.
+        """
+
+    def squares(self, D: Array) -> Array:
+        """The diagonal of `gram` without P, of shape (n_atoms, (p + 1) K)."""
+
 
 class DensePasses:
     """Passes over a dense matrix, in blocks that fit a cache.
@@ -111,19 +131,7 @@ class DensePasses:
         return out
 
     def gram(self, D: Array, P: Array | None) -> Array:
-        """``sum_i z_i z_i' (x) (diag(D_i) - P_i P_i')`` over the rows of each atom, ``z = [x - origin, 1]``.
-
-        Parameters
-        ----------
-        D : ndarray of shape (n, K)
-        P : ndarray of shape (n, K) or None
-            None: zero.
-
-        Returns
-        -------
-        ndarray of shape (n_atoms, (p + 1) K, (p + 1) K)
-            Coefficients in the order of a (p + 1, K) array.
-        """
+        """See `Passes`."""
         d, K = self.X.shape[1] + 1, D.shape[1]
         size = max(64, BLOCK_VALUES // (d if P is None else d * K))
         largest = max(length_of(rows) for rows in self.rows)
@@ -150,6 +158,16 @@ class DensePasses:
         for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
             out[a] += found
         return out
+
+    def squares(self, D: Array) -> Array:
+        """See `Passes`."""
+        d, K = self.X.shape[1] + 1, D.shape[1]
+        out = np.zeros((len(self.rows), d, K))
+        for a, rows in enumerate(self.rows):
+            for block in blocks_of(rows, max(64, BLOCK_VALUES // d)):
+                out[a, :-1] += ((self.X[block] - self.origin) ** 2).T @ D[block]
+                out[a, -1] += D[block].sum(axis=0)
+        return out.reshape(len(self.rows), d * K)
 
 
 class SparsePasses:
@@ -197,6 +215,35 @@ class SparsePasses:
         back = map_threads(lambda part: part @ flat, self._features)
         return np.concatenate([*back, flat.sum(axis=0)[None]]).reshape(d, m, K)
 
+    def gram(self, D: Array, P: Array | None) -> Array:
+        """See `Passes`."""
+        d, K = len(self.origin) + 1, D.shape[1]
+        out = np.zeros((len(self.rows), d, K, d, K))
+        for a, (rows, A) in enumerate(zip(self.rows, self._atoms, strict=True)):
+            for k in range(K):
+                for j in range(k + 1):
+                    weights = D[rows, k] if j == k else np.zeros(A.shape[0])
+                    if P is not None:
+                        weights = weights - P[rows, k] * P[rows, j]
+                    if not weights.any():
+                        continue
+                    scaled = scipy.sparse.diags_array(weights) @ A
+                    part = np.empty((d, d))
+                    part[:-1, :-1] = (A.T @ scaled).toarray()
+                    part[-1, :-1] = part[:-1, -1] = A.T @ weights
+                    part[-1, -1] = weights.sum()
+                    out[a, :, k, :, j] = part
+                    out[a, :, j, :, k] = part
+        return out.reshape(len(self.rows), d * K, d * K)
+
+    def squares(self, D: Array) -> Array:
+        """See `Passes`."""
+        features = np.stack(
+            [A.multiply(A).T @ D[rows] for rows, A in zip(self.rows, self._atoms, strict=True)]
+        )
+        ones = np.stack([D[rows].sum(axis=0) for rows in self.rows])[:, None]
+        return np.concatenate([features, ones], axis=1).reshape(len(self.rows), -1)
+
 
 @dataclass(frozen=True)
 class PassData:
@@ -216,6 +263,8 @@ class PassData:
         For each split what its steps make of X; None without steps.
     wholes : sequence of View or None
         The same for all rows of each group.
+    memory_limit : int
+        Bytes that all that is kept beside X may take, as far as it can be kept under it.
     """
 
     X: Any
@@ -224,6 +273,7 @@ class PassData:
     weight: Array | None
     views: Sequence[View | None]
     wholes: Sequence[View | None]
+    memory_limit: int = 2**30
 
     @property
     def n_splits(self) -> int:
@@ -249,21 +299,6 @@ def require_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -
         held = np.stack([np.bincount(codes[rows], minlength=n_classes) for rows in group.rows])
         if not (group.train @ held).all():
             raise Unsupported("a class is missing in a training part")
-
-
-def squares_over(X: Any, rows: Sequence[Rows], D: Array) -> tuple[Array, Array]:
-    """Diagonals of the Gram matrices of a sparse X.
-
-    Returns
-    -------
-    features : ndarray of shape (n_atoms, p, K)
-        ``sum_i x_i^2 D_i`` over the rows of each atom.
-    ones : ndarray of shape (n_atoms, K)
-        ``sum_i D_i``.
-    """
-    squares = X.multiply(X).tocsr()
-    features = np.stack([squares[piece].T @ D[piece] for piece in rows])
-    return features, np.stack([D[piece].sum(axis=0) for piece in rows])
 
 
 def passes_over(X: Any, group: AtomGroup) -> Passes:

@@ -38,7 +38,9 @@ def run_passes(
 def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, outcome: SharedOutcome) -> None:
     assert group.family is not None
     start = time.perf_counter()
-    all_answers = list(group.family.fit_many(group.prototype, group.settings, _pass_data(group.steps, data)))
+    all_answers = list(
+        group.family.fit_many(group.prototype, group.settings, _pass_data(job, group.steps, data))
+    )
     n, k = len(group.candidates), data.n_splits
     fit_time = (time.perf_counter() - start) / (n * k)
     roles = ("test", "train") if job.options.return_train_score else ("test",)
@@ -57,7 +59,7 @@ def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, out
                 outcome.results[c, i] = make_result(scores, j, fit_time, score_time)
 
 
-def _pass_data(steps: Sequence[Step], data: SplitData) -> PassData:
+def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
     if isinstance(data.X, np.ndarray) and not np.isfinite(data.X.sum(dtype=np.float64)):
         raise Unsupported("X holds NaN, infinity or numbers near them")
     groups = data.splits.atom_groups
@@ -66,7 +68,7 @@ def _pass_data(steps: Sequence[Step], data: SplitData) -> PassData:
     if steps:
         views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
         wholes = [_behind(steps, data.whole(g)) for g in range(len(groups))]
-    return PassData(data.X, data.y, groups, data.weights.fit, views, wholes)
+    return PassData(data.X, data.y, groups, data.weights.fit, views, wholes, job.options.memory_limit)
 
 
 def _behind(steps: Sequence[Step], view: View) -> View:

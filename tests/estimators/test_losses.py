@@ -76,13 +76,13 @@ def test_the_curvature_is_the_slope_of_the_gradient(loss, T, value):
     assert np.all(D >= 0)
     smooth = np.abs(np.abs(Z - T[:, None]) - 0.3) > 1e-3  # where the squared losses have a second derivative
     smooth &= np.abs(T[:, None] * Z - 1) > 1e-3
-    for l in range(loss.n_outputs):
+    for j in range(loss.n_outputs):
         up, down = Z.copy(), Z.copy()
-        up[:, :, l] += step
-        down[:, :, l] -= step
+        up[:, :, j] += step
+        down[:, :, j] -= step
         slope = (loss.gradient(up, T) - loss.gradient(down, T)) / (2 * step)
         for k in range(loss.n_outputs):
-            expected = (D[:, :, k] if k == l else 0) - (0 if P is None else P[:, :, k] * P[:, :, l])
+            expected = (D[:, :, k] if k == j else 0) - (0 if P is None else P[:, :, k] * P[:, :, j])
             difference = np.abs(slope[:, :, k] - expected)
             assert np.all(difference[smooth[:, :, k]] < 1e-6)
 

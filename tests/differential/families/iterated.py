@@ -67,9 +67,7 @@ def linear_svc(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     }
 
 
-@register(
-    "linear support vector regressor", result="converged", tight={"tol": 1e-10, "max_iter": 1_000_000}
-)
+@register("linear support vector regressor", result="converged", tight={"tol": 1e-10, "max_iter": 1_000_000})
 def linear_svr(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     model = LinearSVR(
         loss="squared_epsilon_insensitive", epsilon=draw(st.sampled_from([0.0, 0.3])), dual=False, tol=1e-6,
