@@ -177,9 +177,11 @@ class SharedSearch:
         X, y = indexable(X, y)
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
-        # A plan has read a `cv` that can be read only once.
-        cv = frozen.cv if frozen is not None else None
-        if cv is None:
+        # A plan has read a `cv` that can be read only once. Any other depends on y.
+        once = isinstance(self.cv, Iterable) and not hasattr(self.cv, "split")
+        if frozen is not None and once:
+            cv = frozen.cv
+        else:
             cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
         # A hook of scikit-learn 1.8 for searches with demands of their own.

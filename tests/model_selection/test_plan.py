@@ -11,8 +11,8 @@ from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Lasso, Ridge
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
@@ -181,6 +181,16 @@ def test_a_plan_for_something_else_is_not_used(change):
     stale = [model.fit(data[tr], y[tr]).score(data[te], y[te]) for tr, te in frozen]
     if change != "estimator in place":  # its splits are still the planned ones
         assert not np.allclose(scores(search)[:, 0], stale)
+
+
+def test_a_plan_for_another_kind_of_y_does_not_choose_the_splitter():
+    classes = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2, refit=False)
+    search.plan(X, X)  # several targets: not stratified
+    search.fit(X, classes)
+    fresh = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2, refit=False).fit(X, classes)
+    assert type(search._checked_cv_orig) is type(fresh._checked_cv_orig) is StratifiedKFold
+    np.testing.assert_array_equal(scores(search), scores(fresh))
 
 
 def test_a_splitter_changed_in_place_splits_anew():
