@@ -7,7 +7,7 @@ from manyfit.arrays import transfers
 from manyfit.cluster import Progress, workers
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
-from manyfit.model_selection._messages import print_end
+from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._moment_groups import SharedOutcome, run_moments
 from manyfit.model_selection._one_by_one import run_one_by_one
 from manyfit.model_selection._plan import Plan
@@ -32,8 +32,7 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
         pairs = sorted({*shared.alone, *_planned_pairs(job, prepared.plan)})
         results = dict(shared.results)
         if pairs:
-            plan = prepared.plan
-            outcome = run_one_by_one(job, pairs, plan.order, plan.by_candidate, bar)
+            outcome = run_one_by_one(job, pairs, prepared.plan, bar)
             results.update(outcome.results)
             report.spend("one by one", outcome.seconds)
             report.transformer_fits += outcome.transformer_fits
@@ -68,7 +67,9 @@ def _print(job: Job, results: dict[Pair, Result]) -> None:
     if job.options.verbose > 1:
         sizes = (len(job.candidates), job.splits.n_splits)
         for (c, i), result in sorted(results.items(), key=lambda item: item[0]):
-            print_end(job.options, job.candidates[c], ((c, sizes[0]), (i, sizes[1])), result)
+            progress = (c, sizes[0]), (i, sizes[1])
+            print_start(job.options, job.candidates[c], progress)
+            print_end(job.options, job.candidates[c], progress, result)
 
 
 def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:

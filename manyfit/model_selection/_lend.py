@@ -25,7 +25,7 @@ from sklearn import get_config
 
 from manyfit.model_selection._prefix_key import Is, Unkeyable, Wrapped, array_digest, structural_key
 
-__all__ = ["FoldCache", "Item", "guard", "protectable"]
+__all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 
 T = TypeVar("T")
 _SPARSE_PARTS = {
@@ -59,6 +59,14 @@ def protectable(X: Any) -> bool:
     return _is_array(X) or _is_sparse(X) or _frame_kind(X) is not None
 
 
+def lendable(X: Any) -> bool:
+    """Whether rows of `X` can be lent to several fits, each of which finds them as they were.
+
+    Of a list each fit gets a copy with the same items, as scikit-learn's fits have the items in common.
+    """
+    return X is None or protectable(X) or isinstance(X, (list, tuple, range))
+
+
 def _read_only(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(map(_read_only, part))
@@ -75,8 +83,11 @@ def _copy_on_write() -> bool:
 def guard(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
-    Costs no copy of the data, except for pandas before 3 without copy-on-write.
+    Costs no copy of the data, except for pandas before 3 without copy-on-write and for the list itself of a
+    list.
     """
+    if type(X) is list:
+        return copy.copy(X)
     if _is_array(X):
         return _read_only(X)
     if _is_sparse(X):
@@ -299,14 +310,15 @@ class FoldCache:
         -------
         object
             To hand to estimators. For an ndarray the same read-only view each time; for a sparse matrix or a
-            frame a new object that shares its memory: call it once per fit. Anything else as it is.
+            frame a new object that shares its memory, for a list a copy: call it once per fit. Anything
+            else as it is.
 
         Notes
         -----
         A pandas frame is copied once, to memory of its own; the caller may drop the original.
         """
         if not protectable(X):
-            return X
+            return guard(X)
         with self._lock:
             if self.is_known(X):  # lent before
                 token = self._names[id(X)][1]

@@ -118,6 +118,8 @@ class Plan:
     by_candidate : bool
         Whether fits made one by one keep scikit-learn's order although steps are shared: where they draw
         from NumPy's global random state, or where the first that fails raises.
+    alone : bool
+        Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
     """
 
     groups: tuple[Group, ...]
@@ -127,6 +129,7 @@ class Plan:
     bytes_to_device: int = 0
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
+    alone: bool = False
 
     @property
     def fits_requested(self) -> int:

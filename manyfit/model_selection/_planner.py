@@ -16,7 +16,7 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
-from manyfit.model_selection._prefix import has_shareable_prefix, shareable, writes_in_place
+from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class _Planner:
             self._passes() if shared else 0.0,
             order=order,
             by_candidate=by_candidate,
+            alone=reason is not None,
         )
         return Prepared(plan, self.data if shared else None, self.scoring)
 
@@ -75,6 +76,9 @@ class _Planner:
             return "fitted estimators are asked for"
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
+        for name, data in (("X", self.job.X), ("y", self.job.y)):
+            if not lendable(data):
+                return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
         if not is_tested():
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
         return None
