@@ -1,7 +1,7 @@
 """The one place that names private parts of other projects, with the versions they were read in.
 
-scikit-learn 1.7, 1.8 and 1.9 (``TESTED``). On any other minor version nothing is shared: every
-search is fitted one by one, and its plan says so.
+scikit-learn 1.7, 1.8 and 1.9 (``TESTED``), the only versions that manyfit is installed with. If another one
+is there nonetheless and has all names below, every search is fitted one by one, and its plan says so.
 """
 
 import inspect
@@ -27,25 +27,39 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
+    "COLUMN_TRANSFORMER_REMAINDER",
+    "NO_CALLBACKS",
     "TESTED",
     "BaseSearchCV",
     "Interval",
     "PassthroughScorer",
     "StrOptions",
+    "any_callbacks",
+    "callback_context",
+    "callback_context_passed_on",
     "check_fit_failures",
     "check_method_params",
+    "check_parameters",
     "fit_and_score",
     "fit_context",
+    "has_callbacks",
     "insert_error_scores",
+    "is_fit_and_score",
+    "is_metadata_request",
     "is_multimetric",
     "is_tested",
+    "needs_estimator",
     "num_samples",
+    "on_engine",
+    "parameter_constraints",
     "plain_scorer",
+    "raising",
     "routing_enabled",
     "safe_indexing",
     "safe_split",
     "score",
     "scorers_by_name",
+    "takes_callback_context",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
@@ -184,8 +198,8 @@ def callback_context_passed_on(holder: Any, estimator: Any) -> Iterator[None]:
         del estimator._parent_callback_ctx
 
 
-def on_engine(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
-    """One of scikit-learn's functions with some of the global names that it reads replaced.
+def on_engine(function: Callable[..., Any], module: str, **names: Any) -> Callable[..., Any]:
+    """One of scikit-learn's functions, for a module of ours, with some of the global names it reads replaced.
 
     ``cross_validate`` and its kin are routing, checks and formatting around one call of ``Parallel``. They
     run here as scikit-learn wrote them, of whichever version, with our engine in that one place;
@@ -200,6 +214,7 @@ def on_engine(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
     )
     copy.__kwdefaults__ = inner.__kwdefaults__
     copy.__doc__, copy.__annotations__ = inner.__doc__, inner.__annotations__
+    copy.__module__ = module  # where pickle finds it
     constraints = function._skl_parameter_constraints  # type: ignore[attr-defined]
     return validate_params(constraints, prefer_skip_nested_validation=False)(copy)
 

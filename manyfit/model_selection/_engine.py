@@ -10,7 +10,7 @@ from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._moment_groups import SharedOutcome, run_moments
 from manyfit.model_selection._one_by_one import run_one_by_one
-from manyfit.model_selection._plan import Plan
+from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
 
@@ -77,5 +77,11 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
     return job.pairs(sorted(rest))
 
 
-def _described(group: object) -> dict[str, object]:
-    return {name: getattr(group, name) for name in ("kind", "estimator", "fits_requested", "reason")}
+def _described(group: Group) -> dict[str, object]:
+    return {
+        "kind": group.kind,
+        "estimator": group.estimator,
+        "settings": len(group.candidates),
+        "fits_requested": group.fits_requested,
+        "reason": group.reason,
+    }

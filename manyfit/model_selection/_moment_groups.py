@@ -131,8 +131,11 @@ class _Fold:
             except Exception as error:
                 self._leave(_Node(groups=[group]), why_not(error))
                 continue
-            assert isinstance(answers, LinearAnswers)
-            self.linear.append((group.candidates, answers))
+            if isinstance(answers, LinearAnswers):
+                self.linear.append((group.candidates, answers))
+            else:
+                why = f"{type(group.family).__name__} needs moments and has to give LinearAnswers"
+                self._leave(_Node(groups=[group]), f"{why}, not {type(answers).__name__}")
         for child in node.children.values():
             assert child.step is not None
             try:

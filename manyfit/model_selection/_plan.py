@@ -36,7 +36,7 @@ class Group:
     fits_planned : int
         Those that will be made: 0 where a family answers, else all.
     transformer_fits : int
-        Fits of the steps before it that will be made; one by one it would be more.
+        Fits of the steps before it that will be made where they are shared; one by one it would be more.
     passes : float
         Passes over X that sum moments.
     reason : str
@@ -143,7 +143,7 @@ class Plan:
 
     @property
     def transformer_fits(self) -> int:
-        """Fits of transformers that will be made."""
+        """Fits of transformers that will be made where steps are shared; those of other fits do not count."""
         return sum(group.transformer_fits for group in self.groups)
 
     def _by_kind(self) -> list[tuple[str, list[_Row]]]:

@@ -23,7 +23,8 @@ class Report:
     fits_shared : int
         Fits that were answered without being made.
     transformer_fits : int
-        Fits of transformers that were made.
+        Fits of transformers whose steps are shared or could have been. Those within fits that scikit-learn's
+        own function made are not counted.
     passes : float
         Passes over X that summed moments.
     bytes_to_device : int
@@ -38,7 +39,7 @@ class Report:
     workers : int
         Workers that the one-by-one fits ran on.
     groups : list of dict
-        For each group: kind, estimator, settings, fits asked for.
+        For each group: kind, estimator, settings (how many), fits_requested, reason.
     left_to_sklearn : dict of str to int
         Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
     verification : list of dict
@@ -112,7 +113,7 @@ class Report:
             ("fits asked for", self.fits_requested),
             ("fits answered by shared work", self.fits_shared),
             ("fits made one by one", self.fits_done),
-            ("fits of transformers", self.transformer_fits),
+            ("fits of shared transformers", self.transformer_fits),
             ("passes over X for moments", f"{self.passes:g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),

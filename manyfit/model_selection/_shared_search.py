@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import joblib
 from sklearn.base import clone, is_classifier
@@ -210,14 +210,15 @@ class SharedSearch:
         """The settings, asked of the search without fitting any."""
         drawn: list[Any] = []
 
-        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> dict[str, Any]:
+        unknown = _Unknown(
+            f"{type(self).__name__} chooses settings by the scores of others: plan() cannot list them."
+        )
+
+        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> Mapping[str, Any]:
             if drawn:
-                raise NotImplementedError(
-                    f"{type(self).__name__} chooses settings by the scores of others: "
-                    "plan() cannot list them."
-                )
+                unknown.refuse()
             drawn.extend(candidate_params)
-            return {}
+            return unknown
 
         had = "n_splits_" in vars(self)
         before: Any = vars(self).get("n_splits_")
@@ -279,6 +280,18 @@ class SharedSearch:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_frozen", None)
         return state
+
+
+class _Unknown(Mapping[str, Any]):
+    """Stands for the results of settings that were not fitted: a search that reads them cannot be planned."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def refuse(self, *_: Any) -> NoReturn:
+        raise NotImplementedError(self._why)
+
+    __getitem__ = __iter__ = __len__ = refuse
 
 
 class _Evaluation:

@@ -80,10 +80,11 @@ def _options(given: Mapping[str, Any]) -> Options:
     )
 
 
+_HERE = "manyfit.model_selection"
 _NAMES = {"Parallel": _EngineParallel, "delayed": _delayed}
 
-cross_validate = on_engine(model_selection.cross_validate, **_NAMES)
-cross_val_score = on_engine(model_selection.cross_val_score, cross_validate=cross_validate)
-cross_val_predict = on_engine(model_selection.cross_val_predict, **_NAMES)
-validation_curve = on_engine(model_selection.validation_curve, **_NAMES)
-learning_curve = on_engine(model_selection.learning_curve, **_NAMES)
+cross_validate = on_engine(model_selection.cross_validate, _HERE, **_NAMES)
+cross_val_score = on_engine(model_selection.cross_val_score, _HERE, cross_validate=cross_validate)
+cross_val_predict = on_engine(model_selection.cross_val_predict, _HERE, **_NAMES)
+validation_curve = on_engine(model_selection.validation_curve, _HERE, **_NAMES)
+learning_curve = on_engine(model_selection.learning_curve, _HERE, **_NAMES)

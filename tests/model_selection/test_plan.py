@@ -18,7 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from tests.model_selection._same import LABELS, X_CLASS, X, Y
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
@@ -220,6 +220,29 @@ def test_many_groups_are_counted():
     grid = {"alpha": [1.0], "tol": list(np.logspace(-6, -3, 20)), "max_iter": [None, 5]}
     text = str(GridSearchCV(Ridge(), grid).plan(X, Y))
     assert "40 settings" in text and len(text.splitlines()) < 20
+
+
+def first_reads(results):
+    return results["mean_test_score"].argmax()
+
+
+def first_lists(results):
+    return [name for name in results if name.startswith("mean")]
+
+
+@pytest.mark.parametrize("read", [first_reads, first_lists, len, lambda results: results.get("params")])
+def test_a_search_in_rounds_cannot_be_planned(read):
+    class InRounds(BaseSearchCV):
+        def __init__(self, estimator):
+            super().__init__(estimator)
+
+        def _run_search(self, evaluate_candidates):
+            read(evaluate_candidates([{"alpha": 1.0}]))
+            evaluate_candidates([{"alpha": 2.0}])
+
+    with pytest.raises(NotImplementedError, match="InRounds chooses settings by the scores of others: plan"):
+        InRounds(Ridge()).plan(X, Y)
+    assert len(InRounds(Ridge()).fit(X, Y).cv_results_["params"]) == 2
 
 
 def test_a_plan_refuses_what_fit_refuses():

@@ -157,3 +157,16 @@ def test_an_affine_step_of_the_user():
     finally:
         del registry._affine_steps[Twice]
     assert GridSearchCV(make_pipeline(Twice(), Ridge()), {"ridge__alpha": [1, 2]}).plan(X, Y).passes == 0
+
+
+class PredictsFromMoments(ShrunkFamily):
+    def fit_many(self, estimator, settings, folded):
+        for answers in super().fit_many(estimator, settings, folded):
+            yield Predictions({"predict": answers.linear.at_origin})
+
+
+def test_a_family_of_moments_that_predicts_is_told_what_to_give(registered):
+    registered(PredictsFromMoments())
+    report = both(Shrunk(), {"factor": [0.5, 2.0]}, cv=3).report_
+    why = "PredictsFromMoments needs moments and has to give LinearAnswers, not Predictions"
+    assert report.left_to_sklearn == {why: 6}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn import model_selection as sk
@@ -149,3 +151,12 @@ def test_sklearn_itself_is_left_as_it_was():
     assert sk.cross_validate.__module__ == "sklearn.model_selection._validation"
     assert sk.cross_validate is not ours.cross_validate
     assert ours.cross_validate.__doc__ == sk.cross_validate.__doc__
+
+
+@pytest.mark.parametrize(
+    "name", ["cross_validate", "cross_val_score", "cross_val_predict", "validation_curve", "learning_curve"]
+)
+def test_our_functions_are_pickled_by_name(name):
+    function = getattr(ours, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert pickle.loads(pickle.dumps(getattr(sk, name))) is getattr(sk, name)
