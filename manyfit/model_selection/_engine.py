@@ -8,8 +8,9 @@ from manyfit.cluster import Progress, workers
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
-from manyfit.model_selection._moment_groups import SharedOutcome, run_moments
+from manyfit.model_selection._moment_groups import run_moments
 from manyfit.model_selection._one_by_one import run_one_by_one
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
@@ -32,10 +33,10 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
         pairs = sorted({*shared.alone, *_planned_pairs(job, prepared.plan)})
         results = dict(shared.results)
         if pairs:
-            outcome = run_one_by_one(job, pairs, prepared.plan, bar)
-            results.update(outcome.results)
-            report.spend("one by one", outcome.seconds)
-            report.transformer_fits += outcome.transformer_fits
+            rest = run_one_by_one(job, pairs, prepared.plan, bar)
+            results.update(rest.results)
+            report.spend("one by one", rest.seconds)
+            report.transformer_fits += rest.transformer_fits
     report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs)
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
@@ -43,9 +44,9 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
-def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> SharedOutcome:
+def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> Outcome:
     """The groups that moments or families serve."""
-    outcome = SharedOutcome()
+    outcome = Outcome()
     moments = [group for group in prepared.plan.groups if group.kind == "moments"]
     families = [group for group in prepared.plan.groups if group.kind == "family"]
     if moments:
@@ -54,11 +55,10 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         report.passes = prepared.data.passes
         report.spend("moments", outcome.seconds)
     if families:
-        part, fits = run_families(job, families, bar)
-        outcome.results.update(part.results)
-        outcome.alone.update(part.alone)
-        report.transformer_fits += fits
+        part = run_families(job, families, bar)
         report.spend("family", part.seconds)
+        outcome.add(part)
+    report.transformer_fits = outcome.transformer_fits
     _print(job, outcome.results)
     return outcome
 

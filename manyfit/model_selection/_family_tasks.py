@@ -14,7 +14,8 @@ from manyfit.folds import GivenFold, GivenRows, Unsupported, as_labels, as_matri
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
-from manyfit.model_selection._moment_groups import SharedOutcome, make_result, why_not
+from manyfit.model_selection._moment_groups import make_result, why_not
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
 from manyfit.model_selection._score_answers import score_answers, why_alone
@@ -42,29 +43,26 @@ class _Task:
     options: Options
 
 
-def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[SharedOutcome, int]:
-    """Answer the settings of `groups`; the outcome and the number of transformer fits."""
+def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> Outcome:
+    """Answer the settings of `groups`."""
     slim = []
     for group in groups:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    total, fits = SharedOutcome(), 0
+    total = Outcome()
     arguments = [
         (_Task(job.estimator, slim, i, job.splits.indices(i), job.options), job.X, job.y)
         for i in range(job.splits.n_splits)
     ]
-    for part, done in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
-        total.results.update(part.results)
-        total.alone.update(part.alone)
-        total.seconds += part.seconds
-        fits += done
+    for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
+        total.add(part)
         bar.done(len(part.results))
-    return total, fits
+    return total
 
 
-def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
-    outcome, start = SharedOutcome(), time.perf_counter()
+def _run(task: _Task, X: Any, y: Any) -> Outcome:
+    outcome, start = Outcome(), time.perf_counter()
     folds = FoldStore(X, y, {task.i: task.split}, task.options, True)
     for group in task.groups:
         try:
@@ -72,11 +70,11 @@ def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
-    outcome.seconds = time.perf_counter() - start
-    return outcome, folds.transformer_fits
+    outcome.transformer_fits, outcome.seconds = folds.transformer_fits, time.perf_counter() - start
+    return outcome
 
 
-def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome) -> None:
+def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> None:
     start = time.perf_counter()
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     if writes_in_place(model):

@@ -18,12 +18,11 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import joblib
 import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.model_selection._prefix_key import Is, Unkeyable, Wrapped, array_digest, structural_key
+from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, array_digest, by_content, structural_key
 
 __all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 
@@ -153,16 +152,12 @@ def own(X: T) -> T:
 
 def content_key(X: Any) -> Hashable | None:
     """A key by content, or None if there is none: arrays of other libraries stay where they are."""
-    if X is None:
-        return (None,)
-    if type(X) is np.ndarray and not X.dtype.hasobject:
-        return array_digest(X)
-    known = isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
+    known = X is None or isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
     if not known and not scipy.sparse.issparse(X) and _frame_kind(X) is None:
         return None
     try:
-        return Is(type(X)), joblib.hash(X)
-    except Exception:  # whatever is in a list and cannot be pickled
+        return array_digest(X) if type(X) is np.ndarray and not X.dtype.hasobject else by_content(X)
+    except Unkeyable:  # whatever is in a list
         return None
 
 
@@ -210,10 +205,6 @@ class FoldCache:
     fits : int
         Fits of transformers really done. A Pipeline, ColumnTransformer or FeatureUnion is not counted, what
         is inside is.
-    transforms : int
-        Calls of `transform` really done, counted likewise.
-    hits : int
-        Look-ups that were answered.
     bytes : int
         Memory of what is cached; memory that several entries share counts once, what was lent not at all.
 
@@ -228,7 +219,7 @@ class FoldCache:
 
     def __init__(self, memory_limit: int | None = None) -> None:
         self.memory_limit = memory_limit
-        self.fits = self.hits = self.transforms = 0
+        self.fits = 0
         self._lock = threading.RLock()
         self.clear()
 
@@ -347,7 +338,6 @@ class FoldCache:
         with self._lock:
             item = self._items.get(key)
             if item is not None:
-                self.hits += 1
                 self._items.move_to_end(key)
             return item
 
@@ -376,7 +366,7 @@ class FoldCache:
             del self._held[identity]
             self.bytes -= item.memory[identity]
 
-    def count(self, name: str) -> None:
-        """Count one more fit or transform."""
+    def count_fit(self) -> None:
+        """Count one more fit."""
         with self._lock:
-            setattr(self, name, getattr(self, name) + 1)
+            self.fits += 1

@@ -13,20 +13,12 @@ from manyfit.estimators import Answers, LinearAnswers, affine_step_of
 from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._job import Job, Options, Pair, Result
+from manyfit.model_selection._job import Job, Options, Result
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._score_answers import score_answers, why_alone
 
 Array = NDArray[Any]
-
-
-@dataclass
-class SharedOutcome:
-    """Results of shared groups, and the pairs that they hand back to scikit-learn, with reasons."""
-
-    results: dict[Pair, Result] = field(default_factory=dict)
-    alone: dict[Pair, str] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 @dataclass
@@ -68,7 +60,7 @@ class _OneView:
 
 def run_moments(
     job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
-) -> SharedOutcome:
+) -> Outcome:
     """Answer all settings of `groups` on all folds.
 
     One pass over X a group of atoms; the memory of one fold's views and answers at a time.
@@ -76,7 +68,7 @@ def run_moments(
     root = _Node()
     for group in groups:
         root.insert(group)
-    outcome = SharedOutcome()
+    outcome = Outcome()
     start = time.perf_counter()
     for i in range(data.n_splits):
         before = len(outcome.results)
@@ -90,7 +82,7 @@ class _Fold:
     """One fold of a run."""
 
     def __init__(
-        self, options: Options, data: SplitData, scoring: SharedScoring, i: int, outcome: SharedOutcome
+        self, options: Options, data: SplitData, scoring: SharedScoring, i: int, outcome: Outcome
     ) -> None:
         self.options, self.data, self.scoring, self.i, self.outcome = options, data, scoring, i, outcome
         self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []

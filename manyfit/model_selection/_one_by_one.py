@@ -2,23 +2,15 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any
 
 from manyfit.cluster import Progress, run_tasks, workers
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._job import Job, Options, Pair, Result
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Plan
-
-
-@dataclass
-class Outcome:
-    """Results of some pairs and what it took to get them."""
-
-    results: dict[Pair, Result] = field(default_factory=dict)
-    transformer_fits: int = 0
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -42,7 +34,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
         (c, task.i): make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
         for c, params in task.settings
     }
-    return Outcome(results, folds.transformer_fits, time.perf_counter() - start)
+    return Outcome(results, {}, folds.transformer_fits, time.perf_counter() - start)
 
 
 def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:
@@ -66,9 +58,7 @@ def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -
     total = Outcome()
     tasks = _tasks(job, pairs, plan.order)
     for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
-        total.results.update(part.results)
-        total.transformer_fits += part.transformer_fits
-        total.seconds += part.seconds
+        total.add(part)
         bar.done(len(part.results))
     return total
 
@@ -104,7 +94,7 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
         bar.done(1)
-    return Outcome(results, 0, time.perf_counter() - start)
+    return Outcome(results, seconds=time.perf_counter() - start)
 
 
 def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> Result:

@@ -37,8 +37,6 @@ class Group:
         Those that will be made: 0 where a family answers, else all.
     transformer_fits : int
         Fits of the steps before it that will be made where they are shared; one by one it would be more.
-    passes : float
-        Passes over X that sum moments.
     reason : str
         Why no more is shared; empty where everything is.
     settings : tuple of dict
@@ -56,9 +54,8 @@ class Group:
     estimator: str
     fits_requested: int
     fits_planned: int
-    transformer_fits: int
-    passes: float
-    reason: str
+    transformer_fits: int = 0
+    reason: str = ""
     settings: tuple[Mapping[str, Any], ...] = ()
     steps: tuple[Step, ...] = ()
     family: Family | None = None

@@ -171,10 +171,17 @@ class _Planner:
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
         return Group(
-            kind, tuple(candidates), _title(chain), len(candidates) * k, 0,
-            len(chain.steps) * k if kind == "family" else 0, 0.0, "",
-            settings, chain.steps, family, chain.final.build(),
-        )  # fmt: skip
+            kind=kind,
+            candidates=tuple(candidates),
+            estimator=_title(chain),
+            fits_requested=len(candidates) * k,
+            fits_planned=0,
+            transformer_fits=len(chain.steps) * k if kind == "family" else 0,
+            settings=settings,
+            steps=chain.steps,
+            family=family,
+            prototype=chain.final.build(),
+        )
 
     def _require(self, chain: Chain) -> None:
         for step in chain.steps:
@@ -305,7 +312,7 @@ class _Planner:
             return
         n = len(candidates) * self.job.splits.n_splits
         name = type(self.job.estimator).__name__
-        self.groups.append(Group("one by one", tuple(candidates), name, n, n, 0, 0.0, reason))
+        self.groups.append(Group("one by one", tuple(candidates), name, n, n, reason=reason))
 
     def _steps_shared(
         self, candidates: list[int], reason: str, order: Any, chains: Sequence[Chain | str]
@@ -323,7 +330,7 @@ class _Planner:
         title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
         n = len(candidates) * k
         fits = len(prefixes) * k if known else 0
-        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, 0.0, reason))
+        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, reason))
 
 
 def _title(chain: Chain) -> str:

@@ -158,7 +158,7 @@ class Shared(Wrapped):
             X = guard(X) if token is not None or cache.is_known(X) else X
             y = guard(y) if token is not None or cache.is_known(y) else y
             output = getattr(estimator, method)(X, y, **params)
-            cache.count("fits")
+            cache.count_fit()
         return output if method == "fit_transform" else None
 
     def _shared_keep_alone(self, fitted: Any, output: Any) -> Any:
@@ -239,9 +239,7 @@ class Shared(Wrapped):
         cache, target = self._shared_cache, self._shared_target
         if not _is_walked(self._shared_inner):
             X = guard(X) if token is not None or cache.is_known(X) else X
-            output = target.transform(X, **params)
-            cache.count("transforms")
-            return output
+            return target.transform(X, **params)
         if type(target) is ColumnTransformer:
             target = _with_named_slices(target, X, token, self._shared_fit_x)
         return target.transform(X if token is None else cache.present(X, token), **params)

@@ -51,6 +51,7 @@ __all__ = [
     "Unkeyable",
     "Wrapped",
     "array_digest",
+    "by_content",
     "holds_generator",
     "judge",
     "shareable",
@@ -134,7 +135,8 @@ def array_digest(X: np.ndarray) -> tuple[Hashable, ...]:
     return np.ndarray, repr(X.dtype), X.shape, layout, digest
 
 
-def _by_content(thing: Any) -> Hashable:
+def by_content(thing: Any) -> Hashable:
+    """A key of anything that can be pickled; `Unkeyable` is raised for what cannot."""
     try:
         return Is(type(thing)), joblib.hash(thing)
     except Exception as error:  # whatever cannot be pickled, for whatever reason
@@ -172,7 +174,7 @@ def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) 
         try:
             return structural_key(thing, depth, [_MOST])
         except _TooLarge:
-            return _by_content(thing)
+            return by_content(thing)
     budget[0] -= 1
     if budget[0] < 0 or depth > _DEEPEST:
         raise _TooLarge("a structure that is too large")
@@ -210,7 +212,7 @@ def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) 
             raise
         except Unkeyable:  # what it keeps beside its content may have no key
             pass
-    return _by_content(thing)
+    return by_content(thing)
 
 
 class Sizes(NamedTuple):
