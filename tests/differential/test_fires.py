@@ -14,6 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manyfit.model_selection import Report
+
 from ._compare import check
 from ._options import Options
 from ._problem import Problem
@@ -130,6 +132,14 @@ class RefitsOnHalf(GridSearchCV):
         return self
 
 
+class FailsToShare(GridSearchCV):
+    """The right scores, since scikit-learn's own fits stood in for shared work that raised."""
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        self.report_ = Report(left_to_sklearn={"shared work failed (AssertionError)": 1})
+        return super().fit(X, y, **params)
+
+
 def _with(problem: Problem, **changes: Any) -> Problem:
     """The problem with a few of its own, its recipe's and its options' attributes changed."""
     recipe = {k: changes.pop(k) for k in [*changes] if hasattr(problem.recipe, k)}
@@ -164,6 +174,7 @@ def _with(problem: Problem, **changes: Any) -> Problem:
         (DropsRepeatedRows, {"splits": Splits("bootstrap", 3, 0)}, "split0_test"),
         (FlattensColumns, {"twists": ("small",)}, "split0_test"),
         (RefitsOnHalf, {}, "predictions: "),
+        (FailsToShare, {}, "shared work failed"),
     ],
 )
 def test_wrong_search_is_caught(wrong: Any, changes: dict[str, Any], told: str | None) -> None:

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
 from sklearn.datasets import load_diabetes
 from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.impute import SimpleImputer
@@ -46,12 +45,6 @@ from tests.model_selection._prefixes import (
     data,
     fold,
 )
-
-
-@pytest.fixture(autouse=True)
-def _count_from_zero():
-    CALLS.clear()
-
 
 # How often things are done
 

@@ -14,7 +14,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -44,11 +43,6 @@ from tests.model_selection._prefixes import (
     fold,
     wrappers,
 )
-
-
-@pytest.fixture(autouse=True)
-def _count_from_zero():
-    CALLS.clear()
 
 
 def test_what_is_told_to_work_in_place_is_left_to_scikit_learn():

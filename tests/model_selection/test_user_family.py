@@ -121,7 +121,7 @@ def test_a_family_that_fails_is_replaced_by_sklearn(base, error, registered):
             raise error
 
     registered(Failing())
-    report = both(Shrunk(), GRID).report_
+    report = both(Shrunk(), GRID, may_fail=True).report_
     assert report.fits_done == 15 and sum(report.left_to_sklearn.values()) == 15
 
 
