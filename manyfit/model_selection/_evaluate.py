@@ -23,6 +23,7 @@ from manyfit.folds import Splits
 from manyfit.model_selection._job import Options, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
+from manyfit.model_selection._prefix_key import judge
 
 
 class SharedFold:
@@ -131,7 +132,7 @@ def evaluate(
         return alone(estimator, params, i, folds, progress)
     print_start(folds.options, params, progress)
     result: Result | None = None
-    with suppress(Exception), _trial():
+    with suppress(Exception), _trial(draws=judge(ready[0]) is not True):
         result = _shared_fit(*ready, folds)
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:
@@ -147,23 +148,26 @@ def _in_main_thread() -> bool:
 
 
 @contextmanager
-def _trial() -> Iterator[None]:
+def _trial(draws: bool) -> Iterator[None]:
     """A fit that leaves no trace outside of itself if it raises: it will be made again.
 
-    Warnings are held back until it counts, and draws from NumPy's global random state are taken back. In
-    other threads than the main one neither is done.
+    Warnings are held back until it counts, and what it draws from NumPy's global random state, if it does, is
+    taken back. In other threads than the main one neither is done.
     """
     if not _in_main_thread():
         yield
         return
-    state, show = np.random.get_state(legacy=False), warnings.showwarning
+    # Reading the state takes a tenth of a millisecond.
+    state = np.random.get_state(legacy=False) if draws else None
+    show = warnings.showwarning
     held: list[Any] = []
     # The filters are left alone: changing them would make Python show again what it shows once.
     warnings.showwarning = lambda *args, **kwargs: held.append((args, kwargs))
     try:
         yield
     except Exception:
-        np.random.set_state(state)
+        if state is not None:
+            np.random.set_state(state)
         raise
     finally:
         warnings.showwarning = show

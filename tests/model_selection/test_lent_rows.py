@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
 from tests.model_selection._same import WEIGHTS, X, Y, both
@@ -85,8 +86,12 @@ def test_a_scorer_that_changes_what_it_is_given():
 class FailsAfterDrawing(Constant):
     """Draws, warns and then refuses the larger values of `a`."""
 
+    def __init__(self, a=1.0, random_state=None):
+        super().__init__(a)
+        self.random_state = random_state
+
     def fit(self, X, y):
-        self.value_ = np.random.normal()
+        self.value_ = check_random_state(self.random_state).normal()
         warnings.warn("about to fit", UserWarning, stacklevel=1)
         if self.a > 1:
             raise ValueError("too large")
@@ -98,8 +103,7 @@ def test_a_fit_that_fails_leaves_one_trace(action):
     grid, tables, messages = {"a": [0.0, 2.0, 1.0, 2.0, 0.5]}, [], []
     for search in (sk.GridSearchCV, ours.GridSearchCV):
         np.random.seed(0)
-        # As a fresh module, in which nothing was shown yet.
-        vars(__import__("sys").modules[__name__]).pop("__warningregistry__", None)
+        globals().pop("__warningregistry__", None)  # nothing was shown yet
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter(action)
             tables.append(search(FailsAfterDrawing(), grid, cv=2, refit=False).fit(X, Y).cv_results_)
