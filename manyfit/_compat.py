@@ -22,6 +22,7 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
@@ -141,6 +142,21 @@ def needs_estimator(scorer: Any) -> bool:
         not isinstance(one, PassthroughScorer) and plain_scorer(one) is None
         for one in scorers_by_name(scorer).values()
     )
+
+
+def score_params_by_name(scorer: Any, params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each scorer behind a scorer is given of the parameters of a score, by its name.
+
+    As ``_MultimetricScorer.__call__`` has it: under metadata routing what a scorer requested, else the
+    weights where its metric takes some.
+    """
+    named = scorers_by_name(scorer)
+    if not routing_enabled():
+        return {name: params if one._accept_sample_weight() else {} for name, one in named.items()}
+    if not is_multimetric(scorer):
+        return dict.fromkeys(named, params)
+    routed = process_routing(scorer, "score", **params)
+    return {name: dict(routed[name].score) for name in named}
 
 
 def raising(scorer: Any) -> Any:

@@ -85,7 +85,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome
     folded = GivenFold(rows)
     answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
     fitted = time.perf_counter() - start
-    scoring = SharedScoring(task.options.scorer, task.options.score_params)
+    scoring = SharedScoring(task.options.scorer, task.options.score_params, type(group.prototype))
     n = len(group.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):

@@ -151,6 +151,7 @@ class _Planner:
             writes_in_place(step.build()) for step in (*chain.steps, chain.final)
         ):
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
+        self.scoring = SharedScoring(self.job.options.scorer, self.job.options.score_params, chain.final.cls)
         affine = all(affine_step_of(step.cls) for step in chain.steps)
         if family.needs == "moments" and affine:
             self._require(chain)
@@ -201,7 +202,6 @@ class _Planner:
 
     def _load(self, final: Step) -> None:
         job = self.job
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
         X, y = as_matrix(job.X), as_targets(job.y)
         if len(X) != len(y):
             raise Unsupported("X and y differ in length")
@@ -236,7 +236,6 @@ class _Planner:
             why = self._reason(("draws", step.key), _require_no_draws, step)
             if why is not None:
                 raise Unsupported(why)
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
 
     def _passes(self) -> float:
         assert self.data is not None
