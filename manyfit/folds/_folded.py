@@ -267,13 +267,26 @@ class GivenFold:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
+        self._view: View | None = None
+        self._scoring: dict[str, Moments] = {}
+
+    @property
+    def moment_bytes(self) -> int:
+        """Host memory that the moments of the training and the test rows take."""
+        d = self._fold.X_train.shape[1] + self._fold.y_train[0].size
+        return 2 * d * d * 8
 
     def fold(self, i: int) -> Fold:
         """The rows."""
         return self._fold
 
     def view(self, i: int) -> View:
-        """Training moments."""
+        """Training moments; summed once."""
+        if self._view is None:
+            self._view = self._root()
+        return self._view
+
+    def _root(self) -> View:
         fold = self._fold
         plain = weighted = _moments(fold.X_train, fold.y_train, None)
         if fold.fit_weight is not None:
@@ -281,18 +294,23 @@ class GivenFold:
         return View.root(plain, weighted, self._constant, fold.X_train, fold.y_train)
 
     def scoring_moments(self, i: int, role: str) -> Moments:
-        """Moments of the training or test rows, with the weights of the scores."""
+        """Moments of the training or test rows, with the weights of the scores; summed once a role."""
+        if role not in self._scoring:
+            self._scoring[role] = self._summed(role)
+        return self._scoring[role]
+
+    def _summed(self, role: str) -> Moments:
         fold = self._fold
         X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
-        return _checked(_moments(X, y, fold.score_weight(role)), i, role)
+        return _moments(X, y, fold.score_weight(role), role)
 
     def _constant(self, columns: Array) -> Array:
         low, high = column_ranges(self._fold.X_train, [slice(0, len(self._fold.X_train))], columns)
         return low[0] == high[0]
 
 
-def _moments(X: Array, y: Array, weights: Array | None) -> Moments:
-    return _checked(moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights), 0, "train")
+def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
+    return _checked(moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights), 0, role)
 
 
 def _checked(moments: Moments, i: int, role: str) -> Moments:

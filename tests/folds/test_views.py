@@ -15,6 +15,7 @@ from manyfit.folds import (
     Splits,
     Unsupported,
     Weights,
+    _folded,
     moments_of_rows,
 )
 
@@ -147,6 +148,14 @@ def test_given_rows_are_folded_data_too():
     assert_features(view.weighted, real(X[:40], Y[:40], W[:40]))
     np.testing.assert_allclose(given.scoring_moments(0, "test").mean, np.r_[X[40:].mean(0), Y[40:].mean(0)])
     np.testing.assert_allclose(given.scoring_moments(0, "train").rows, 40)
+
+
+def test_moments_of_given_rows_are_summed_once(monkeypatch):
+    given = GivenFold(GivenRows(X[:40], Y[:40], X[40:], Y[40:], None, X[:40], Y[:40], Y[40:]))
+    first = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
+    monkeypatch.delattr(_folded, "moments_of_rows")
+    again = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
+    assert all(a is b for a, b in zip(first, again, strict=True))
 
 
 def test_given_rows_with_nan_have_no_moments():
