@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.folds._moments import AtomMoments, Moments, column_ranges, moments_of_rows
+from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import View
@@ -165,6 +165,7 @@ class SplitData:
         self.passes = 0.0
         self._Y = y.reshape(len(y), -1)
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
+        self._ranges: dict[int, AtomRanges] = {}
         self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
 
     @property
@@ -202,16 +203,17 @@ class SplitData:
             # Groups come one after the other, so atoms of earlier ones are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
             self._atoms[key] = AtomMoments(self.X, self._Y, group, weights)
-            self.passes += self._atoms[key].rows.sum() / max(len(self.X), 1)
+            self.passes += self._atoms[key].rows_read / max(len(self.X), 1)
         counts = group.train if role == "train" else group.test
         merged = self._atoms[key].merged(counts[i - group.splits.start])
         return _checked(merged, i, role)
 
     def _constant(self, i: int, columns: Array) -> Array:
-        group = self.splits.atom_groups[self._group_of[i]]
-        used = np.flatnonzero(group.train[i - group.splits.start])
-        low, high = column_ranges(self.X, [group.rows[a] for a in used], columns)
-        return low.min(axis=0) == high.max(axis=0)
+        g = self._group_of[i]
+        group = self.splits.atom_groups[g]
+        if g not in self._ranges:
+            self._ranges = {g: AtomRanges(self.X, group.rows)}
+        return self._ranges[g].constant(columns, np.flatnonzero(group.train[i - group.splits.start]))
 
 
 class _SplitFold:
@@ -269,6 +271,7 @@ class GivenFold:
         self._fold = fold
         self._view: View | None = None
         self._scoring: dict[str, Moments] = {}
+        self._ranges = AtomRanges(fold.X_train, [slice(0, len(fold.X_train))])
 
     @property
     def moment_bytes(self) -> int:
@@ -305,8 +308,7 @@ class GivenFold:
         return _moments(X, y, fold.score_weight(role), role)
 
     def _constant(self, columns: Array) -> Array:
-        low, high = column_ranges(self._fold.X_train, [slice(0, len(self._fold.X_train))], columns)
-        return low[0] == high[0]
+        return self._ranges.constant(columns, np.zeros(1, dtype=np.intp))
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
