@@ -174,6 +174,16 @@ def any_callbacks(search: Any) -> bool:
     return has_callbacks(search) or any(map(has_callbacks, inner))
 
 
+def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+    """Whether ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver="auto"`` to "randomized", for dense data."""
+    shortest, k = min(n_samples, n_features), pca.n_components
+    if pca.svd_solver != "auto" or k == "mle":
+        return False
+    if (n_features <= 1_000 and n_samples >= 10 * n_features) or max(n_samples, n_features) <= 500:
+        return False
+    return bool(1 <= (shortest if k is None else k) < 0.8 * shortest)
+
+
 NO_CALLBACKS = _NoCallbacks()
 
 

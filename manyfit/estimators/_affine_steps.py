@@ -9,6 +9,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.preprocessing import StandardScaler
 
+from manyfit._compat import pca_is_randomized
 from manyfit.estimators._family import register_affine_step
 from manyfit.folds import Unsupported, View
 
@@ -185,7 +186,7 @@ class PCAStep:
         most = min(n, p)
         if n < 2 or (isinstance(step.n_components, Integral) and int(step.n_components) > most):
             raise Unsupported("n_components is larger than the data allow")
-        if _is_randomized(step, n, p):
+        if pca_is_randomized(step, n, p):
             raise Unsupported("svd_solver='auto' resolves to the randomized solver here")
         spectrum = moments.spectrum
         values = spectrum.values
@@ -200,14 +201,6 @@ class PCAStep:
         if not values[k - 1] > _min_whiten_ratio(view) * values[0]:
             raise Unsupported("whitening would divide by an eigenvalue that is rounding")
         return rotated.scaled(np.zeros(k), np.sqrt(values[:k] / (n - 1)))
-
-
-def _is_randomized(step: Any, n: int, p: int) -> bool:
-    """Whether ``svd_solver="auto"`` resolves to "randomized" (scikit-learn 1.7 to 1.9)."""
-    if step.svd_solver != "auto" or (p <= 1000 and n >= 10 * p) or max(n, p) <= 500:
-        return False
-    n_components = min(n, p) if step.n_components is None else step.n_components
-    return bool(1 <= n_components < 0.8 * min(n, p))
 
 
 def _min_whiten_ratio(view: View) -> float:

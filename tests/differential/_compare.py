@@ -29,6 +29,17 @@ SLACK, SCATTER_SLACK = 2.0, 4.0
 
 def differences(problem: Problem, theirs: Outcome, ours: Outcome) -> list[str]:
     """Everything in which `ours` is not scikit-learn's answer; empty if nothing."""
+    return [*_failures(ours), *_answer_differences(problem, theirs, ours)]
+
+
+def _failures(ours: Outcome) -> list[str]:
+    """Shared work that failed in a way that it does not know, which scikit-learn's fits then hide."""
+    report = getattr(ours.search, "report_", None)
+    reasons = () if report is None else report.left_to_sklearn
+    return [why for why in reasons if why.startswith("shared work failed")]
+
+
+def _answer_differences(problem: Problem, theirs: Outcome, ours: Outcome) -> list[str]:
     if theirs.error is not None or ours.error is not None:
         return list(_error_differences(theirs, ours))
     found = list(_layout_differences(theirs.results, ours.results))
