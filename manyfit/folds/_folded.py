@@ -68,6 +68,12 @@ class Fold(Protocol):
     def X_train_score(self) -> Array:
         """Training rows of X as ``transform`` gives them, which training scores read."""
 
+    def rows(self, role: str) -> Array:
+        """Rows of X that the scores of a role read: `X_test` or `X_train_score`."""
+
+    def targets(self, role: str) -> Array:
+        """Targets of these rows: `y_test` or `y_train`."""
+
     def score_weight(self, role: str) -> Array | None:
         """Weights of the scores of the ``"train"`` or ``"test"`` rows."""
 
@@ -107,6 +113,14 @@ class GivenRows:
     X_train_score: Array
     given_train: Any
     given_test: Any
+
+    def rows(self, role: str) -> Array:
+        """Rows of X that the scores of a role read."""
+        return self.X_test if role == "test" else self.X_train_score
+
+    def targets(self, role: str) -> Array:
+        """Targets of the rows of a role."""
+        return self.y_test if role == "test" else self.y_train
 
     def score_weight(self, role: str) -> Array | None:
         """None: given rows have no weights of scores."""
@@ -248,12 +262,21 @@ class _SplitFold:
         weights = self._data.weights.fit
         return None if weights is None else weights[self._train]
 
+    def _index(self, role: str) -> Any:
+        return self._test if role == "test" else self._train
+
+    def rows(self, role: str) -> Array:
+        return self._data.X[self._index(role)]
+
+    def targets(self, role: str) -> Array:
+        return self._data.y[self._index(role)]
+
     def score_weight(self, role: str) -> Array | None:
         weights = self._data.weights.score
-        return None if weights is None else weights[self._test if role == "test" else self._train]
+        return None if weights is None else weights[self._index(role)]
 
     def scored_targets(self, role: str) -> Any:
-        return safe_indexing(self._data.given, self._test if role == "test" else self._train)
+        return safe_indexing(self._data.given, self._index(role))
 
 
 class GivenFold:
@@ -304,8 +327,7 @@ class GivenFold:
 
     def _summed(self, role: str) -> Moments:
         fold = self._fold
-        X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
-        return _moments(X, y, fold.score_weight(role), role)
+        return _moments(fold.rows(role), fold.targets(role), fold.score_weight(role), role)
 
     def _constant(self, columns: Array) -> Array:
         return self._ranges.constant(columns, np.zeros(1, dtype=np.intp))

@@ -17,7 +17,7 @@ from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._moment_groups import SharedOutcome, make_result, why_not
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
-from manyfit.model_selection._score_answers import score_answers, why_alone
+from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
 from manyfit.model_selection._worth import require_cheaper, require_memory
 
 
@@ -91,7 +91,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome
     n = len(group.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):
-        scores[role] = score_answers(scoring, answers, n, rows, role, task.options, folded, 0)
+        to_score = RowsToScore(folded, 0, role)
+        scores[role] = score_answers(scoring, answers, n, to_score, task.options.memory_limit)
     scored = time.perf_counter() - start - fitted
     for j, c in enumerate(group.candidates):
         why = why_alone(answers, scores, j)
