@@ -22,6 +22,7 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
@@ -157,6 +158,21 @@ def needs_estimator(scorer: Any) -> bool:
     )
 
 
+def score_params_by_name(scorer: Any, params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each scorer behind a scorer is given of the parameters of a score, by its name.
+
+    As ``_MultimetricScorer.__call__`` has it: under metadata routing what a scorer requested, else the
+    weights where its metric takes some.
+    """
+    named = scorers_by_name(scorer)
+    if not routing_enabled():
+        return {name: params if one._accept_sample_weight() else {} for name, one in named.items()}
+    if not is_multimetric(scorer):
+        return dict.fromkeys(named, params)
+    routed = process_routing(scorer, "score", **params)
+    return {name: dict(routed[name].score) for name in named}
+
+
 def raising(scorer: Any) -> Any:
     """The same scorer, raising where a bundle of several would note the failure as a text."""
     return _MultimetricScorer(scorers=scorer._scorers, raise_exc=True) if is_multimetric(scorer) else scorer
@@ -170,6 +186,16 @@ def any_callbacks(search: Any) -> bool:
     if hasattr(search.estimator, "get_params"):
         inner += search.estimator.get_params(deep=True).values()
     return has_callbacks(search) or any(map(has_callbacks, inner))
+
+
+def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+    """Whether ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver="auto"`` to "randomized", for dense data."""
+    shortest, k = min(n_samples, n_features), pca.n_components
+    if pca.svd_solver != "auto" or k == "mle":
+        return False
+    if (n_features <= 1_000 and n_samples >= 10 * n_features) or max(n_samples, n_features) <= 500:
+        return False
+    return bool(1 <= (shortest if k is None else k) < 0.8 * shortest)
 
 
 NO_CALLBACKS = _NoCallbacks()

@@ -150,9 +150,8 @@ class LinearAnswers:
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Predictions, from one matrix product for all settings."""
-        X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
-        predicted = self.linear(X)
-        return {"predict": predicted[:, :, 0] if y.ndim == 1 else predicted}
+        predicted = self.linear(fold.rows(role))
+        return {"predict": predicted[:, :, 0] if fold.targets(role).ndim == 1 else predicted}
 
 
 class Family(Protocol):

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from manyfit.cluster import Progress, run_tasks
-from manyfit.estimators import Family
+from manyfit.estimators import Family, Shape
 from manyfit.folds import GivenFold, GivenRows, Unsupported, as_labels, as_matrix
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
@@ -18,7 +18,8 @@ from manyfit.model_selection._moment_groups import make_result, why_not
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
-from manyfit.model_selection._score_answers import score_answers, why_alone
+from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
+from manyfit.model_selection._worth import require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,15 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
         raise Unsupported("a step may write into its input (copy=False)")
     rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
     folded = GivenFold(rows)
+    _require_worth(group, folded, task.options.memory_limit)
     answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
     fitted = time.perf_counter() - start
-    scoring = SharedScoring(task.options.scorer, task.options.score_params)
+    scoring = SharedScoring(task.options.scorer, task.options.score_params, type(group.prototype))
     n = len(group.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):
-        scores[role] = score_answers(scoring, answers, n, rows, role, task.options, folded, 0)
+        to_score = RowsToScore(folded, 0, role)
+        scores[role] = score_answers(scoring, answers, n, to_score, task.options.memory_limit)
     scored = time.perf_counter() - start - fitted
     for j, c in enumerate(group.candidates):
         why = why_alone(answers, scores, j)
@@ -95,6 +98,15 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
             outcome.alone[c, task.i] = why
         else:
             outcome.results[c, task.i] = make_result(scores, j, fitted / n, scored / n)
+
+
+def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:
+    """The plan does not know the data behind the steps, so it is here that a group may be refused."""
+    rows = folded.fold(0)
+    (n, p), q = rows.X_train.shape, rows.y_train[0].size
+    require_cheaper(group.family, group.prototype, group.settings, Shape(n, p, q, 1))
+    if group.family.needs == "moments":
+        require_memory(folded.moment_bytes, limit)
 
 
 def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:

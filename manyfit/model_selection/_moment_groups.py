@@ -16,7 +16,7 @@ from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options, Result
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import score_answers, why_alone
+from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
 
 Array = NDArray[Any]
 
@@ -107,10 +107,10 @@ class _Fold:
         self._store(candidates, answers, scores, fitted / n, scored / n)
 
     def _scores(self, answers: Answers, n: int) -> dict[str, list[Any]]:
-        fold = self.data.fold(self.i)
+        limit = self.options.memory_limit
         roles = ("test", "train") if self.options.return_train_score else ("test",)
         return {
-            role: score_answers(self.scoring, answers, n, fold, role, self.options, self.data, self.i)
+            role: score_answers(self.scoring, answers, n, RowsToScore(self.data, self.i, role), limit)
             for role in roles
         }
 

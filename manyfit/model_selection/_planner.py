@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import sklearn
-from dask.utils import format_bytes
 from sklearn.base import clone
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
@@ -17,6 +16,7 @@ from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
+from manyfit.model_selection._worth import require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,12 @@ class _Planner:
         else:
             chains = self._chains()
             left, reasons = self._place_families(chains)
-            order = self._order(chains, left)
-            by_candidate = order is not None and self._by_candidate(chains, left)
-            self._place_rest(left, reasons, order, chains)
+            # What families may hand back, once they see the data behind the steps, shares these steps too.
+            families = [group.candidates for group in self.groups if group.kind == "family"]
+            may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
+            order = self._order(chains, may_be_left)
+            by_candidate = order is not None and self._by_candidate(chains, may_be_left)
+            self._place_rest(left, reasons, order if len(left) > 1 else None, chains)
         shared = any(group.kind == "moments" for group in self.groups)
         plan = Plan(
             tuple(self.groups),
@@ -155,11 +158,12 @@ class _Planner:
             writes_in_place(step.build()) for step in (*chain.steps, chain.final)
         ):
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
+        self.scoring = SharedScoring(self.job.options.scorer, self.job.options.score_params, chain.final.cls)
         affine = all(affine_step_of(step.cls) for step in chain.steps)
         if family.needs == "moments" and affine:
             self._require(chain)
             self._require_data(chain.final)
-            self._require_cheaper(family, chain.final, len(candidates))
+            require_cheaper(family, chain.final.build(), [{}] * len(candidates), self._shape())
             kind = "moments"
         else:
             self._require_rows_family(chain, len(candidates))
@@ -212,7 +216,6 @@ class _Planner:
 
     def _load(self, final: Step) -> None:
         job = self.job
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
         X, y = as_matrix(job.X), as_targets(job.y)
         if len(X) != len(y):
             raise Unsupported("X and y differ in length")
@@ -222,18 +225,13 @@ class _Planner:
         if score is not None:
             weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, len(X)))
         data = SplitData(X, y, job.splits, weights, job.y)
-        needed = data.moment_bytes
-        if needed > job.options.memory_limit:
-            raise Unsupported(f"moments would need {format_bytes(needed)}, more than memory_limit")
+        require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
 
-    def _require_cheaper(self, family: Family, final: Step, n_settings: int) -> None:
+    def _shape(self) -> Shape:
         assert self.data is not None
         X, y, k = self.data.X, self.data.y, self.job.splits.n_splits
-        shape = Shape(max(1, round(len(X) * (1 - 1 / max(k, 2)))), X.shape[1], y[0].size, k)
-        cost = family.cost(final.build(), [{}] * n_settings, shape)
-        if cost.shared > cost.one_by_one:
-            raise Unsupported("one by one takes fewer operations here")
+        return Shape(max(1, round(len(X) * (1 - 1 / max(k, 2)))), X.shape[1], y[0].size, k)
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job
@@ -247,7 +245,6 @@ class _Planner:
             why = self._reason(("draws", step.key), _require_no_draws, step)
             if why is not None:
                 raise Unsupported(why)
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
 
     def _passes(self) -> float:
         assert self.data is not None

@@ -111,7 +111,7 @@ class Problem:
         for _, step in weighable_steps(estimator):
             step.set_fit_request(sample_weight=id(step) in chosen)
             if hasattr(step, "set_score_request"):
-                step.set_score_request(sample_weight=self.options.weighted_scores)
+                step.set_score_request(sample_weight=self.options.requests(0))
         return estimator
 
     def _weighted_steps(self, estimator: Any) -> list[tuple[str, Any]]:
@@ -145,6 +145,7 @@ COMPARED_WARNINGS = (
     "DataConversionWarning",
     "FutureWarning",
     "DeprecationWarning",
+    "LinAlgWarning",
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, f_regression
@@ -75,6 +76,18 @@ def test_training_scores_of_a_fit_that_nearly_interpolates() -> None:
     grid = {"ridge__alpha": [0.001, 1.0], "standardscaler__with_std": [False, True]}
     problem = Problem(cases()[0], estimator, grid, recipe, Splits("int", 2, 232), options)
     check(problem, subject(), GridSearchCV)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_ties_that_float32_cannot_decide(seed: int) -> None:
+    """Sixteen training rows, four along each axis. The judge would let the truth pass, but it is a guess."""
+    recipe = Recipe(24, 4, seed, base="near ties", dtype="float32")
+    grid = {"pca__n_components": [1, 2, 3], "ridge__alpha": [1e-3]}
+    problem = Problem(
+        cases()[0], make_pipeline(PCA(), Ridge()), grid, recipe, Splits("one split", 3, 0), OPTIONS
+    )
+    theirs, ours = check(problem, subject(), GridSearchCV)
+    np.testing.assert_allclose(ours.results["split0_test_r2"], theirs.results["split0_test_r2"], atol=1e-6)
 
 
 @pytest.mark.parametrize("recipe", _forms().values(), ids=_forms())

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import sklearn
 from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from manyfit.estimators import Predictions, family_of
+from manyfit.estimators import Cost, Predictions, family_of
+from manyfit.folds import _folded
 from manyfit.model_selection import GridSearchCV, Report
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y, both
 
@@ -161,7 +165,7 @@ class Converging:
         pass
 
     def cost(self, estimator, settings, shape):
-        raise AssertionError("not asked for")
+        return Cost(1.0, 2.0)
 
     def fit_many(self, estimator, settings, folded):
         for i in range(folded.n_splits):
@@ -202,6 +206,23 @@ def test_any_limit_gives_the_right_answers(limit):
     both(AFFINE, AFFINE_GRID, ours={"memory_limit": limit})
     both(make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, ours={"memory_limit": limit})
     both(make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [1, 2]}, ours={"memory_limit": limit})
+
+
+@pytest.mark.parametrize(
+    ("columns", "n_alphas", "options", "why"),
+    [
+        (400, 2, {}, "one by one takes fewer operations here"),
+        (150, 30, {"memory_limit": "300kB"}, "moments would need .* more than memory_limit"),
+    ],
+)
+def test_steps_that_make_many_columns_make_moments_dear(columns, n_alphas, options, why, monkeypatch):
+    monkeypatch.delattr(_folded, "moments_of_rows")  # would be a failure of shared work
+    steps = RBFSampler(n_components=columns, random_state=0)
+    grid = {"ridge__alpha": list(np.logspace(-1, 1, n_alphas))}
+    report = both(make_pipeline(steps, Ridge()), grid, ours=options, refit=False).report_
+    ((reason, n),) = report.left_to_sklearn.items()
+    assert re.match(why, reason) and n == report.fits_done == 5 * n_alphas
+    assert report.transformer_fits == 2 * 5  # once for the family, once for all fits that it left
 
 
 def test_a_tiny_limit_is_named_in_the_plan():

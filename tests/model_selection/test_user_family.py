@@ -123,6 +123,9 @@ def test_a_family_that_fails_is_replaced_by_sklearn(base, error, registered):
     registered(Failing())
     report = both(Shrunk(), GRID, may_fail=True).report_
     assert report.fits_done == 15 and sum(report.left_to_sklearn.values()) == 15
+    if type(error) is RuntimeError:
+        with pytest.raises(AssertionError, match="shared work failed"):
+            both(Shrunk(), GRID)
 
 
 def test_a_setting_left_alone_costs_only_itself(registered):
