@@ -43,6 +43,7 @@ class Options:
     routing: bool = False
     weighted_scores: tuple[bool, ...] = ()
     sharing: str = "auto"
+    needless_groups: bool = False
 
     def scoring(self) -> Any:
         """The `scoring` parameter; under metadata routing the scorers ask for weights, or do not."""
@@ -121,4 +122,5 @@ def options(draw: st.DrawFn, names: tuple[str, ...], weighted: bool) -> Options:
         routing=routing and form != "list",
         weighted_scores=draw(REQUESTS) if routing and form != "list" else (),
         sharing=mostly(draw, "auto", ("exact", "none"), odds=4),
+        needless_groups=mostly(draw, False, (True,), odds=4),
     )

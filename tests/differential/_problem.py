@@ -74,7 +74,7 @@ class Problem:
 
     def fit_params(self, data: Data, cv: Any) -> dict[str, Any]:
         """Keyword arguments of `fit`: groups, and weights for the steps that are to have them."""
-        grouped = self.splits.needs_groups and hasattr(cv, "split")
+        grouped = (self.splits.needs_groups or self.options.needless_groups) and hasattr(cv, "split")
         params = {"groups": data.groups} if grouped else {}
         if data.weights is None:
             return params

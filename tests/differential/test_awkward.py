@@ -102,6 +102,12 @@ def test_each_kind_of_splits(kind: str, weights: str | None) -> None:
     check(problem, subject(), GridSearchCV)
 
 
+@pytest.mark.parametrize("kind", SPLITTERS)
+def test_groups_that_a_splitter_does_not_need(kind: str) -> None:
+    problem = _problem("ridge", PLAIN, Splits(kind, 3, 0), replace(OPTIONS, needless_groups=True))
+    check(problem, subject(), GridSearchCV)
+
+
 @pytest.mark.parametrize("scorer", [None, *REGRESSION_SCORERS, "mean_prediction", "two_numbers"])
 @pytest.mark.parametrize("target", ["two outputs", "r2 near one"])
 def test_each_scorer(scorer: str | None, target: str) -> None:
