@@ -32,13 +32,6 @@ def differences(problem: Problem, theirs: Outcome, ours: Outcome) -> list[str]:
     return [*_failures(ours), *_answer_differences(problem, theirs, ours)]
 
 
-def _failures(ours: Outcome) -> list[str]:
-    """Shared work that failed in a way that it does not know, which scikit-learn's fits then hide."""
-    report = getattr(ours.search, "report_", None)
-    reasons = () if report is None else report.left_to_sklearn
-    return [why for why in reasons if why.startswith("shared work failed")]
-
-
 def _answer_differences(problem: Problem, theirs: Outcome, ours: Outcome) -> list[str]:
     if theirs.error is not None or ours.error is not None:
         return list(_error_differences(theirs, ours))
@@ -49,7 +42,7 @@ def _answer_differences(problem: Problem, theirs: Outcome, ours: Outcome) -> lis
         found += _attribute_differences(theirs, ours)
     if theirs.warned != ours.warned:
         found.append(f"warnings: {sorted(theirs.warned)} from scikit-learn, {sorted(ours.warned)} from ours")
-    return found + list(_failures(ours))
+    return found
 
 
 def check(problem: Problem, search_class: Any, reference: Any) -> tuple[Outcome, Outcome]:
