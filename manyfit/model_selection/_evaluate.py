@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
@@ -18,6 +19,7 @@ from manyfit._compat import (
 )
 from manyfit.folds import Splits
 from manyfit.model_selection._job import Options, Result
+from manyfit.model_selection._lend import guard
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
 
@@ -42,7 +44,7 @@ class SharedFold:
     def __init__(
         self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options, limit: int
     ) -> None:
-        train, test = split
+        train, test = map(np.asarray, split)  # as scikit-learn does, which refuses slices by this
         self.cache = FoldCache(limit)
         self.X_train, self.y_train = safe_split(estimator, X, y, train)
         self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
@@ -148,17 +150,19 @@ def _shared_fit(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldSt
     if folds.share_steps:
         model = share_prefixes(model, fold.cache)
     targets = () if fold.y_train is None else (lend(fold.y_train),)
-    model.fit(lend(fold.X_train), *targets, **fold.fit_params)
+    model.fit(lend(fold.X_train), *targets, **_guarded(fold.fit_params))
     fitted = time.perf_counter()
     if options.return_estimator or needs_estimator(options.scorer):
         model = unshare(model)
     strict = raising(options.scorer)
-    test = score(model, lend(fold.X_test), _lent(fold, fold.y_test), strict, fold.score_test, "raise")
+    params = _guarded(fold.score_test)
+    test = score(model, lend(fold.X_test), _lent(fold, fold.y_test), strict, params, "raise")
     result: Result = {"fit_error": None, "test_scores": test, "fit_time": fitted - start}
     result["score_time"] = time.perf_counter() - fitted
     if options.return_train_score:
+        params = _guarded(fold.score_train)
         result["train_scores"] = score(
-            model, lend(fold.X_train), _lent(fold, fold.y_train), strict, fold.score_train, "raise"
+            model, lend(fold.X_train), _lent(fold, fold.y_train), strict, params, "raise"
         )
     if options.return_estimator:
         result["estimator"] = model
@@ -171,6 +175,11 @@ class _NeedsOwnRows(Exception):
 
 def _lent(fold: SharedFold, y: Any) -> Any:
     return None if y is None else fold.cache.lend(y)
+
+
+def _guarded(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights and their kin, which other settings read too."""
+    return {name: guard(value) for name, value in params.items()}
 
 
 def alone(

@@ -75,10 +75,13 @@ def _copy_on_write() -> bool:
 def guard(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
-    Costs no copy of the data, except for pandas before 3 without copy-on-write.
+    A list is copied, but not what is in it, as scikit-learn does for each fit. Else this costs no copy of the
+    data, except for pandas before 3 without copy-on-write.
     """
     if _is_array(X):
         return _read_only(X)
+    if type(X) is list:
+        return X.copy()  # type: ignore[attr-defined, no-any-return]
     if _is_sparse(X):
         lent = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
         for name in _SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
@@ -306,7 +309,7 @@ class FoldCache:
         A pandas frame is copied once, to memory of its own; the caller may drop the original.
         """
         if not protectable(X):
-            return X
+            return guard(X)
         with self._lock:
             if self.is_known(X):  # lent before
                 token = self._names[id(X)][1]

@@ -218,8 +218,11 @@ def test_what_is_lent_twice_is_the_same_view():
     lent = cache.lend(X)
     assert cache.lend(X) is lent and cache.lend(lent) is lent
     assert not lent.flags.writeable and X.flags.writeable and lent.base is X
-    for other in ([1, 2], ("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
+    for other in (("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
         assert cache.lend(other) is other and guard(other) is other
+    rows = [[1], [2]]
+    own = cache.lend(rows)
+    assert own == rows and own is not rows and cache.lend(rows) is not own
 
 
 # The limit
