@@ -16,6 +16,9 @@ Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits to tell how many.
 MIN_SPECTRAL_RATIO = 1e-12
+# solver="svd" drops singular values under 1e-15, whatever the scale of X; with an eigenvalue and alpha of
+# more than this together, what is dropped is under 1e-13 of the solution.
+MIN_DAMPED = 1e-17
 # Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
 # operations.
 FIT_OVERHEAD = 1e6
@@ -59,11 +62,12 @@ class RidgeFamily:
             view = folded.view(i)
             spectrum = _equations(view, estimator.fit_intercept).spectrum
             largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
-            poor = ~(smallest > MIN_SPECTRAL_RATIO * largest)
+            poor = ~(smallest > np.maximum(MIN_SPECTRAL_RATIO * largest, MIN_DAMPED))
             # Nobody reads the answers of poor settings; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
             linear, rounding = _solve(view, safe, estimator.fit_intercept)
-            yield LinearAnswers(linear, dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR), (rounding,))
+            alone = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
+            yield LinearAnswers(linear, alone, (rounding,), flat=True)
 
 
 class LinearRegressionFamily:
