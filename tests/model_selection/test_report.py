@@ -213,7 +213,15 @@ def test_a_bad_limit_is_named(limit):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("memory_limit", 1e9), ("verify", -1), ("verify", 0.5), ("sharing", None), ("sharing", "all")],
+    [
+        ("memory_limit", 1e9),
+        ("memory_limit", True),
+        ("verify", -1),
+        ("verify", 0.5),
+        ("verify", True),
+        ("sharing", None),
+        ("sharing", "all"),
+    ],
 )
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of GridSearchCV must be"):
