@@ -36,8 +36,9 @@ class _Task:
 def _run(task: _Task, X: Any, y: Any) -> Outcome:
     folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps)
     start = time.perf_counter()
+    fit = evaluate if task.share_steps else alone  # without shared steps, the one fit of the task
     results = {
-        (c, task.i): evaluate(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
+        (c, task.i): fit(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
         for c, params in task.settings
     }
     return Outcome(results, folds.transformer_fits, time.perf_counter() - start)
@@ -85,12 +86,15 @@ def _here(
     sizes = (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
     queue = list(pairs)
+    # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
+    once = len({i for _, i in queue}) == len(queue)
+    fit = alone if order is None and (once or hasattr(job.X, "iloc")) else evaluate
     if order is not None and in_turn:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:
         progress = _progress(c, i, sizes)
-        total.results[c, i] = evaluate(job.estimator, job.candidates[c], i, folds, progress)
+        total.results[c, i] = fit(job.estimator, job.candidates[c], i, folds, progress)
         bar.done(1)
     total.transformer_fits = folds.transformer_fits
     total.seconds = time.perf_counter() - start
