@@ -36,7 +36,7 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
             outcome = run_one_by_one(job, pairs, plan.order, plan.by_candidate, bar)
             results.update(outcome.results)
             report.spend("one by one", outcome.seconds)
-            report.transformer_fits += outcome.transformer_fits
+            report.add(outcome.work)
     report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs)
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
@@ -55,10 +55,10 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         report.passes = prepared.data.passes
         report.spend("moments", outcome.seconds)
     if families:
-        part, fits = run_families(job, families, bar)
+        part, work = run_families(job, families, bar)
         outcome.results.update(part.results)
         outcome.alone.update(part.alone)
-        report.transformer_fits += fits
+        report.add(work)
         report.spend("family", part.seconds)
     _print(job, outcome.results)
     return outcome

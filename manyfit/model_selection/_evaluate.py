@@ -1,6 +1,7 @@
 """One setting on one split: fitted, scored and timed, with the rows and steps that others share."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -82,7 +83,7 @@ class FoldStore:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
-        self._spent_fits = 0
+        self._spent = Counter[str]()
         # A fold is about as large as X; of what does not tell its size, one is kept.
         size = None if in_turn else _size(X)
         n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
@@ -98,15 +99,19 @@ class FoldStore:
         if key not in self._kept:
             while len(self._kept) >= self._most:
                 oldest = self._kept.pop(next(iter(self._kept)))
-                self._spent_fits += oldest.cache.fits
+                self._spent += _work(oldest.cache)
             limit = self.options.memory_limit // 2 // self._most
             self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), self.options, limit)
         return self._kept[key]
 
     @property
-    def transformer_fits(self) -> int:
-        """Transformers really fitted on the folds so far."""
-        return self._spent_fits + sum(fold.cache.fits for fold in self._kept.values())
+    def work(self) -> Counter[str]:
+        """Counts of a `Report` about shared steps, over the folds so far."""
+        return sum((_work(fold.cache) for fold in self._kept.values()), self._spent)
+
+
+def _work(cache: FoldCache) -> Counter[str]:
+    return Counter(transformer_fits=cache.fits, steps_repeated=cache.repeated)
 
 
 def _size(X: Any) -> int | None:

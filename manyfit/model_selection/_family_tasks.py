@@ -1,6 +1,7 @@
 """Groups behind steps that are not affine: the steps once a fold, then a family for the last one."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,14 +43,14 @@ class _Task:
     options: Options
 
 
-def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[SharedOutcome, int]:
-    """Answer the settings of `groups`; the outcome and the number of transformer fits."""
+def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[SharedOutcome, Counter[str]]:
+    """Answer the settings of `groups`; the outcome and what steps took."""
     slim = []
     for group in groups:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    total, fits = SharedOutcome(), 0
+    total, work = SharedOutcome(), Counter[str]()
     arguments = [
         (_Task(job.estimator, slim, i, job.splits.indices(i), job.options), job.X, job.y)
         for i in range(job.splits.n_splits)
@@ -58,12 +59,12 @@ def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[Shar
         total.results.update(part.results)
         total.alone.update(part.alone)
         total.seconds += part.seconds
-        fits += done
+        work += done
         bar.done(len(part.results))
-    return total, fits
+    return total, work
 
 
-def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
+def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, Counter[str]]:
     outcome, start = SharedOutcome(), time.perf_counter()
     folds = FoldStore(X, y, {task.i: task.split}, task.options, True)
     for group in task.groups:
@@ -73,7 +74,7 @@ def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
     outcome.seconds = time.perf_counter() - start
-    return outcome, folds.transformer_fits
+    return outcome, folds.work
 
 
 def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome) -> None:

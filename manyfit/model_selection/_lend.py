@@ -204,6 +204,8 @@ class FoldCache:
         is inside is.
     transforms : int
         Calls of `transform` really done, counted likewise.
+    repeated : int
+        Pieces of work that were done again, since their results did not fit.
     hits : int
         Look-ups that were answered.
     bytes : int
@@ -220,7 +222,7 @@ class FoldCache:
 
     def __init__(self, memory_limit: int | None = None) -> None:
         self.memory_limit = memory_limit
-        self.fits = self.hits = self.transforms = 0
+        self.fits = self.hits = self.transforms = self.repeated = 0
         self._lock = threading.RLock()
         self.clear()
 
@@ -232,6 +234,7 @@ class FoldCache:
             self._names: dict[int, tuple[weakref.ref[Any], int | None]] = {}
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
             self._items: OrderedDict[int, Item] = OrderedDict()
+            self._done: set[int] = set()
             self._held: Counter[int] = Counter()  # how many hold each piece of memory
 
     # Keys and tokens
@@ -348,6 +351,8 @@ class FoldCache:
         with self._lock:
             if key in self._items:  # another thread did the same work
                 return self._items[key]
+            self.repeated += key in self._done
+            self._done.add(key)
             if self.memory_limit is not None and self._new_bytes(item) > self.memory_limit:
                 return item
             self.bytes += self._new_bytes(item)

@@ -1,6 +1,7 @@
 """The one-by-one path: fits through joblib, with the steps before the last one shared."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
@@ -16,7 +17,7 @@ class Outcome:
     """Results of some pairs and what it took to get them."""
 
     results: dict[Pair, Result] = field(default_factory=dict)
-    transformer_fits: int = 0
+    work: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
 
@@ -41,7 +42,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
         (c, task.i): fit(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
         for c, params in task.settings
     }
-    return Outcome(results, folds.transformer_fits, time.perf_counter() - start)
+    return Outcome(results, folds.work, time.perf_counter() - start)
 
 
 def run_one_by_one(
@@ -71,7 +72,7 @@ def run_one_by_one(
     tasks = _tasks(job, pairs, order)
     for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
         total.results.update(part.results)
-        total.transformer_fits += part.transformer_fits
+        total.work += part.work
         total.seconds += part.seconds
         bar.done(len(part.results))
     return total
@@ -96,7 +97,7 @@ def _here(
         progress = _progress(c, i, sizes)
         total.results[c, i] = fit(job.estimator, job.candidates[c], i, folds, progress)
         bar.done(1)
-    total.transformer_fits = folds.transformer_fits
+    total.work = folds.work
     total.seconds = time.perf_counter() - start
     return total
 
@@ -112,7 +113,7 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
         bar.done(1)
-    return Outcome(results, 0, time.perf_counter() - start)
+    return Outcome(results, seconds=time.perf_counter() - start)
 
 
 def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> Result:

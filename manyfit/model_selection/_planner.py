@@ -64,6 +64,7 @@ class _Planner:
             self._passes() if shared else 0.0,
             order=order,
             by_candidate=by_candidate,
+            from_predictions=self.scoring is not None and not self.scoring.reads_moments,
         )
         return Prepared(plan, self.data if shared else None, self.scoring)
 
@@ -222,7 +223,7 @@ class _Planner:
         shape = Shape(max(1, round(len(X) * (1 - 1 / max(k, 2)))), X.shape[1], y[0].size, k)
         cost = family.cost(final.build(), [{}] * n_settings, shape)
         if cost.shared > cost.one_by_one:
-            raise Unsupported("one by one takes fewer operations here")
+            raise Unsupported("sharing would take more operations here")
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job

@@ -199,6 +199,24 @@ def test_any_limit_gives_the_right_answers(limit):
     both(make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [1, 2]}, ours={"memory_limit": limit})
 
 
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (Lasso(), {"lasso__alpha": [0.1, 1.0]}),
+        (Ridge(), {"ridge__alpha": [0.1, 1.0], "ridge__fit_intercept": [True, False]}),
+    ],
+)
+def test_outputs_that_do_not_fit_the_limit_are_counted(model, grid, n_jobs):
+    """Two settings, or groups of a family, read the output of one scaler."""
+    steps = make_pipeline(MinMaxScaler(), model)
+    roomy = both(steps, grid, ours={"n_jobs": n_jobs}, cv=4).report_
+    tight = both(steps, grid, ours={"n_jobs": n_jobs, "memory_limit": 100}, cv=4).report_
+    assert (roomy.transformer_fits, tight.transformer_fits) == (4, 8)
+    assert (roomy.steps_repeated, tight.steps_repeated) == (0, 8)  # fit_transform and transform on 4 splits
+    assert "done again" not in str(roomy) and "steps done again (memory_limit)" in str(tight)
+
+
 def test_a_tiny_limit_is_named_in_the_plan():
     plan = GridSearchCV(Ridge(), {"alpha": [1.0]}, memory_limit=100).plan(X, Y)
     assert "more than memory_limit" in str(plan) and plan.groups[0].kind == "one by one"
