@@ -81,15 +81,15 @@ def scorers_by_name(scorer: Any) -> dict[str, Any]:
     return dict(scorer._scorers) if is_multimetric(scorer) else {"score": scorer}
 
 
-def plain_scorer(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any]] | None:
-    """(metric, sign, keyword arguments) of a scorer made by ``make_scorer``, else None.
+def plain_scorer(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any], Any] | None:
+    """(metric, sign, keyword arguments, response method) of a scorer made by ``make_scorer``, else None.
 
     Exact type: a subclass may read the estimator.
     """
     if type(scorer) is not _Scorer:
         return None
     assert isinstance(scorer, _BaseScorer)
-    return scorer._score_func, float(scorer._sign), dict(scorer._kwargs)
+    return scorer._score_func, float(scorer._sign), dict(scorer._kwargs), scorer._response_method
 
 
 _FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)

@@ -18,6 +18,9 @@ Array = NDArray[Any]
 MIN_SPECTRAL_RATIO = 1e-12
 # LinearRegression cuts singular values at its `cond`; within this factor of the cut the rank is not known.
 CUT_MARGIN = 4.0
+# solver="svd" drops singular values under 1e-15, whatever the scale of X; with an eigenvalue and alpha of
+# more than this together, what is dropped is under 1e-13 of the solution.
+MIN_DAMPED = 1e-17
 # Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
 # operations.
 FIT_OVERHEAD = 1e6
@@ -61,11 +64,13 @@ class RidgeFamily:
             view = folded.view(i)
             spectrum = _equations(view, estimator.fit_intercept).spectrum
             largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
-            poor = ~(smallest > max(MIN_SPECTRAL_RATIO, _warned_ratio(estimator, view)) * largest)
+            ratio = max(MIN_SPECTRAL_RATIO, _warned_ratio(estimator, view))
+            poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
             # Nobody reads the answers of poor settings; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
             linear, rounding = _solve(view, safe, estimator.fit_intercept)
-            yield LinearAnswers(linear, dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR), (rounding,))
+            alone = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
+            yield LinearAnswers(linear, alone, (rounding,), flat=True)
 
 
 def _warned_ratio(estimator: Any, view: View) -> float:

@@ -14,6 +14,10 @@ from manyfit.folds._view import View
 
 Array = NDArray[Any]
 
+# Columns of values, weights or targets beyond this, or under its inverse, are not squared: quotients and
+# products of two of them, squared, would leave the range of float64 or lose digits at its lower end.
+MAX_SIZE = 1e70
+
 
 @dataclass(frozen=True)
 class Weights:
@@ -220,7 +224,7 @@ class SplitData:
             self.passes += self._atoms[key].rows_read / max(len(self.X), 1)
         counts = group.train if role == "train" else group.test
         merged = self._atoms[key].merged(counts[i - group.splits.start])
-        return _checked(merged, i, role)
+        return _checked(merged, i, role, self.X.dtype)
 
     def _constant(self, i: int, columns: Array) -> Array:
         g = self._group_of[i]
@@ -334,10 +338,17 @@ class GivenFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    return _checked(moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights), 0, role)
+    moments = moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights)
+    return _checked(moments, 0, role, X.dtype)
 
 
-def _checked(moments: Moments, i: int, role: str) -> Moments:
+def _checked(moments: Moments, i: int, role: str, dtype: np.dtype[Any]) -> Moments:
     if not np.isfinite(moments.scatter.sum()) or not moments.weight > 0:
         raise Unsupported(f"the {role} rows of split {i} have no finite moments (NaN, infinity or no weight)")
+    sizes = np.maximum(np.sqrt(np.diagonal(moments.scatter) / moments.weight), np.abs(moments.mean))
+    # scikit-learn squares and sums in the dtype of X.
+    limit = min(MAX_SIZE, float(np.sqrt(1e-3 * np.finfo(dtype if dtype.kind == "f" else np.float64).max)))
+    low, high = 1.0 / limit, limit / np.sqrt(moments.rows)
+    if ((sizes > high) | ((sizes < low) & (sizes > 0.0))).any() or not low <= moments.weight <= limit:
+        raise Unsupported(f"the {role} rows of split {i} are too large or too small to be squared")
     return moments

@@ -97,5 +97,6 @@ def _metric(scorer: Any) -> tuple[Any, float]:
     found = plain_scorer(scorer)
     if found is None:
         return None, 1.0
-    function, sign, kwargs = found
-    return (function, sign) if function in MOMENT_METRICS and not kwargs else (None, 1.0)
+    function, sign, kwargs, response = found
+    plain = function in MOMENT_METRICS and not kwargs and response == "predict"
+    return (function, sign) if plain else (None, 1.0)

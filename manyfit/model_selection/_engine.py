@@ -36,7 +36,7 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
             rest = run_one_by_one(job, pairs, prepared.plan, bar)
             results.update(rest.results)
             report.spend("one by one", rest.seconds)
-            report.transformer_fits += rest.transformer_fits
+            report.add(rest.work)
     report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs)
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
@@ -58,7 +58,7 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         part = run_families(job, families, bar)
         report.spend("family", part.seconds)
         outcome.add(part)
-    report.transformer_fits = outcome.transformer_fits
+    report.add(outcome.work)
     _print(job, outcome.results)
     return outcome
 

@@ -3,6 +3,7 @@
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
@@ -42,7 +43,8 @@ class SharedFold:
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], limit: int) -> None:
-        self.train, self.test = train, test = split
+        # As arrays, as scikit-learn does, which refuses slices by this.
+        self.train, self.test = train, test = tuple(map(np.asarray, split))
         self.cache = FoldCache(limit)
         self.X_train, self.y_train = safe_split(estimator, X, y, train)
         self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
@@ -77,7 +79,7 @@ class FoldStore:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
-        self._spent_fits = 0
+        self._spent = Counter[str]()
         # A fold is about as large as X; of what does not tell its size, one is kept.
         size = None if in_turn else _size(X)
         n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
@@ -93,7 +95,7 @@ class FoldStore:
         if key not in self._kept:
             while len(self._kept) >= self._most:
                 oldest = self._kept.pop(next(iter(self._kept)))
-                self._spent_fits += oldest.cache.fits
+                self._spent += _work(oldest.cache)
             limit = self.options.memory_limit // 2 // self._most
             self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit)
         return self._kept[key]
@@ -103,9 +105,13 @@ class FoldStore:
         return dict(check_method_params(self.X, params=dict(params), indices=rows))
 
     @property
-    def transformer_fits(self) -> int:
-        """Transformers really fitted on the folds so far."""
-        return self._spent_fits + sum(fold.cache.fits for fold in self._kept.values())
+    def work(self) -> Counter[str]:
+        """Counts of a `Report` about shared steps, over the folds so far."""
+        return sum((_work(fold.cache) for fold in self._kept.values()), self._spent)
+
+
+def _work(cache: FoldCache) -> Counter[str]:
+    return Counter(transformer_fits=cache.fits, steps_repeated=cache.repeated)
 
 
 def _size(X: Any) -> int | None:

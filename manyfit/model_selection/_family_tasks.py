@@ -71,7 +71,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
-    outcome.transformer_fits, outcome.seconds = folds.transformer_fits, time.perf_counter() - start
+    outcome.work, outcome.seconds = folds.work, time.perf_counter() - start
     return outcome
 
 

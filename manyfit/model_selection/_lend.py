@@ -82,13 +82,15 @@ def _copy_on_write() -> bool:
 def guard(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
-    Costs no copy of the data, except for pandas before 3 without copy-on-write and for the list itself of a
-    list.
+    A list is copied, but not what is in it, as scikit-learn does for each fit. Else this costs no copy of the
+    data, except for pandas before 3 without copy-on-write.
     """
     if type(X) is list:
         return copy.copy(X)
     if _is_array(X):
         return _read_only(X)
+    if type(X) is list:
+        return X.copy()  # type: ignore[attr-defined, no-any-return]
     if _is_sparse(X):
         lent = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
         for name in _SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
@@ -205,6 +207,8 @@ class FoldCache:
     fits : int
         Fits of transformers really done. A Pipeline, ColumnTransformer or FeatureUnion is not counted, what
         is inside is.
+    repeated : int
+        Pieces of work that were done again, since their results did not fit.
     bytes : int
         Memory of what is cached; memory that several entries share counts once, what was lent not at all.
 
@@ -219,7 +223,7 @@ class FoldCache:
 
     def __init__(self, memory_limit: int | None = None) -> None:
         self.memory_limit = memory_limit
-        self.fits = 0
+        self.fits = self.repeated = 0
         self._lock = threading.RLock()
         self.clear()
 
@@ -231,6 +235,7 @@ class FoldCache:
             self._names: dict[int, tuple[weakref.ref[Any], int | None]] = {}
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
             self._items: OrderedDict[int, Item] = OrderedDict()
+            self._done: set[int] = set()
             self._held: Counter[int] = Counter()  # how many hold each piece of memory
 
     # Keys and tokens
@@ -347,6 +352,8 @@ class FoldCache:
         with self._lock:
             if key in self._items:  # another thread did the same work
                 return self._items[key]
+            self.repeated += key in self._done
+            self._done.add(key)
             if self.memory_limit is not None and self._new_bytes(item) > self.memory_limit:
                 return item
             self.bytes += self._new_bytes(item)

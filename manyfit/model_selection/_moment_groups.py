@@ -93,9 +93,15 @@ class _Fold:
             self._walk(root, self.data.view(self.i))
         except Exception as error:
             self._leave(root, why_not(error))
-        if not self.linear:
-            return
-        candidates, answers = _joined(self.linear)
+        for flat in (False, True):
+            parts = [part for part in self.linear if part[1].flat == flat]
+            if parts:
+                self._score(parts, start)
+                start = time.perf_counter()
+
+    def _score(self, parts: Sequence[tuple[tuple[int, ...], LinearAnswers]], start: float) -> None:
+        """Score some answers of the same shape as one batch."""
+        candidates, answers = _joined(parts)
         fitted = time.perf_counter() - start
         try:
             scores = self._scores(answers, len(candidates))
@@ -172,7 +178,7 @@ def make_result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, sc
 
 
 def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[list[int], LinearAnswers]:
-    """The answers of all groups of a fold as one batch: they share the columns of X."""
+    """The answers of some groups of a fold as one batch: they share the columns of X."""
     candidates: list[int] = []
     alone: dict[int, str] = {}
     for members, answers in parts:
@@ -185,4 +191,4 @@ def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[lis
         linear[0].origin,
     )
     roundings = [r for _, one in parts for r in one.roundings or (Rounding.none(one.linear),)]
-    return candidates, LinearAnswers(joined, alone, tuple(roundings))
+    return candidates, LinearAnswers(joined, alone, tuple(roundings), parts[0][1].flat)

@@ -34,7 +34,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
         (c, task.i): make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
         for c, params in task.settings
     }
-    return Outcome(results, {}, folds.transformer_fits, time.perf_counter() - start)
+    return Outcome(results, {}, folds.work, time.perf_counter() - start)
 
 
 def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:
@@ -71,14 +71,17 @@ def _here(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome
     sizes = (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
     queue = list(pairs)
+    # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
+    once = len({i for _, i in queue}) == len(queue)
+    fit = alone if order is None and (once or hasattr(job.X, "iloc")) else evaluate
     if order is not None and in_turn:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:
         progress = _progress(c, i, sizes)
-        total.results[c, i] = evaluate(job.estimator, job.candidates[c], i, folds, progress)
+        total.results[c, i] = fit(job.estimator, job.candidates[c], i, folds, progress)
         bar.done(1)
-    total.transformer_fits = folds.transformer_fits
+    total.work = folds.work
     total.seconds = time.perf_counter() - start
     return total
 

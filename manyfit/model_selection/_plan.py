@@ -117,6 +117,15 @@ class Plan:
         from NumPy's global random state, or where the first that fails raises.
     alone : bool
         Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
+    from_predictions : bool
+        Whether scores of shared fits are not had from moments: scikit-learn's scorers are then called once
+        for each setting and split.
+
+    Notes
+    -----
+    Values of X and y are not looked at before the fit: a fold that turns out not to be served (NaN, a
+    constant column, a doubtful rank) is then fitted by scikit-learn, and counted in the report. Nor is it
+    known how large outputs of shared steps will be: those over ``memory_limit`` are made again.
     """
 
     groups: tuple[Group, ...]
@@ -127,6 +136,7 @@ class Plan:
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
     alone: bool = False
+    from_predictions: bool = False
 
     @property
     def fits_requested(self) -> int:
@@ -150,7 +160,10 @@ class Plan:
             alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
             names = dict.fromkeys(group.estimator for group in alike)
             lines = [_Row.of(name, [g for g in alike if g.estimator == name]) for name in names]
-            rows.append((f"{_TITLES[kind]}: {reason}" if reason else _TITLES[kind], lines))
+            title = _TITLES[kind]
+            if self.from_predictions and kind in ("moments", "family"):
+                title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
+            rows.append((f"{title}: {reason}" if reason else title, lines))
         return rows
 
     def _heading(self) -> str:

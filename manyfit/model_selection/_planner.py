@@ -68,6 +68,7 @@ class _Planner:
             order=order,
             by_candidate=by_candidate,
             alone=reason is not None,
+            from_predictions=self.scoring is not None and not self.scoring.reads_moments,
         )
         return Prepared(plan, self.data if shared else None, self.scoring)
 

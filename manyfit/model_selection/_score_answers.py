@@ -12,6 +12,7 @@ from manyfit._compat import raising, score
 from manyfit.estimators import Answers, LinearAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported
 from manyfit.metrics import SharedScoring, lost_to_rounding
+from manyfit.model_selection._lend import guard
 
 Array = NDArray[Any]
 
@@ -116,7 +117,9 @@ def _score_block(
     for position, j in enumerate(block):
         stub = scoring.stub({name: array[position] for name, array in responses.items()}, answers.classes)
         try:
-            # No scorer that is served reads X; the stub answers for the rows that it was made for.
-            scores[j] = score(stub, None, y, strict, params, "raise")
+            # No scorer that is served reads X; the stub answers for the rows that it was made for. One that
+            # writes into y or the weights finds them read-only, and scikit-learn's fit gives it its own.
+            given = {name: guard(value) for name, value in params.items()}
+            scores[j] = score(stub, None, guard(y), strict, given, "raise")
         except Exception as error:
             scores[j] = error

@@ -63,6 +63,13 @@ class _Frozen:
     candidates: list[Any]
 
 
+class _Count(Interval):
+    """An interval of integers that True and False, which are integers to Python, do not belong to."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
 class SharedSearch:
     """What our searches have beyond scikit-learn's: a plan, shared work and a report.
 
@@ -71,8 +78,8 @@ class SharedSearch:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sharing": [StrOptions({"auto", "exact", "none"})],
-        "verify": [Interval(numbers.Integral, 0, None, closed="left")],
-        "memory_limit": [numbers.Integral, str, None],
+        "verify": [_Count(numbers.Integral, 0, None, closed="left")],
+        "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
     }
 
     estimator: Any

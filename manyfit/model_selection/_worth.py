@@ -15,7 +15,7 @@ def require_cheaper(
     """Refuse settings that scikit-learn fits in fewer operations."""
     cost = family.cost(estimator, settings, shape)
     if cost.shared > cost.one_by_one:
-        raise Unsupported("one by one takes fewer operations here")
+        raise Unsupported("sharing would take more operations here")
 
 
 def require_memory(needed: int, limit: int) -> None:

@@ -63,6 +63,26 @@ def test_kinds_and_reasons(estimator, grid, kind, reason):
     assert reason in str(plan) and reason.replace("'", "&#x27;") in plan._repr_html_()
 
 
+@pytest.mark.parametrize("estimator", [Ridge(), make_pipeline(PolynomialFeatures(), Ridge())])
+def test_scores_from_predictions_are_named(estimator):
+    name = next(n for n in estimator.get_params() if n.endswith("alpha"))
+    note = "; scores from predictions, by scikit-learn's scorer once a setting and split"
+    for scoring, named in (("r2", False), ("neg_mean_absolute_error", True)):
+        plan = GridSearchCV(estimator, {name: [1.0, 2.0]}, scoring=scoring).plan(X, Y)
+        assert (note in str(plan), plan.from_predictions) == (named, named)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.FitFailedWarning")
+def test_values_are_not_looked_at():
+    """A plan is of shapes and types; what NaN does shows in the report."""
+    broken = X.copy()
+    broken[0] = np.nan
+    search = GridSearchCV(Ridge(), ALPHAS, cv=2, error_score=-1.0)
+    assert search.plan(broken, Y).fits_planned == 0
+    search.fit(broken, Y)
+    assert search.report_.fits_done == 6 and "no finite moments" in str(search.report_)
+
+
 def test_html_is_escaped_and_has_a_row_for_each_group():
     html = (
         GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1, -1]})

@@ -214,6 +214,9 @@ def test_what_is_lent_twice_is_the_same_view():
     assert not lent.flags.writeable and X.flags.writeable and lent.base is X
     for other in (("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
         assert cache.lend(other) is other and guard(other) is other
+    rows = [[1], [2]]
+    own = cache.lend(rows)
+    assert own == rows and own is not rows and cache.lend(rows) is not own
 
 
 # The limit

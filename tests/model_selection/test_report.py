@@ -211,7 +211,7 @@ def test_any_limit_gives_the_right_answers(limit):
 @pytest.mark.parametrize(
     ("columns", "n_alphas", "options", "why"),
     [
-        (400, 2, {}, "one by one takes fewer operations here"),
+        (400, 2, {}, "sharing would take more operations here"),
         (150, 30, {"memory_limit": "300kB"}, "moments would need .* more than memory_limit"),
     ],
 )
@@ -223,6 +223,24 @@ def test_steps_that_make_many_columns_make_moments_dear(columns, n_alphas, optio
     ((reason, n),) = report.left_to_sklearn.items()
     assert re.match(why, reason) and n == report.fits_done == 5 * n_alphas
     assert report.transformer_fits == 2 * 5  # once for the family, once for all fits that it left
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (Lasso(), {"lasso__alpha": [0.1, 1.0]}),
+        (Ridge(), {"ridge__alpha": [0.1, 1.0], "ridge__fit_intercept": [True, False]}),
+    ],
+)
+def test_outputs_that_do_not_fit_the_limit_are_counted(model, grid, n_jobs):
+    """Two settings, or groups of a family, read the output of one scaler."""
+    steps = make_pipeline(MinMaxScaler(), model)
+    roomy = both(steps, grid, ours={"n_jobs": n_jobs}, cv=4).report_
+    tight = both(steps, grid, ours={"n_jobs": n_jobs, "memory_limit": 100}, cv=4).report_
+    assert (roomy.transformer_fits, tight.transformer_fits) == (4, 8)
+    assert (roomy.steps_repeated, tight.steps_repeated) == (0, 8)  # fit_transform and transform on 4 splits
+    assert "done again" not in str(roomy) and "steps done again (memory_limit)" in str(tight)
 
 
 def test_a_tiny_limit_is_named_in_the_plan():
@@ -239,7 +257,15 @@ def test_a_bad_limit_is_named(limit):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("memory_limit", 1e9), ("verify", -1), ("verify", 0.5), ("sharing", None), ("sharing", "all")],
+    [
+        ("memory_limit", 1e9),
+        ("memory_limit", True),
+        ("verify", -1),
+        ("verify", 0.5),
+        ("verify", True),
+        ("sharing", None),
+        ("sharing", "all"),
+    ],
 )
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of GridSearchCV must be"):
