@@ -271,6 +271,7 @@ def test_threads_change_no_bit(request):
 
 def test_an_error_in_a_thread_comes_out_and_blas_has_its_threads_back(two_threads):
     limits = [library["num_threads"] for library in _threads._blas().info()]
+    before = set(threading.enumerate())
 
     def task(item):
         if item == 3:
@@ -281,4 +282,4 @@ def test_an_error_in_a_thread_comes_out_and_blas_has_its_threads_back(two_thread
         _threads.map_threads(task, range(50))
     assert _threads.map_threads(task, [1, 2]) == [1, 2]
     assert [library["num_threads"] for library in _threads._blas().info()] == limits
-    assert not [t for t in threading.enumerate() if t.name.startswith("ThreadPoolExecutor") and t.is_alive()]
+    assert not [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]

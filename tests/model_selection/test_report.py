@@ -237,7 +237,7 @@ def test_outputs_that_do_not_fit_the_limit_are_counted(model, grid, n_jobs):
     """Two settings, or groups of a family, read the output of one scaler."""
     steps = make_pipeline(MinMaxScaler(), model)
     roomy = both(steps, grid, ours={"n_jobs": n_jobs}, cv=4).report_
-    tight = both(steps, grid, ours={"n_jobs": n_jobs, "memory_limit": 100}, cv=4).report_
+    tight = both(steps, grid, ours={"n_jobs": n_jobs, "memory_limit": 1000}, cv=4).report_
     assert (roomy.transformer_fits, tight.transformer_fits) == (4, 8)
     assert (roomy.steps_repeated, tight.steps_repeated) == (0, 8)  # fit_transform and transform on 4 splits
     assert "done again" not in str(roomy) and "steps done again (memory_limit)" in str(tight)
