@@ -1,7 +1,7 @@
 """The one place that names private parts of other projects, with the versions they were read in.
 
-scikit-learn 1.7, 1.8 and 1.9 (``TESTED``). On any other minor version nothing is shared: every
-search is fitted one by one, and its plan says so.
+scikit-learn 1.7, 1.8 and 1.9 (``TESTED``), the only versions that manyfit is installed with. If another one
+is there nonetheless and has all names below, every search is fitted one by one, and its plan says so.
 """
 
 import inspect
@@ -22,30 +22,47 @@ from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
 from sklearn.utils._param_validation import Interval, StrOptions, validate_params
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
+    "COLUMN_TRANSFORMER_REMAINDER",
+    "NO_CALLBACKS",
     "TESTED",
     "BaseSearchCV",
     "Interval",
     "PassthroughScorer",
     "StrOptions",
+    "any_callbacks",
+    "callback_context",
+    "callback_context_passed_on",
     "check_fit_failures",
     "check_method_params",
+    "check_parameters",
     "fit_and_score",
     "fit_context",
+    "has_callbacks",
     "insert_error_scores",
+    "is_fit_and_score",
+    "is_metadata_request",
     "is_multimetric",
     "is_tested",
+    "needs_estimator",
     "num_samples",
+    "on_engine",
+    "parameter_constraints",
+    "pca_is_randomized",
     "plain_scorer",
+    "raising",
     "routing_enabled",
     "safe_indexing",
     "safe_split",
     "score",
+    "score_params_by_name",
     "scorers_by_name",
+    "takes_callback_context",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
@@ -66,15 +83,15 @@ def scorers_by_name(scorer: Any) -> dict[str, Any]:
     return dict(scorer._scorers) if is_multimetric(scorer) else {"score": scorer}
 
 
-def plain_scorer(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any]] | None:
-    """(metric, sign, keyword arguments) of a scorer made by ``make_scorer``, else None.
+def plain_scorer(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any], Any] | None:
+    """(metric, sign, keyword arguments, response method) of a scorer made by ``make_scorer``, else None.
 
     Exact type: a subclass may read the estimator.
     """
     if type(scorer) is not _Scorer:
         return None
     assert isinstance(scorer, _BaseScorer)
-    return scorer._score_func, float(scorer._sign), dict(scorer._kwargs)
+    return scorer._score_func, float(scorer._sign), dict(scorer._kwargs), scorer._response_method
 
 
 _FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)
@@ -143,6 +160,21 @@ def needs_estimator(scorer: Any) -> bool:
     )
 
 
+def score_params_by_name(scorer: Any, params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What each scorer behind a scorer is given of the parameters of a score, by its name.
+
+    As ``_MultimetricScorer.__call__`` has it: under metadata routing what a scorer requested, else the
+    weights where its metric takes some.
+    """
+    named = scorers_by_name(scorer)
+    if not routing_enabled():
+        return {name: params if one._accept_sample_weight() else {} for name, one in named.items()}
+    if not is_multimetric(scorer):
+        return dict.fromkeys(named, params)
+    routed = process_routing(scorer, "score", **params)
+    return {name: dict(routed[name].score) for name in named}
+
+
 def raising(scorer: Any) -> Any:
     """The same scorer, raising where a bundle of several would note the failure as a text."""
     return _MultimetricScorer(scorers=scorer._scorers, raise_exc=True) if is_multimetric(scorer) else scorer
@@ -156,6 +188,16 @@ def any_callbacks(search: Any) -> bool:
     if hasattr(search.estimator, "get_params"):
         inner += search.estimator.get_params(deep=True).values()
     return has_callbacks(search) or any(map(has_callbacks, inner))
+
+
+def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+    """Whether ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver="auto"`` to "randomized", for dense data."""
+    shortest, k = min(n_samples, n_features), pca.n_components
+    if pca.svd_solver != "auto" or k == "mle":
+        return False
+    if (n_features <= 1_000 and n_samples >= 10 * n_features) or max(n_samples, n_features) <= 500:
+        return False
+    return bool(1 <= (shortest if k is None else k) < 0.8 * shortest)
 
 
 NO_CALLBACKS = _NoCallbacks()
@@ -184,8 +226,8 @@ def callback_context_passed_on(holder: Any, estimator: Any) -> Iterator[None]:
         del estimator._parent_callback_ctx
 
 
-def on_engine(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
-    """One of scikit-learn's functions with some of the global names that it reads replaced.
+def on_engine(function: Callable[..., Any], module: str, **names: Any) -> Callable[..., Any]:
+    """One of scikit-learn's functions, for a module of ours, with some of the global names it reads replaced.
 
     ``cross_validate`` and its kin are routing, checks and formatting around one call of ``Parallel``. They
     run here as scikit-learn wrote them, of whichever version, with our engine in that one place;
@@ -200,6 +242,7 @@ def on_engine(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
     )
     copy.__kwdefaults__ = inner.__kwdefaults__
     copy.__doc__, copy.__annotations__ = inner.__doc__, inner.__annotations__
+    copy.__module__ = module  # where pickle finds it
     constraints = function._skl_parameter_constraints  # type: ignore[attr-defined]
     return validate_params(constraints, prefer_skip_nested_validation=False)(copy)
 

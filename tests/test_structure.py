@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from manyfit import _compat
 from tests.docstrings import complaints, rooms
-from tests.structure import IMPORT_ALL, ORDER, private_names, too_long, upward_imports
+from tests.structure import IMPORT_ALL, ORDER, imports, private_names, too_long, upward_imports
 
 ROOT = Path(__file__).parent.parent
 
@@ -118,6 +119,13 @@ def test_a_private_name_is_found(source):
 )
 def test_a_public_name_or_one_of_ours_is_not_reported(source):
     assert private_names(source, "manyfit.folds._x") == []
+
+
+def test_compat_names_what_others_import_from_it():
+    targets = {target for module in modules("manyfit") for target in imports(*module)}
+    before = "manyfit._compat."
+    used = {target.removeprefix(before) for target in targets if target.startswith(before)}
+    assert used == set(_compat.__all__)
 
 
 # Sizes
@@ -263,7 +271,8 @@ def test_bad_docstrings_are_found(sample):
 
 def test_the_lower_bounds_are_the_versions_of_the_oldest_run():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    bounds = dict(text.split(">=") for text in project["dependencies"] if ">=" in text)
+    texts = [text.partition(",")[0] for text in project["dependencies"]]
+    bounds = dict(text.split(">=") for text in texts if ">=" in text)
     pins = dict(
         line.split("==") for line in (ROOT / "tests/oldest.txt").read_text().splitlines() if "==" in line
     )

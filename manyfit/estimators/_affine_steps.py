@@ -9,18 +9,26 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.preprocessing import StandardScaler
 
+from manyfit._compat import pca_is_randomized
 from manyfit.estimators._family import register_affine_step
 from manyfit.folds import Unsupported, View
 
 Array = NDArray[Any]
 
+# Each threshold twice: as a number, which rules for X in float64, and in machine epsilons of the dtype of X,
+# in which scikit-learn computes, which rules for float32. The larger one counts.
 # scikit-learn decides about near ties by its own rounding. Within this relative distance of a
 # decision the fold is left to it.
-NEAR_TIE = 1e-9
-# A principal subspace moves by about eps / gap. At this relative gap it is right to 1e-10.
-MIN_EIGENGAP = 1e-6
+NEAR_TIE, NEAR_TIE_EPS = 1e-9, 32.0
+# A principal subspace moves by about eps / gap. At this relative gap it is right to 1e-10, in
+# float32 to 1e-4, which scores show as 1e-6.
+MIN_EIGENGAP, MIN_EIGENGAP_EPS = 1e-6, 1e4
 # Whitening divides by the root of an eigenvalue; below this ratio to the largest it keeps too few digits.
-MIN_WHITEN_RATIO = 1e-7
+MIN_WHITEN_RATIO, MIN_WHITEN_EPS = 1e-7, 1e3
+# A standard deviation of so many roundings of the mean, or less, may be that of a constant.
+DOUBTFUL_STD = 4.0
+# f_regression loses so many machine epsilons of the raw moments of a feature.
+F_ROUNDING_EPS = 64.0
 
 
 def constant_features(view: View) -> Array:
@@ -35,12 +43,12 @@ def constant_features(view: View) -> Array:
         depends on its rounding.
     """
     moments = view.plain
-    rounding = (moments.rows * np.abs(moments.x_mean) * np.finfo(np.float64).eps) ** 2
     # For X in float32 variances are sums of rounded values: look closer.
-    rounding = np.maximum(16.0 * rounding, (4.0 * view.eps * moments.x_mean) ** 2)
+    eps = max(moments.rows * np.finfo(np.float64).eps, view.eps)
+    rounding = (DOUBTFUL_STD * eps * moments.x_mean) ** 2
     if view.columns is None:
         # What a rotation leaves of nothing is the rounding of its largest feature.
-        rounding = np.maximum(rounding, MIN_WHITEN_RATIO * moments.variances.max(initial=0.0))
+        rounding = np.maximum(rounding, _min_whiten_ratio(view) * moments.variances.max(initial=0.0))
     doubtful = np.flatnonzero(~(moments.variances > rounding))
     constant = np.zeros(view.n_features, dtype=bool)
     if doubtful.size:
@@ -94,7 +102,7 @@ class VarianceThresholdStep:
         """See `AffineStep`."""
         variances = np.where(constant_features(view), 0.0, view.plain.variances)
         # Variances of float32 features are summed in float32 by scikit-learn.
-        slack = max(NEAR_TIE, 32.0 * np.sqrt(view.plain.rows) * view.eps) * max(step.threshold, 0.0)
+        slack = max(NEAR_TIE, NEAR_TIE_EPS * np.sqrt(view.plain.rows) * view.eps) * max(step.threshold, 0.0)
         if np.any((np.abs(variances - step.threshold) <= slack) & (variances > 0)):
             raise Unsupported("a variance is within rounding of the threshold")
         keep = np.flatnonzero(variances > step.threshold)
@@ -136,7 +144,7 @@ class SelectKBestStep:
         zero = (variances == 0) & (moments.x_mean == 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             squared = moments.xy[:, 0] ** 2 / (variances * moments.weight) / moments.yy[0]
-            doubt = NEAR_TIE + 64.0 * view.eps * (1.0 + moments.x_mean**2 / variances)
+            doubt = NEAR_TIE + F_ROUNDING_EPS * view.eps * (1.0 + moments.x_mean**2 / variances)
         squared, doubt = np.where(zero, 0.0, squared), np.where(zero, 0.0, doubt)
         if not np.isfinite(doubt).all():
             raise Unsupported("a feature is constant away from 0: its F value is rounding")
@@ -178,38 +186,35 @@ class PCAStep:
         most = min(n, p)
         if n < 2 or (isinstance(step.n_components, Integral) and int(step.n_components) > most):
             raise Unsupported("n_components is larger than the data allow")
-        if _is_randomized(step, n, p):
+        if pca_is_randomized(step, n, p):
             raise Unsupported("svd_solver='auto' resolves to the randomized solver here")
         spectrum = moments.spectrum
         values = spectrum.values
-        k = _n_components(step.n_components, values[:most], most)
-        if k < p and values[k - 1] - values[k] <= MIN_EIGENGAP * values[0]:
+        k = _n_components(step.n_components, values[:most], max(NEAR_TIE, NEAR_TIE_EPS * view.eps))
+        gap = max(MIN_EIGENGAP, MIN_EIGENGAP_EPS * view.eps)
+        if k < p and values[k - 1] - values[k] <= gap * values[0]:
             raise Unsupported("eigenvalues at the cut (nearly) tie: the components are not determined")
         vectors = (np.eye(p) if spectrum.vectors is None else spectrum.vectors)[:, :k]
         rotated = view.rotated(moments.x_mean, vectors, values[:k])
         if not step.whiten:
             return rotated
-        if not values[k - 1] > MIN_WHITEN_RATIO * values[0]:
+        if not values[k - 1] > _min_whiten_ratio(view) * values[0]:
             raise Unsupported("whitening would divide by an eigenvalue that is rounding")
         return rotated.scaled(np.zeros(k), np.sqrt(values[:k] / (n - 1)))
 
 
-def _is_randomized(step: Any, n: int, p: int) -> bool:
-    """Whether ``svd_solver="auto"`` resolves to "randomized" (scikit-learn 1.7 to 1.9)."""
-    if step.svd_solver != "auto" or (p <= 1000 and n >= 10 * p) or max(n, p) <= 500:
-        return False
-    n_components = min(n, p) if step.n_components is None else step.n_components
-    return bool(1 <= n_components < 0.8 * min(n, p))
+def _min_whiten_ratio(view: View) -> float:
+    return max(MIN_WHITEN_RATIO, MIN_WHITEN_EPS * view.eps)
 
 
-def _n_components(asked: Any, values: Array, most: int) -> int:
+def _n_components(asked: Any, values: Array, near: float) -> int:
     """The number of components that scikit-learn would keep."""
     if asked is None:
-        return most
+        return len(values)
     if isinstance(asked, Integral):
         return int(asked)
-    share = np.cumsum(values) / values.sum() if values.sum() > 0 else np.full(most, np.nan)
-    if not np.all(np.abs(share - asked) > NEAR_TIE):
+    share = np.cumsum(values) / values.sum() if values.sum() > 0 else np.full(len(values), np.nan)
+    if not np.all(np.abs(share - asked) > near):
         raise Unsupported("n_components as a share of variance is within rounding of a step")
     return int(np.searchsorted(share, asked, side="right")) + 1
 

@@ -132,6 +132,8 @@ class LinearAnswers:
     roundings : tuple of Rounding
         What the solver's rounding may do to the predictors, for consecutive settings, all of them. Settings
         whose score it could change are fitted by scikit-learn. Empty: the solver loses nothing.
+    flat : bool
+        Whether predictions of one target have one dimension even where y is a column, as Ridge's have.
     classes : None
         These are regressors.
     """
@@ -139,20 +141,21 @@ class LinearAnswers:
     linear: LinearPredictors
     alone: Mapping[int, str] = field(default_factory=dict)
     roundings: tuple[Rounding, ...] = ()
+    flat: bool = False
     classes: None = None
 
     def subset(self, settings: Sequence[int]) -> "LinearAnswers":
         """See `Answers`."""
         index, linear = list(settings), self.linear
         return LinearAnswers(
-            LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin), {}
+            LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin), flat=self.flat
         )
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Predictions, from one matrix product for all settings."""
-        X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
-        predicted = self.linear(X)
-        return {"predict": predicted[:, :, 0] if y.ndim == 1 else predicted}
+        predicted, y = self.linear(fold.rows(role)), fold.targets(role)
+        one = y.ndim == 1 or (self.flat and y.shape[1] == 1)
+        return {"predict": predicted[:, :, 0] if one else predicted}
 
 
 class Family(Protocol):

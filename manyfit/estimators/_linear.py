@@ -16,6 +16,11 @@ Array = NDArray[Any]
 
 # Below this ratio of the extreme eigenvalues the normal equations keep too few digits to tell how many.
 MIN_SPECTRAL_RATIO = 1e-12
+# LinearRegression cuts singular values at its `cond`; within this factor of the cut the rank is not known.
+CUT_MARGIN = 4.0
+# solver="svd" drops singular values under 1e-15, whatever the scale of X; with an eigenvalue and alpha of
+# more than this together, what is dropped is under 1e-13 of the solution.
+MIN_DAMPED = 1e-17
 # Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
 # operations.
 FIT_OVERHEAD = 1e6
@@ -59,11 +64,22 @@ class RidgeFamily:
             view = folded.view(i)
             spectrum = _equations(view, estimator.fit_intercept).spectrum
             largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
-            poor = ~(smallest > MIN_SPECTRAL_RATIO * largest)
+            ratio = max(MIN_SPECTRAL_RATIO, _warned_ratio(estimator, view))
+            poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
             # Nobody reads the answers of poor settings; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
             linear, rounding = _solve(view, safe, estimator.fit_intercept)
-            yield LinearAnswers(linear, dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR), (rounding,))
+            alone = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
+            yield LinearAnswers(linear, alone, (rounding,), flat=True)
+
+
+def _warned_ratio(estimator: Any, view: View) -> float:
+    """The ratio of eigenvalues under which a Cholesky solver may warn of an ill-conditioned matrix.
+
+    It does where the reciprocal condition is less than the machine epsilon of X, in the 1-norm, which is at
+    least the ratio of the eigenvalues divided by the number of features.
+    """
+    return 0.0 if estimator.solver == "svd" else view.n_features * view.eps
 
 
 class LinearRegressionFamily:
@@ -94,7 +110,7 @@ class LinearRegressionFamily:
             spectrum = _equations(view, estimator.fit_intercept).spectrum
             # cond is ``tol`` from scikit-learn 1.9 and max(n, p) eps before it.
             cond = max(getattr(estimator, "tol", 0.0), max(view.plain.rows, view.n_features) * view.eps)
-            floor = max(MIN_SPECTRAL_RATIO, (4.0 * cond) ** 2) * spectrum.values[0]
+            floor = max(MIN_SPECTRAL_RATIO, (CUT_MARGIN * cond) ** 2) * spectrum.values[0]
             if not spectrum.values[-1] > floor:
                 raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
             # Settings differ in nothing that is fitted.

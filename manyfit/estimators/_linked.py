@@ -137,7 +137,7 @@ class LinkedAnswers:
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Responses from one product of the rows with the coefficients of all settings."""
-        X = fold.X_test if role == "test" else fold.X_train_score
+        X = fold.rows(role)
         return self.link.responses(
             self.linear(X) if isinstance(X, np.ndarray) else _of_sparse(self.linear, X)
         )

@@ -117,6 +117,8 @@ class _Pattern:
 def as_rows(index: Any, n_samples: int) -> NDArray[np.intp]:
     """Row numbers from 0 of any index that scikit-learn takes: integers (also negative), or a mask."""
     index = np.asarray(index)
+    if index.ndim != 1:
+        raise IndexError(f"A split has indices of {index.ndim} dimensions; one is needed.")
     if index.dtype == bool:
         if index.size != n_samples:
             raise IndexError(f"A mask of a split has {index.size} entries; X has {n_samples} rows.")
@@ -127,7 +129,8 @@ def as_rows(index: Any, n_samples: int) -> NDArray[np.intp]:
         return np.empty(0, dtype=np.intp)
     if index.min() < -n_samples or index.max() >= n_samples:
         raise IndexError(f"A split has indices from {index.min()} to {index.max()}; X has {n_samples} rows.")
-    return np.where(index < 0, index + n_samples, index).astype(np.intp, copy=False)
+    index = index.astype(np.intp, copy=False)  # before n_samples is added, which may not fit a small type
+    return np.where(index < 0, index + n_samples, index)
 
 
 def contiguous(rows: NDArray[np.intp]) -> Rows:

@@ -7,13 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.folds._atoms import Rows
-from manyfit.folds._moments import AtomMoments, Moments, column_ranges, moments_of_rows
+from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import View
 
 Array = NDArray[Any]
+
+# Columns of values, weights or targets beyond this, or under its inverse, are not squared: quotients and
+# products of two of them, squared, would leave the range of float64 or lose digits at its lower end.
+MAX_SIZE = 1e70
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,12 @@ class Fold(Protocol):
     def X_train_score(self) -> Array:
         """Training rows of X as ``transform`` gives them, which training scores read."""
 
+    def rows(self, role: str) -> Array:
+        """Rows of X that the scores of a role read: `X_test` or `X_train_score`."""
+
+    def targets(self, role: str) -> Array:
+        """Targets of these rows: `y_test` or `y_train`."""
+
     def score_weight(self, role: str) -> Array | None:
         """Weights of the scores of the ``"train"`` or ``"test"`` rows."""
 
@@ -108,6 +117,14 @@ class GivenRows:
     X_train_score: Array
     given_train: Any
     given_test: Any
+
+    def rows(self, role: str) -> Array:
+        """Rows of X that the scores of a role read."""
+        return self.X_test if role == "test" else self.X_train_score
+
+    def targets(self, role: str) -> Array:
+        """Targets of the rows of a role."""
+        return self.y_test if role == "test" else self.y_train
 
     def score_weight(self, role: str) -> Array | None:
         """None: given rows have no weights of scores."""
@@ -174,6 +191,7 @@ class SplitData:
         self.passes = 0.0
         self._Y = (y if targets is None else targets).reshape(len(y), -1)
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
+        self._ranges: dict[int, AtomRanges] = {}
         self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
 
     @property
@@ -204,10 +222,11 @@ class SplitData:
         group = self.splits.atom_groups[g]
         i = group.splits.start
         moments = self._atoms_of(i, None).merged(np.ones(len(group.rows)))
+        every = np.arange(len(group.rows))
         return View.root(
-            _checked(moments, i, "train"),
+            _checked(moments, i, "train", self.X.dtype),
             moments,
-            lambda columns: self._constant_in(group.rows, columns),
+            lambda columns: self._constant_in(g, columns, every),
             self.X,
             self.y,
         )
@@ -220,7 +239,7 @@ class SplitData:
         group = self.splits.atom_groups[self._group_of[i]]
         counts = group.train if role == "train" else group.test
         merged = self._atoms_of(i, weights).merged(counts[i - group.splits.start])
-        return _checked(merged, i, role)
+        return _checked(merged, i, role, self.X.dtype)
 
     def _atoms_of(self, i: int, weights: Array | None) -> AtomMoments:
         g = self._group_of[i]
@@ -230,17 +249,18 @@ class SplitData:
             # Groups come one after the other, so atoms of earlier ones are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
             self._atoms[key] = AtomMoments(self.X, self._Y, group, weights)
-            self.passes += self._atoms[key].rows.sum() / max(len(self.X), 1)
+            self.passes += self._atoms[key].rows_read / max(len(self.y), 1)
         return self._atoms[key]
 
     def _constant(self, i: int, columns: Array) -> Array:
-        group = self.splits.atom_groups[self._group_of[i]]
-        used = np.flatnonzero(group.train[i - group.splits.start])
-        return self._constant_in([group.rows[a] for a in used], columns)
+        g = self._group_of[i]
+        group = self.splits.atom_groups[g]
+        return self._constant_in(g, columns, np.flatnonzero(group.train[i - group.splits.start]))
 
-    def _constant_in(self, rows: list[Rows], columns: Array) -> Array:
-        low, high = column_ranges(self.X, rows, columns)
-        return low.min(axis=0) == high.max(axis=0)
+    def _constant_in(self, g: int, columns: Array, atoms: Array) -> Array:
+        if g not in self._ranges:
+            self._ranges = {g: AtomRanges(self.X, self.splits.atom_groups[g].rows)}
+        return self._ranges[g].constant(columns, atoms)
 
 
 class _SplitFold:
@@ -275,12 +295,21 @@ class _SplitFold:
         weights = self._data.weights.fit
         return None if weights is None else weights[self._train]
 
+    def _index(self, role: str) -> Any:
+        return self._test if role == "test" else self._train
+
+    def rows(self, role: str) -> Array:
+        return self._data.X[self._index(role)]
+
+    def targets(self, role: str) -> Array:
+        return self._data.y[self._index(role)]
+
     def score_weight(self, role: str) -> Array | None:
         weights = self._data.weights.score
-        return None if weights is None else weights[self._test if role == "test" else self._train]
+        return None if weights is None else weights[self._index(role)]
 
     def scored_targets(self, role: str) -> Any:
-        return safe_indexing(self._data.given, self._test if role == "test" else self._train)
+        return safe_indexing(self._data.given, self._index(role))
 
 
 class GivenFold:
@@ -296,13 +325,27 @@ class GivenFold:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
+        self._view: View | None = None
+        self._scoring: dict[str, Moments] = {}
+        self._ranges = AtomRanges(fold.X_train, [slice(0, len(fold.X_train))])
+
+    @property
+    def moment_bytes(self) -> int:
+        """Host memory that the moments of the training and the test rows take."""
+        d = self._fold.X_train.shape[1] + self._fold.y_train[0].size
+        return 2 * d * d * 8
 
     def fold(self, i: int) -> Fold:
         """The rows."""
         return self._fold
 
     def view(self, i: int) -> View:
-        """Training moments."""
+        """Training moments; summed once."""
+        if self._view is None:
+            self._view = self._root()
+        return self._view
+
+    def _root(self) -> View:
         fold = self._fold
         plain = weighted = _moments(fold.X_train, fold.y_train, None)
         if fold.fit_weight is not None:
@@ -310,21 +353,31 @@ class GivenFold:
         return View.root(plain, weighted, self._constant, fold.X_train, fold.y_train)
 
     def scoring_moments(self, i: int, role: str) -> Moments:
-        """Moments of the training or test rows, with the weights of the scores."""
+        """Moments of the training or test rows, with the weights of the scores; summed once a role."""
+        if role not in self._scoring:
+            self._scoring[role] = self._summed(role)
+        return self._scoring[role]
+
+    def _summed(self, role: str) -> Moments:
         fold = self._fold
-        X, y = (fold.X_test, fold.y_test) if role == "test" else (fold.X_train_score, fold.y_train)
-        return _checked(_moments(X, y, fold.score_weight(role)), i, role)
+        return _moments(fold.rows(role), fold.targets(role), fold.score_weight(role), role)
 
     def _constant(self, columns: Array) -> Array:
-        low, high = column_ranges(self._fold.X_train, [slice(0, len(self._fold.X_train))], columns)
-        return low[0] == high[0]
+        return self._ranges.constant(columns, np.zeros(1, dtype=np.intp))
 
 
-def _moments(X: Array, y: Array, weights: Array | None) -> Moments:
-    return _checked(moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights), 0, "train")
+def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
+    moments = moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights)
+    return _checked(moments, 0, role, X.dtype)
 
 
-def _checked(moments: Moments, i: int, role: str) -> Moments:
+def _checked(moments: Moments, i: int, role: str, dtype: np.dtype[Any]) -> Moments:
     if not np.isfinite(moments.scatter.sum()) or not moments.weight > 0:
         raise Unsupported(f"the {role} rows of split {i} have no finite moments (NaN, infinity or no weight)")
+    sizes = np.maximum(np.sqrt(np.diagonal(moments.scatter) / moments.weight), np.abs(moments.mean))
+    # scikit-learn squares and sums in the dtype of X.
+    limit = min(MAX_SIZE, float(np.sqrt(1e-3 * np.finfo(dtype if dtype.kind == "f" else np.float64).max)))
+    low, high = 1.0 / limit, limit / np.sqrt(moments.rows)
+    if ((sizes > high) | ((sizes < low) & (sizes > 0.0))).any() or not low <= moments.weight <= limit:
+        raise Unsupported(f"the {role} rows of split {i} are too large or too small to be squared")
     return moments

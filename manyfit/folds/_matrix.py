@@ -77,6 +77,8 @@ def _frame_to_numpy(frame: Any) -> Array:
     names = list(frame.columns)
     if any(isinstance(name, str) for name in names) and not all(isinstance(name, str) for name in names):
         raise Unsupported("the columns of X have names of several types")
+    if len(set(names)) < len(names):
+        raise Unsupported("columns of X have the same name")
     dtypes = frame.dtypes.tolist() if hasattr(frame.dtypes, "tolist") else None
     if dtypes is not None and not all(isinstance(dtype, np.dtype) for dtype in dtypes):
         raise Unsupported("X has columns of pandas extension dtypes")

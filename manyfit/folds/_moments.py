@@ -1,18 +1,20 @@
 """Centred first and second moments of rows, which add over blocks, atoms, chunks and workers.
 
-Every group of rows is summed about a point so near to its mean that at most two bits cancel, and groups
-are merged at their common mean, so nothing is lost however far the data lie from zero. Means are kept
-relative to a point amid the data, since a mean of 1e5 would be rounded to 1e-11. Nothing is ever
-subtracted: the training set of a fold is the merge of the other atoms.
+Every group of rows is summed about a point amid it. Where its mean turns out to lie more than two standard
+deviations from that point it is summed again, so that a sum of squares is at most five times what is left
+of it about the mean: little more than two bits cancel, however far the data lie from zero. Groups are merged
+at their common mean, by adding only; no set of rows is ever taken away from another, since the training set
+of a fold is the merge of the other atoms. Means are kept relative to a point amid the data, since a mean of
+1e5 would be rounded to 1e-11.
 
 References
 ----------
 Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,6 @@ from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._threads import map_threads
 
 Array = NDArray[Any]
-T = TypeVar("T")
 
 # Values in one block of rows at most: 0.25 MiB of float64. Centring and multiplying then run in the
 # second-level cache.
@@ -72,7 +73,7 @@ class Moments:
 
 
 def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None) -> Moments:
-    """Moments of ``[X, Y]`` over `rows`, in float64, in one pass.
+    """Moments of ``[X, Y]`` over `rows`, in float64.
 
     Parameters
     ----------
@@ -89,29 +90,37 @@ def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None
     -------
     Moments
         Of dimension p + q, in host memory.
+
+    Notes
+    -----
+    One pass, and a second where the mean lies far from the medians of some rows.
     """
-    return _moments_about(middle(X, Y), X, Y, rows, weights)
+    return _summed(middle(X, Y, slice(0, len(X))), X, Y, rows, weights)[0]
 
 
-def middle(X: Array, Y: Array) -> Array:
-    """The medians of some rows of ``[X, Y]``, of shape (p + q,); 0 where they are not finite."""
-    n = min(len(X), SAMPLED_ROWS)
+def middle(X: Array, Y: Array, rows: Rows) -> Array:
+    """The medians of some of `rows` of ``[X, Y]``, of shape (p + q,); 0 where they are not finite."""
+    size = length_of(rows)
+    n = min(size, SAMPLED_ROWS)
     if n == 0:
         return np.zeros(X.shape[1] + Y.shape[1])
-    index = np.linspace(0, len(X) - 1, n - (n + 1) % 2, dtype=np.intp)
+    place = np.linspace(0, size - 1, n - (n + 1) % 2, dtype=np.intp)
+    index = place + rows.start if isinstance(rows, slice) else rows[place]
     sample = np.concatenate([X[index], Y[index]], axis=1, dtype=np.float64)
     median = np.sort(sample, axis=0)[len(index) // 2]
     return np.where(np.isfinite(median), median, 0.0)
 
 
-def _moments_about(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> Moments:
+def _summed(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:
+    """Moments with means relative to `origin`, and how many rows were read for them."""
     n, d = length_of(rows), origin.size
-    shift = origin
-    for _ in range(2):
+    # A column with a trend is far from the middle of all data in most pieces of rows, but not from their own.
+    shift = middle(X, Y, rows)
+    for times in (1, 2):
         sums = _sums_about(shift, X, Y, rows, weights)
         weight = float(sums[d, d])
         if weight == 0.0:
-            return Moments(float(n), 0.0, origin, np.zeros(d), np.zeros((d, d)))
+            return Moments(float(n), 0.0, origin, np.zeros(d), np.zeros((d, d))), times * n
         with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are found in the sums
             delta = sums[:d, d] / weight
             scatter = sums[:d, :d] - np.outer(sums[:d, d], delta)
@@ -124,7 +133,7 @@ def _moments_about(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array
     # What is left of the scatter of a column of one value is rounding, and may be negative.
     diagonal = np.einsum("ii->i", scatter)
     np.maximum(diagonal, 0.0, out=diagonal)
-    return Moments(float(n), weight, origin, offset, scatter)
+    return Moments(float(n), weight, origin, offset, scatter), times * n
 
 
 def _sums_about(shift: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> Array:
@@ -147,7 +156,7 @@ def _sums_about(shift: Array, X: Array, Y: Array, rows: Rows, weights: Array | N
 
 
 class AtomMoments:
-    """The moments of every atom of a group, from one pass, and their merges.
+    """The moments of every atom of a group, and their merges.
 
     Parameters
     ----------
@@ -160,6 +169,14 @@ class AtomMoments:
     weights : ndarray of shape (n,), optional
         As for `moments_of_rows`.
 
+    Attributes
+    ----------
+    rows : ndarray of shape (n_atoms,)
+        Rows of each atom.
+    rows_read : int
+        Rows that were read to sum them: those of all atoms once, and again those whose mean lay far from
+        the medians of some of them.
+
     Notes
     -----
     Keeps ``n_atoms (p + q)^2`` numbers of float64.
@@ -170,16 +187,20 @@ class AtomMoments:
         size = _piece_rows(len(X), d)
         pieces = [(a, piece) for a, rows in enumerate(group.rows) for piece in blocks_of(rows, size)]
         threaded = sum(length_of(rows) for rows in group.rows) * d >= MIN_THREADED_VALUES
-        run = map_threads if threaded else _map_here
-        origin = middle(X, Y)
-        parts = run(lambda item: _moments_about(origin, X, Y, item[1], weights), pieces)
+        origin = middle(X, Y, slice(0, len(X)))
+
+        def task(item: tuple[int, Rows]) -> tuple[Moments, int]:
+            return _summed(origin, X, Y, item[1], weights)
+
+        parts = map_threads(task, pieces) if threaded else [task(item) for item in pieces]
         atoms: list[list[Moments]] = [[] for _ in group.rows]
-        for (a, _), part in zip(pieces, parts, strict=True):
+        for (a, _), (part, _) in zip(pieces, parts, strict=True):
             atoms[a].append(part)
         # In the order of the rows, whatever thread summed them: results do not depend on the threads.
         summed = [_merged(own) for own in atoms]
         self._atoms = _Stack.of(summed)
         self.rows = self._atoms.rows
+        self.rows_read = sum(read for _, read in parts)
 
     def merged(self, counts: Array) -> Moments:
         """Moments of a set that repeats atom ``a`` ``counts[a]`` times."""
@@ -227,10 +248,6 @@ class _Stack:
         return Moments(float(counts @ self.rows[used]), weight, self.origin, mean, scatter)
 
 
-def _map_here(task: Callable[[T], Moments], items: Sequence[T]) -> list[Moments]:
-    return [task(item) for item in items]
-
-
 def _merged(parts: Sequence[Moments]) -> Moments:
     return parts[0] if len(parts) == 1 else _Stack.of(parts).merged(np.ones(len(parts)))
 
@@ -251,14 +268,42 @@ def column_ranges(X: Array, rows: list[Rows], columns: Array) -> tuple[Array, Ar
     -------
     low, high : ndarray of shape (n_sets, n_columns)
     """
-    low = np.full((len(rows), len(columns)), np.inf)
-    high = np.full((len(rows), len(columns)), -np.inf)
+    low, high = np.empty((2, len(rows), len(columns)), dtype=X.dtype)
     for a, index in enumerate(rows):
-        for block in blocks_of(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1))):
-            part = X[block][:, columns]
-            low[a] = np.minimum(low[a], part.min(axis=0))
-            high[a] = np.maximum(high[a], part.max(axis=0))
+        blocks = blocks_of(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1)))
+        ends = [(part.min(axis=0), part.max(axis=0)) for part in (X[block][:, columns] for block in blocks)]
+        low[a], high[a] = np.min([e[0] for e in ends], axis=0), np.max([e[1] for e in ends], axis=0)
     return low, high
+
+
+class AtomRanges:
+    """Which columns hold one value over a merge of sets of rows; each column is read once, when asked for.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        On the host.
+    rows : list of slice or ndarray of int
+        The sets of rows.
+
+    Notes
+    -----
+    Keeps ``2 n_sets p`` numbers.
+    """
+
+    def __init__(self, X: Array, rows: list[Rows]) -> None:
+        self._X, self._rows = X, rows
+        self._low, self._high = np.empty((2, len(rows), X.shape[1]), dtype=X.dtype)
+        self._known = np.zeros(X.shape[1], dtype=bool)
+
+    def constant(self, columns: Array, used: Array) -> Array:
+        """Whether each of `columns` holds one value, exactly, over the sets at the positions `used`."""
+        new = columns[~self._known[columns]]
+        if new.size:
+            self._low[:, new], self._high[:, new] = column_ranges(self._X, self._rows, new)
+            self._known[new] = True
+        where = np.ix_(used, columns)
+        return np.asarray(self._low[where].min(axis=0) == self._high[where].max(axis=0))
 
 
 def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:

@@ -98,7 +98,7 @@ class DensePasses:
 
     def __init__(self, X: Array, rows: Sequence[Rows], origin: Array | None = None) -> None:
         self.X, self.rows = X, rows
-        self.origin = middle(X, np.empty((len(X), 0))) if origin is None else origin
+        self.origin = middle(X, np.empty((len(X), 0)), slice(0, len(X))) if origin is None else origin
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""

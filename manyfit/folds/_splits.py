@@ -115,7 +115,8 @@ class Splits:
         params : dict
             Further arguments of ``cv.split``, such as ``groups``.
         """
-        if type(cv) is KFold and not cv.shuffle and cv.n_splits <= n_samples:
+        given = any(value is not None for value in params.values())  # which KFold warns about
+        if type(cv) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)

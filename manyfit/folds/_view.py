@@ -18,6 +18,9 @@ from manyfit.folds._unsupported import Unsupported
 
 Array = NDArray[Any]
 
+# A column whose standard deviation is less than so many machine epsilons of its mean may be a constant.
+MIN_SPREAD_EPS = 64.0
+
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -297,7 +300,7 @@ def _constant_columns(moments: Moments, p: int, is_constant: Callable[[Array], A
         If a column is not constant, but its variance may be rounding.
     """
     mean, variance = moments.mean[:p], np.diagonal(moments.scatter)[:p] / moments.weight
-    doubtful = np.flatnonzero(~(variance > (64.0 * np.finfo(np.float64).eps * mean) ** 2))
+    doubtful = np.flatnonzero(~(variance > (MIN_SPREAD_EPS * np.finfo(np.float64).eps * mean) ** 2))
     constant = is_constant(doubtful) if doubtful.size else np.empty(0, dtype=bool)
     if not constant.all():
         raise Unsupported("a feature is nearly constant: rounding decides")

@@ -21,6 +21,10 @@ Array = NDArray[Any]
 MAX_CANCELLATION = 1e4
 # Largest error that rounding in a fit may bring to its predictions, in units of their residual.
 MAX_ERROR = 3e-11
+# A residual of less than this part of y counts as that much: under it, it is rounding itself.
+MIN_RESIDUAL = 1e-9
+# A target whose variance is less than this part of its squared mean may be a constant.
+MIN_VARIATION = 1e-20
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096
 
@@ -187,7 +191,7 @@ def lost_to_rounding(linear: LinearPredictors, roundings: Sequence[Rounding], mo
     residuals = _residuals(linear, moments)
     size = np.sqrt(residuals.about_zero / residuals.weight)
     y_size = np.sqrt(residuals.y / residuals.weight) + np.abs(moments.mean[p:])
-    return np.asarray((errors > MAX_ERROR * np.maximum(size, 1e-9 * y_size)).any(axis=1))
+    return np.asarray((errors > MAX_ERROR * np.maximum(size, MIN_RESIDUAL * y_size)).any(axis=1))
 
 
 def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
@@ -209,5 +213,5 @@ def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
     mean_spread = np.abs(y_off) + (np.abs(x_off) @ size).reshape(m, q)
     lost = spread**2 + 2.0 * moments.weight * np.abs(mean) * mean_spread
     # The scatter of a constant target is rounding.
-    varied = moments.rows >= 2 and bool((yy > 1e-20 * moments.weight * moments.mean[p:] ** 2).all())
+    varied = moments.rows >= 2 and bool((yy > MIN_VARIATION * moments.weight * moments.mean[p:] ** 2).all())
     return _Residuals(moments.weight, about_mean, about_zero, yy, lost, varied)

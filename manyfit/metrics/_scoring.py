@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 
-from manyfit._compat import PassthroughScorer, is_multimetric, plain_scorer, scorers_by_name
+from manyfit._compat import (
+    PassthroughScorer,
+    is_multimetric,
+    needs_estimator,
+    plain_scorer,
+    score_params_by_name,
+    scorers_by_name,
+)
 from manyfit.folds import Fold, Moments, Unsupported
 from manyfit.metrics._moment_scores import MOMENT_METRICS, LinearPredictors, scores_from_moments
 from manyfit.metrics._predicted import PredictedClassifier, PredictedRegressor
@@ -23,25 +31,27 @@ class SharedScoring:
         What a scikit-learn search uses: one scorer, or its multimetric bundle.
     params : dict
         Arguments of the scorer, ``sample_weight`` or nothing.
+    estimator : type
+        What is scored, behind all steps: where no scorer is given, its ``score`` is the one.
 
     Raises
     ------
     Unsupported
-        If a scorer needs the fitted estimator itself.
+        If a scorer needs the fitted estimator itself, or only some of them are given the weights.
     """
 
-    def __init__(self, scorer: Any, params: Mapping[str, Any]) -> None:
+    def __init__(self, scorer: Any, params: Mapping[str, Any], estimator: type) -> None:
         self.scorer = scorer
         self.named = scorers_by_name(scorer)
         for name, one in self.named.items():
-            if not isinstance(one, PassthroughScorer) and plain_scorer(one) is None:
+            if needs_estimator(one):
                 raise Unsupported(f"the scorer {name!r} is a callable that may read the fitted estimator")
+        if any(isinstance(one, PassthroughScorer) for one in self.named.values()):
+            _require_plain_score(estimator)
         if set(params) - {"sample_weight"}:
             raise Unsupported(f"the scorer takes {sorted(params)}")
-        # Weights go to the scorers that take them, as scikit-learn routes them.
-        weighted = [one for one in self.named.values() if _takes_weights(one)]
-        if params and len(weighted) < len(self.named):
-            raise Unsupported("some of the scorers take sample_weight and some do not")
+        if params and not all(score_params_by_name(scorer, dict(params)).values()):
+            raise Unsupported("not every scorer is given the sample_weight")
 
     def from_moments(self, linear: LinearPredictors, moments: Moments) -> dict[str, Array] | None:
         """Scores of shape (m,) by name, NaN where unknown; None if a scorer needs predictions."""
@@ -74,9 +84,10 @@ class SharedScoring:
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
-def _takes_weights(scorer: Any) -> bool:
-    accepts = getattr(scorer, "_accept_sample_weight", None)
-    return accepts is None or accepts()
+def _require_plain_score(estimator: type) -> None:
+    own = getattr(estimator, "score", None)
+    if own not in (RegressorMixin.score, ClassifierMixin.score):
+        raise Unsupported(f"{estimator.__name__} has a score method of its own")
 
 
 def _metric(scorer: Any) -> tuple[Any, float]:
@@ -86,5 +97,6 @@ def _metric(scorer: Any) -> tuple[Any, float]:
     found = plain_scorer(scorer)
     if found is None:
         return None, 1.0
-    function, sign, kwargs = found
-    return (function, sign) if function in MOMENT_METRICS and not kwargs else (None, 1.0)
+    function, sign, kwargs, response = found
+    plain = function in MOMENT_METRICS and not kwargs and response == "predict"
+    return (function, sign) if plain else (None, 1.0)

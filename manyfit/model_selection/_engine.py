@@ -7,11 +7,12 @@ from manyfit.arrays import transfers
 from manyfit.cluster import Progress, workers
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
-from manyfit.model_selection._messages import print_end
-from manyfit.model_selection._moment_groups import SharedOutcome, run_moments
+from manyfit.model_selection._messages import print_end, print_start
+from manyfit.model_selection._moment_groups import run_moments
 from manyfit.model_selection._one_by_one import run_one_by_one
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
-from manyfit.model_selection._plan import Plan
+from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
 
@@ -33,11 +34,10 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
         pairs = sorted({*shared.alone, *_planned_pairs(job, prepared.plan)})
         results = dict(shared.results)
         if pairs:
-            plan = prepared.plan
-            outcome = run_one_by_one(job, pairs, plan.order, plan.by_candidate, bar)
-            results.update(outcome.results)
-            report.spend("one by one", outcome.seconds)
-            report.transformer_fits += outcome.transformer_fits
+            rest = run_one_by_one(job, pairs, prepared.plan, bar)
+            results.update(rest.results)
+            report.spend("one by one", rest.seconds)
+            report.add(rest.work)
     report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs)
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
@@ -45,9 +45,9 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
-def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> SharedOutcome:
+def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> Outcome:
     """The groups that moments or families serve."""
-    outcome = SharedOutcome()
+    outcome = Outcome()
     moments = [group for group in prepared.plan.groups if group.kind == "moments"]
     passes = [group for group in prepared.plan.groups if group.kind == "passes"]
     families = [group for group in prepared.plan.groups if group.kind == "family"]
@@ -57,17 +57,15 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         report.passes = prepared.data.passes
         report.spend("moments", outcome.seconds)
     if passes:
-        assert prepared.data is not None and prepared.scoring is not None
-        part = run_passes(job, passes, prepared.data, prepared.scoring, bar)
-        outcome.results.update(part.results)
-        outcome.alone.update(part.alone)
+        assert prepared.rows is not None and prepared.scoring is not None
+        part = run_passes(job, passes, prepared.rows, prepared.scoring, bar)
         report.spend("passes", part.seconds)
+        outcome.add(part)
     if families:
-        part, fits = run_families(job, families, bar)
-        outcome.results.update(part.results)
-        outcome.alone.update(part.alone)
-        report.transformer_fits += fits
+        part = run_families(job, families, bar)
         report.spend("family", part.seconds)
+        outcome.add(part)
+    report.add(outcome.work)
     _print(job, outcome.results)
     return outcome
 
@@ -76,7 +74,9 @@ def _print(job: Job, results: dict[Pair, Result]) -> None:
     if job.options.verbose > 1:
         sizes = (len(job.candidates), job.splits.n_splits)
         for (c, i), result in sorted(results.items(), key=lambda item: item[0]):
-            print_end(job.options, job.candidates[c], ((c, sizes[0]), (i, sizes[1])), result)
+            progress = (c, sizes[0]), (i, sizes[1])
+            print_start(job.options, job.candidates[c], progress)
+            print_end(job.options, job.candidates[c], progress, result)
 
 
 def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
@@ -84,5 +84,11 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
     return job.pairs(sorted(rest))
 
 
-def _described(group: object) -> dict[str, object]:
-    return {name: getattr(group, name) for name in ("kind", "estimator", "fits_requested", "reason")}
+def _described(group: Group) -> dict[str, object]:
+    return {
+        "kind": group.kind,
+        "estimator": group.estimator,
+        "settings": len(group.candidates),
+        "fits_requested": group.fits_requested,
+        "reason": group.reason,
+    }

@@ -1,10 +1,14 @@
 """One setting on one split: fitted, scored and timed, with the rows and steps that others share."""
 
+import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.utils import get_tags
 
@@ -20,6 +24,7 @@ from manyfit.folds import Splits
 from manyfit.model_selection._job import Options, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
+from manyfit.model_selection._prefix_key import judge
 
 
 class SharedFold:
@@ -33,22 +38,16 @@ class SharedFold:
         All rows.
     split : tuple
         Train and test indices.
-    options : Options
-        Fit and score parameters are cut along.
     limit : int
         Bytes that outputs of shared steps may take.
     """
 
-    def __init__(
-        self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], options: Options, limit: int
-    ) -> None:
-        train, test = split
+    def __init__(self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], limit: int) -> None:
+        # As arrays, as scikit-learn does, which refuses slices by this.
+        self.train, self.test = train, test = tuple(map(np.asarray, split))
         self.cache = FoldCache(limit)
         self.X_train, self.y_train = safe_split(estimator, X, y, train)
         self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
-        self.fit_params = check_method_params(X, params=dict(options.fit_params), indices=train)
-        self.score_train = check_method_params(X, params=dict(options.score_params), indices=train)
-        self.score_test = check_method_params(X, params=dict(options.score_params), indices=test)
 
 
 class FoldStore:
@@ -80,7 +79,7 @@ class FoldStore:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
-        self._spent_fits = 0
+        self._spent = Counter[str]()
         # A fold is about as large as X; of what does not tell its size, one is kept.
         size = None if in_turn else _size(X)
         n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
@@ -96,15 +95,23 @@ class FoldStore:
         if key not in self._kept:
             while len(self._kept) >= self._most:
                 oldest = self._kept.pop(next(iter(self._kept)))
-                self._spent_fits += oldest.cache.fits
+                self._spent += _work(oldest.cache)
             limit = self.options.memory_limit // 2 // self._most
-            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), self.options, limit)
+            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit)
         return self._kept[key]
 
+    def cut(self, params: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+        """Fit or score parameters for some rows: each fit's own, which it may change."""
+        return dict(check_method_params(self.X, params=dict(params), indices=rows))
+
     @property
-    def transformer_fits(self) -> int:
-        """Transformers really fitted on the folds so far."""
-        return self._spent_fits + sum(fold.cache.fits for fold in self._kept.values())
+    def work(self) -> Counter[str]:
+        """Counts of a `Report` about shared steps, over the folds so far."""
+        return sum((_work(fold.cache) for fold in self._kept.values()), self._spent)
+
+
+def _work(cache: FoldCache) -> Counter[str]:
+    return Counter(transformer_fits=cache.fits, steps_repeated=cache.repeated)
 
 
 def _size(X: Any) -> int | None:
@@ -126,51 +133,86 @@ def evaluate(
     warnings and `error_score` are scikit-learn's: also where a step wrote into its input, which is
     read-only here because others read it too.
     """
+    ready = _ready(estimator, params, i, folds)
+    if ready is None:
+        return alone(estimator, params, i, folds, progress)
     print_start(folds.options, params, progress)
     result: Result | None = None
-    with suppress(Exception):
-        result = _shared_fit(estimator, params, i, folds)
+    with suppress(Exception), _trial(draws=judge(ready[0]) is not True):
+        result = _shared_fit(*ready, folds)
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:
-        return alone(estimator, params, i, folds, progress)
+        with warnings.catch_warnings() if _in_main_thread() else nullcontext():  # what was shown, is again
+            result = alone(estimator, params, i, folds, progress, verbose=0)
     print_end(folds.options, params, progress, result)
     return result
 
 
-def _shared_fit(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> Result:
+def _in_main_thread() -> bool:
+    """Whether what belongs to the process may be changed for the time of a fit."""
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def _trial(draws: bool) -> Iterator[None]:
+    """A fit that leaves no trace outside of itself if it raises: it will be made again.
+
+    Warnings are held back until it counts, and what it draws from NumPy's global random state, if it does, is
+    taken back. In other threads than the main one neither is done.
+    """
+    if not _in_main_thread():
+        yield
+        return
+    # Reading the state takes a tenth of a millisecond.
+    state = np.random.get_state(legacy=False) if draws else None
+    show = warnings.showwarning
+    held: list[Any] = []
+    # The filters are left alone: changing them would make Python show again what it shows once.
+    warnings.showwarning = lambda *args, **kwargs: held.append((args, kwargs))
+    try:
+        yield
+    except Exception:
+        if state is not None:
+            np.random.set_state(state)
+        raise
+    finally:
+        warnings.showwarning = show
+    for args, kwargs in held:
+        show(*args, **kwargs)
+
+
+def _ready(
+    estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore
+) -> tuple[Any, SharedFold] | None:
+    """The estimator of a setting and the fold to lend it, or None if it needs rows of its own."""
+    with suppress(Exception):
+        model = clone(estimator).set_params(**clone(dict(params), safe=False))
+        return None if writes_in_place(model) else (model, folds.get(i, model))
+    return None
+
+
+def _shared_fit(model: Any, fold: SharedFold, folds: FoldStore) -> Result:
     options = folds.options
-    model = clone(estimator).set_params(**clone(dict(params), safe=False))
     start = time.perf_counter()
-    if writes_in_place(model):
-        raise _NeedsOwnRows
-    fold = folds.get(i, model)
     lend = fold.cache.lend
     if folds.share_steps:
         model = share_prefixes(model, fold.cache)
     targets = () if fold.y_train is None else (lend(fold.y_train),)
-    model.fit(lend(fold.X_train), *targets, **fold.fit_params)
+    model.fit(lend(fold.X_train), *targets, **folds.cut(options.fit_params, fold.train))
     fitted = time.perf_counter()
-    if options.return_estimator or needs_estimator(options.scorer):
+    if needs_estimator(options.scorer):
         model = unshare(model)
     strict = raising(options.scorer)
-    test = score(model, lend(fold.X_test), _lent(fold, fold.y_test), strict, fold.score_test, "raise")
-    result: Result = {"fit_error": None, "test_scores": test, "fit_time": fitted - start}
-    result["score_time"] = time.perf_counter() - fitted
+
+    def scored(X: Any, y: Any, rows: Any) -> Any:
+        y = None if y is None else lend(y)
+        return score(model, lend(X), y, strict, folds.cut(options.score_params, rows), "raise")
+
+    result: Result = {"fit_error": None, "test_scores": scored(fold.X_test, fold.y_test, fold.test)}
+    result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:
-        result["train_scores"] = score(
-            model, lend(fold.X_train), _lent(fold, fold.y_train), strict, fold.score_train, "raise"
-        )
-    if options.return_estimator:
-        result["estimator"] = model
+        result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
     return result
-
-
-class _NeedsOwnRows(Exception):
-    """The estimator may write into its input, which others read; scikit-learn's own rows are for it alone."""
-
-
-def _lent(fold: SharedFold, y: Any) -> Any:
-    return None if y is None else fold.cache.lend(y)
 
 
 def alone(
@@ -181,7 +223,7 @@ def alone(
     progress: tuple[Any, Any],
     **more: Any,
 ) -> Result:
-    """Fit and score one setting on split `i` by scikit-learn's own function."""
+    """Fit and score one setting on split `i` by scikit-learn's own function; `more` are arguments of it."""
     options = folds.options
     train, test = folds.split(i)
     return fit_and_score(
@@ -198,8 +240,7 @@ def alone(
         return_times=True,
         return_estimator=options.return_estimator,
         error_score=options.error_score,
-        verbose=options.verbose,
         candidate_progress=progress[0],
         split_progress=progress[1],
-        **more,
+        **{"verbose": options.verbose, **more},
     )

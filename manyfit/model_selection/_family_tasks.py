@@ -10,15 +10,17 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from manyfit.cluster import Progress, run_tasks
-from manyfit.estimators import Family
+from manyfit.estimators import Family, Shape
 from manyfit.folds import AtomGroup, GivenFold, GivenRows, PassData, Unsupported, as_labels, as_matrix
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
-from manyfit.model_selection._moment_groups import SharedOutcome, make_result, why_not
+from manyfit.model_selection._moment_groups import make_result, why_not
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
-from manyfit.model_selection._score_answers import score_answers, why_alone
+from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
+from manyfit.model_selection._worth import require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -43,29 +45,26 @@ class _Task:
     options: Options
 
 
-def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> tuple[SharedOutcome, int]:
-    """Answer the settings of `groups`; the outcome and the number of transformer fits."""
+def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> Outcome:
+    """Answer the settings of `groups`."""
     slim = []
     for group in groups:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    total, fits = SharedOutcome(), 0
+    total = Outcome()
     arguments = [
         (_Task(job.estimator, slim, i, job.splits.indices(i), job.options), job.X, job.y)
         for i in range(job.splits.n_splits)
     ]
-    for part, done in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
-        total.results.update(part.results)
-        total.alone.update(part.alone)
-        total.seconds += part.seconds
-        fits += done
+    for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
+        total.add(part)
         bar.done(len(part.results))
-    return total, fits
+    return total
 
 
-def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
-    outcome, start = SharedOutcome(), time.perf_counter()
+def _run(task: _Task, X: Any, y: Any) -> Outcome:
+    outcome, start = Outcome(), time.perf_counter()
     folds = FoldStore(X, y, {task.i: task.split}, task.options, True)
     for group in task.groups:
         try:
@@ -73,25 +72,27 @@ def _run(task: _Task, X: Any, y: Any) -> tuple[SharedOutcome, int]:
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
-    outcome.seconds = time.perf_counter() - start
-    return outcome, folds.transformer_fits
+    outcome.work, outcome.seconds = folds.work, time.perf_counter() - start
+    return outcome
 
 
-def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome) -> None:
+def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> None:
     start = time.perf_counter()
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     if writes_in_place(model):
         raise Unsupported("a step may write into its input (copy=False)")
     rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
     folded = GivenFold(rows)
-    seen = _pass_data(rows) if group.family.needs == "passes" else folded
+    _require_worth(group, folded, task.options.memory_limit)
+    seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded
     answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
     fitted = time.perf_counter() - start
-    scoring = SharedScoring(task.options.scorer, task.options.score_params)
+    scoring = SharedScoring(task.options.scorer, task.options.score_params, type(group.prototype))
     n = len(group.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):
-        scores[role] = score_answers(scoring, answers, n, rows, role, task.options, folded, 0)
+        to_score = RowsToScore(folded, 0, role)
+        scores[role] = score_answers(scoring, answers, n, to_score, task.options.memory_limit)
     scored = time.perf_counter() - start - fitted
     for j, c in enumerate(group.candidates):
         why = why_alone(answers, scores, j)
@@ -101,7 +102,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: SharedOutcome
             outcome.results[c, task.i] = make_result(scores, j, fitted / n, scored / n)
 
 
-def _pass_data(rows: GivenRows) -> PassData:
+def _pass_data(rows: GivenRows, memory_limit: int) -> PassData:
     """The training rows of one fold, to be gone over."""
     X, y = rows.X_train, rows.y_train
     if y.ndim != 1:
@@ -109,7 +110,16 @@ def _pass_data(rows: GivenRows) -> PassData:
     if not np.isfinite(X.sum(dtype=np.float64)):
         raise Unsupported("X holds NaN, infinity or numbers near them")
     every = AtomGroup(range(1), [slice(0, len(y))], np.ones((1, 1)), np.zeros((1, 1)))
-    return PassData(X, y, [every], rows.fit_weight, [None], [None])
+    return PassData(X, y, [every], rows.fit_weight, [None], [None], memory_limit)
+
+
+def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:
+    """The plan does not know the data behind the steps, so it is here that a group may be refused."""
+    rows = folded.fold(0)
+    (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
+    require_cheaper(group.family, group.prototype, group.settings, Shape(n, p, q, 1))
+    if group.family.needs == "moments":
+        require_memory(folded.moment_bytes, limit)
 
 
 def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:

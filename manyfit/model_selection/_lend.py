@@ -18,14 +18,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import joblib
 import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.model_selection._prefix_key import Is, Unkeyable, Wrapped, array_digest, structural_key
+from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, array_digest, by_content, structural_key
 
-__all__ = ["FoldCache", "Item", "guard", "protectable"]
+__all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 
 T = TypeVar("T")
 _SPARSE_PARTS = {
@@ -59,6 +58,14 @@ def protectable(X: Any) -> bool:
     return _is_array(X) or _is_sparse(X) or _frame_kind(X) is not None
 
 
+def lendable(X: Any) -> bool:
+    """Whether rows of `X` can be lent to several fits, each of which finds them as they were.
+
+    Of a list each fit gets a copy with the same items, as scikit-learn's fits have the items in common.
+    """
+    return X is None or protectable(X) or isinstance(X, (list, tuple, range))
+
+
 def _read_only(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(map(_read_only, part))
@@ -75,10 +82,15 @@ def _copy_on_write() -> bool:
 def guard(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
-    Costs no copy of the data, except for pandas before 3 without copy-on-write.
+    A list is copied, but not what is in it, as scikit-learn does for each fit. Else this costs no copy of the
+    data, except for pandas before 3 without copy-on-write.
     """
+    if type(X) is list:
+        return copy.copy(X)
     if _is_array(X):
         return _read_only(X)
+    if type(X) is list:
+        return X.copy()  # type: ignore[attr-defined, no-any-return]
     if _is_sparse(X):
         lent = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
         for name in _SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
@@ -142,16 +154,12 @@ def own(X: T) -> T:
 
 def content_key(X: Any) -> Hashable | None:
     """A key by content, or None if there is none: arrays of other libraries stay where they are."""
-    if X is None:
-        return (None,)
-    if type(X) is np.ndarray and not X.dtype.hasobject:
-        return array_digest(X)
-    known = isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
+    known = X is None or isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
     if not known and not scipy.sparse.issparse(X) and _frame_kind(X) is None:
         return None
     try:
-        return Is(type(X)), joblib.hash(X)
-    except Exception:  # whatever is in a list and cannot be pickled
+        return array_digest(X) if type(X) is np.ndarray and not X.dtype.hasobject else by_content(X)
+    except Unkeyable:  # whatever is in a list
         return None
 
 
@@ -199,10 +207,8 @@ class FoldCache:
     fits : int
         Fits of transformers really done. A Pipeline, ColumnTransformer or FeatureUnion is not counted, what
         is inside is.
-    transforms : int
-        Calls of `transform` really done, counted likewise.
-    hits : int
-        Look-ups that were answered.
+    repeated : int
+        Pieces of work that were done again, since their results did not fit.
     bytes : int
         Memory of what is cached; memory that several entries share counts once, what was lent not at all.
 
@@ -217,7 +223,7 @@ class FoldCache:
 
     def __init__(self, memory_limit: int | None = None) -> None:
         self.memory_limit = memory_limit
-        self.fits = self.hits = self.transforms = 0
+        self.fits = self.repeated = 0
         self._lock = threading.RLock()
         self.clear()
 
@@ -229,6 +235,7 @@ class FoldCache:
             self._names: dict[int, tuple[weakref.ref[Any], int | None]] = {}
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
             self._items: OrderedDict[int, Item] = OrderedDict()
+            self._done: set[int] = set()
             self._held: Counter[int] = Counter()  # how many hold each piece of memory
 
     # Keys and tokens
@@ -299,14 +306,15 @@ class FoldCache:
         -------
         object
             To hand to estimators. For an ndarray the same read-only view each time; for a sparse matrix or a
-            frame a new object that shares its memory: call it once per fit. Anything else as it is.
+            frame a new object that shares its memory, for a list a copy: call it once per fit. Anything
+            else as it is.
 
         Notes
         -----
         A pandas frame is copied once, to memory of its own; the caller may drop the original.
         """
         if not protectable(X):
-            return X
+            return guard(X)
         with self._lock:
             if self.is_known(X):  # lent before
                 token = self._names[id(X)][1]
@@ -335,7 +343,6 @@ class FoldCache:
         with self._lock:
             item = self._items.get(key)
             if item is not None:
-                self.hits += 1
                 self._items.move_to_end(key)
             return item
 
@@ -345,6 +352,8 @@ class FoldCache:
         with self._lock:
             if key in self._items:  # another thread did the same work
                 return self._items[key]
+            self.repeated += key in self._done
+            self._done.add(key)
             if self.memory_limit is not None and self._new_bytes(item) > self.memory_limit:
                 return item
             self.bytes += self._new_bytes(item)
@@ -364,7 +373,7 @@ class FoldCache:
             del self._held[identity]
             self.bytes -= item.memory[identity]
 
-    def count(self, name: str) -> None:
-        """Count one more fit or transform."""
+    def count_fit(self) -> None:
+        """Count one more fit."""
         with self._lock:
-            setattr(self, name, getattr(self, name) + 1)
+            self.fits += 1

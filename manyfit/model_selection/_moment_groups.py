@@ -13,20 +13,12 @@ from manyfit.estimators import Answers, LinearAnswers, affine_step_of
 from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._job import Job, Options, Pair, Result
+from manyfit.model_selection._job import Job, Options, Result
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import score_answers, why_alone
+from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
 
 Array = NDArray[Any]
-
-
-@dataclass
-class SharedOutcome:
-    """Results of shared groups, and the pairs that they hand back to scikit-learn, with reasons."""
-
-    results: dict[Pair, Result] = field(default_factory=dict)
-    alone: dict[Pair, str] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 @dataclass
@@ -68,7 +60,7 @@ class _OneView:
 
 def run_moments(
     job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
-) -> SharedOutcome:
+) -> Outcome:
     """Answer all settings of `groups` on all folds.
 
     One pass over X a group of atoms; the memory of one fold's views and answers at a time.
@@ -76,7 +68,7 @@ def run_moments(
     root = _Node()
     for group in groups:
         root.insert(group)
-    outcome = SharedOutcome()
+    outcome = Outcome()
     start = time.perf_counter()
     for i in range(data.n_splits):
         before = len(outcome.results)
@@ -90,7 +82,7 @@ class _Fold:
     """One fold of a run."""
 
     def __init__(
-        self, options: Options, data: SplitData, scoring: SharedScoring, i: int, outcome: SharedOutcome
+        self, options: Options, data: SplitData, scoring: SharedScoring, i: int, outcome: Outcome
     ) -> None:
         self.options, self.data, self.scoring, self.i, self.outcome = options, data, scoring, i, outcome
         self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []
@@ -101,9 +93,15 @@ class _Fold:
             self._walk(root, self.data.view(self.i))
         except Exception as error:
             self._leave(root, why_not(error))
-        if not self.linear:
-            return
-        candidates, answers = _joined(self.linear)
+        for flat in (False, True):
+            parts = [part for part in self.linear if part[1].flat == flat]
+            if parts:
+                self._score(parts, start)
+                start = time.perf_counter()
+
+    def _score(self, parts: Sequence[tuple[tuple[int, ...], LinearAnswers]], start: float) -> None:
+        """Score some answers of the same shape as one batch."""
+        candidates, answers = _joined(parts)
         fitted = time.perf_counter() - start
         try:
             scores = self._scores(answers, len(candidates))
@@ -115,10 +113,10 @@ class _Fold:
         self._store(candidates, answers, scores, fitted / n, scored / n)
 
     def _scores(self, answers: Answers, n: int) -> dict[str, list[Any]]:
-        fold = self.data.fold(self.i)
+        limit = self.options.memory_limit
         roles = ("test", "train") if self.options.return_train_score else ("test",)
         return {
-            role: score_answers(self.scoring, answers, n, fold, role, self.options, self.data, self.i)
+            role: score_answers(self.scoring, answers, n, RowsToScore(self.data, self.i, role), limit)
             for role in roles
         }
 
@@ -131,8 +129,11 @@ class _Fold:
             except Exception as error:
                 self._leave(_Node(groups=[group]), why_not(error))
                 continue
-            assert isinstance(answers, LinearAnswers)
-            self.linear.append((group.candidates, answers))
+            if isinstance(answers, LinearAnswers):
+                self.linear.append((group.candidates, answers))
+            else:
+                why = f"{type(group.family).__name__} needs moments and has to give LinearAnswers"
+                self._leave(_Node(groups=[group]), f"{why}, not {type(answers).__name__}")
         for child in node.children.values():
             assert child.step is not None
             try:
@@ -177,7 +178,7 @@ def make_result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, sc
 
 
 def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[list[int], LinearAnswers]:
-    """The answers of all groups of a fold as one batch: they share the columns of X."""
+    """The answers of some groups of a fold as one batch: they share the columns of X."""
     candidates: list[int] = []
     alone: dict[int, str] = {}
     for members, answers in parts:
@@ -190,4 +191,4 @@ def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[lis
         linear[0].origin,
     )
     roundings = [r for _, one in parts for r in one.roundings or (Rounding.none(one.linear),)]
-    return candidates, LinearAnswers(joined, alone, tuple(roundings))
+    return candidates, LinearAnswers(joined, alone, tuple(roundings), parts[0][1].flat)

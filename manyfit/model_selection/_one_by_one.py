@@ -2,22 +2,15 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any
 
 from manyfit.cluster import Progress, run_tasks, workers
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._job import Job, Options, Pair, Result
-
-
-@dataclass
-class Outcome:
-    """Results of some pairs and what it took to get them."""
-
-    results: dict[Pair, Result] = field(default_factory=dict)
-    transformer_fits: int = 0
-    seconds: float = 0.0
+from manyfit.model_selection._outcome import Outcome
+from manyfit.model_selection._plan import Plan
 
 
 @dataclass(frozen=True)
@@ -34,18 +27,17 @@ class _Task:
 
 
 def _run(task: _Task, X: Any, y: Any) -> Outcome:
+    make = evaluate if task.share_steps else alone  # with nothing to share, scikit-learn's own way
     folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps)
     start = time.perf_counter()
     results = {
-        (c, task.i): evaluate(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
+        (c, task.i): make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
         for c, params in task.settings
     }
-    return Outcome(results, folds.transformer_fits, time.perf_counter() - start)
+    return Outcome(results, {}, folds.work, time.perf_counter() - start)
 
 
-def run_one_by_one(
-    job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, by_candidate: bool, bar: Progress
-) -> Outcome:
+def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:
     """Fit and score `pairs`.
 
     Parameters
@@ -54,45 +46,42 @@ def run_one_by_one(
         The search.
     pairs : sequence of (candidate, split)
         What to fit, candidate by candidate.
-    order : sequence or None
-        For each candidate a sortable key that is equal where steps are shared; None shares no steps
-        and keeps scikit-learn's order.
-    by_candidate : bool
-        Keep scikit-learn's order also where steps are shared (in one process; with several there is none).
+    plan : Plan
+        Says whether steps are shared and in which order (with several processes there is none).
     bar : Progress
         Counts finished fits.
     """
     if job.contexts is not None:
         return _with_callbacks(job, pairs, bar)
-    if workers(job.n_jobs) == 1:
-        return _here(job, pairs, order, by_candidate, bar)
+    if workers(job.n_jobs) == 1 and not plan.alone:
+        return _here(job, pairs, plan, bar)
     total = Outcome()
-    tasks = _tasks(job, pairs, order)
+    tasks = _tasks(job, pairs, plan.order)
     for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
-        total.results.update(part.results)
-        total.transformer_fits += part.transformer_fits
-        total.seconds += part.seconds
+        total.add(part)
         bar.done(len(part.results))
     return total
 
 
-def _here(
-    job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None, by_candidate: bool, bar: Progress
-) -> Outcome:
+def _here(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:
     """In this process, on folds that are cut once."""
-    in_turn = order is not None and not by_candidate
+    order = plan.order
+    in_turn = order is not None and not plan.by_candidate
     folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn)
     sizes = (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
     queue = list(pairs)
+    # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
+    once = len({i for _, i in queue}) == len(queue)
+    fit = alone if order is None and (once or hasattr(job.X, "iloc")) else evaluate
     if order is not None and in_turn:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:
         progress = _progress(c, i, sizes)
-        total.results[c, i] = evaluate(job.estimator, job.candidates[c], i, folds, progress)
+        total.results[c, i] = fit(job.estimator, job.candidates[c], i, folds, progress)
         bar.done(1)
-    total.transformer_fits = folds.transformer_fits
+    total.work = folds.work
     total.seconds = time.perf_counter() - start
     return total
 
@@ -108,7 +97,7 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
         bar.done(1)
-    return Outcome(results, 0, time.perf_counter() - start)
+    return Outcome(results, seconds=time.perf_counter() - start)
 
 
 def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> Result:

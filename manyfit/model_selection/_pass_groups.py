@@ -11,16 +11,17 @@ from manyfit.folds import PassData, SplitData, Unsupported, View
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job
-from manyfit.model_selection._moment_groups import SharedOutcome, make_result, why_not
+from manyfit.model_selection._moment_groups import make_result, why_not
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import score_answers, why_alone
+from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
 
 
 def run_passes(
     job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
-) -> SharedOutcome:
+) -> Outcome:
     """Answer all settings of `groups` on all folds, one group after the other."""
-    outcome = SharedOutcome()
+    outcome = Outcome()
     start = time.perf_counter()
     for group in groups:
         try:
@@ -35,7 +36,7 @@ def run_passes(
     return outcome
 
 
-def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, outcome: SharedOutcome) -> None:
+def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, outcome: Outcome) -> None:
     assert group.family is not None
     start = time.perf_counter()
     all_answers = list(
@@ -46,9 +47,9 @@ def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, out
     roles = ("test", "train") if job.options.return_train_score else ("test",)
     for i, answers in enumerate(all_answers):
         start = time.perf_counter()
-        fold = data.fold(i)
         scores = {
-            role: score_answers(scoring, answers, n, fold, role, job.options, data, i) for role in roles
+            role: score_answers(scoring, answers, n, RowsToScore(data, i, role), job.options.memory_limit)
+            for role in roles
         }
         score_time = (time.perf_counter() - start) / n
         for j, c in enumerate(group.candidates):

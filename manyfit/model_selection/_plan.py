@@ -38,9 +38,7 @@ class Group:
     fits_planned : int
         Those that will be made: 0 where a family answers, else all.
     transformer_fits : int
-        Fits of the steps before it that will be made; one by one it would be more.
-    passes : float
-        Passes over X that sum moments.
+        Fits of the steps before it that will be made where they are shared; one by one it would be more.
     reason : str
         Why no more is shared; empty where everything is.
     settings : tuple of dict
@@ -58,9 +56,8 @@ class Group:
     estimator: str
     fits_requested: int
     fits_planned: int
-    transformer_fits: int
-    passes: float
-    reason: str
+    transformer_fits: int = 0
+    reason: str = ""
     settings: tuple[Mapping[str, Any], ...] = ()
     steps: tuple[Step, ...] = ()
     family: Family | None = None
@@ -120,6 +117,17 @@ class Plan:
     by_candidate : bool
         Whether fits made one by one keep scikit-learn's order although steps are shared: where they draw
         from NumPy's global random state, or where the first that fails raises.
+    alone : bool
+        Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
+    from_predictions : bool
+        Whether scores of shared fits are not had from moments: scikit-learn's scorers are then called once
+        for each setting and split.
+
+    Notes
+    -----
+    Values of X and y are not looked at before the fit: a fold that turns out not to be served (NaN, a
+    constant column, a doubtful rank) is then fitted by scikit-learn, and counted in the report. Nor is it
+    known how large outputs of shared steps will be: those over ``memory_limit`` are made again.
     """
 
     groups: tuple[Group, ...]
@@ -129,6 +137,8 @@ class Plan:
     bytes_to_device: int = 0
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
+    alone: bool = False
+    from_predictions: bool = False
 
     @property
     def fits_requested(self) -> int:
@@ -142,7 +152,7 @@ class Plan:
 
     @property
     def transformer_fits(self) -> int:
-        """Fits of transformers that will be made."""
+        """Fits of transformers that will be made where steps are shared; those of other fits do not count."""
         return sum(group.transformer_fits for group in self.groups)
 
     def _by_kind(self) -> list[tuple[str, list[_Row]]]:
@@ -152,7 +162,10 @@ class Plan:
             alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
             names = dict.fromkeys(group.estimator for group in alike)
             lines = [_Row.of(name, [g for g in alike if g.estimator == name]) for name in names]
-            rows.append((f"{_TITLES[kind]}: {reason}" if reason else _TITLES[kind], lines))
+            title = _TITLES[kind]
+            if self.from_predictions and kind in ("moments", "family"):
+                title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
+            rows.append((f"{title}: {reason}" if reason else title, lines))
         return rows
 
     def _heading(self) -> str:

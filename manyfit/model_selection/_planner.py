@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from dask.utils import format_bytes
 from sklearn.base import clone
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
@@ -26,7 +25,8 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
-from manyfit.model_selection._prefix import has_shareable_prefix, shareable, writes_in_place
+from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
+from manyfit.model_selection._worth import require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Prepared:
 
     plan: Plan
     data: SplitData | None
+    rows: SplitData | None
     scoring: SharedScoring | None
 
 
@@ -48,6 +49,7 @@ class _Planner:
         self.job = job
         self.groups: list[Group] = []
         self.data: SplitData | None = None
+        self.rows: SplitData | None = None
         self.scoring: SharedScoring | None = None
         self._checks: dict[Any, str | None] = {}
         self._data_reason: str | None = None
@@ -63,19 +65,26 @@ class _Planner:
         else:
             chains = self._chains()
             left, reasons = self._place_families(chains)
-            order = self._order(chains, left)
-            by_candidate = order is not None and self._by_candidate(chains, left)
-            self._place_rest(left, reasons, order, chains)
-        shared = any(group.kind in ("moments", "passes") for group in self.groups)
+            # What families may hand back, once they see the data behind the steps, shares these steps too.
+            families = [group.candidates for group in self.groups if group.kind == "family"]
+            may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
+            order = self._order(chains, may_be_left)
+            by_candidate = order is not None and self._by_candidate(chains, may_be_left)
+            self._place_rest(left, reasons, order if len(left) > 1 else None, chains)
+        shared = any(group.kind == "moments" for group in self.groups)
+        passed = any(group.kind == "passes" for group in self.groups)
         plan = Plan(
             tuple(self.groups),
             len(candidates),
             self.job.splits.n_splits,
-            self._passes() if any(group.kind == "moments" for group in self.groups) else 0.0,
+            self._passes() if shared else 0.0,
             order=order,
             by_candidate=by_candidate,
+            alone=reason is not None,
+            from_predictions=self.scoring is not None and not self.scoring.reads_moments,
         )
-        return Prepared(plan, self.data if shared else None, self.scoring)
+        data, rows = self.data if shared else None, self.rows if passed else None
+        return Prepared(plan, data, rows, self.scoring)
 
     def _whole_reason(self) -> str | None:
         """Why nothing at all is shared, or None."""
@@ -85,6 +94,9 @@ class _Planner:
             return "fitted estimators are asked for"
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
+        for name, data in (("X", self.job.X), ("y", self.job.y)):
+            if not lendable(data):
+                return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
         if not is_tested():
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
         return None
@@ -161,16 +173,19 @@ class _Planner:
             writes_in_place(step.build()) for step in (*chain.steps, chain.final)
         ):
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
+        self.scoring = SharedScoring(self.job.options.scorer, self.job.options.score_params, chain.final.cls)
         affine = all(affine_step_of(step.cls) for step in chain.steps)
         if family.needs == "moments" and affine:
             self._require(chain)
             self._require_data(chain.final)
-            self._require_cheaper(family, chain.final, len(candidates))
+            shape = self._shape(self.data)
+            require_cheaper(family, chain.final.build(), [{}] * len(candidates), shape)
             kind = "moments"
         elif family.needs == "passes" and affine:
             self._require(chain)
-            self._require_rows(chain.final, steps=bool(chain.steps))
-            self._require_cheaper(family, chain.final, len(candidates))
+            self._require_rows(chain)
+            shape = self._shape(self.rows)
+            require_cheaper(family, chain.final.build(), [{}] * len(candidates), shape)
             kind = "passes"
         else:
             self._require_rows_family(chain, len(candidates))
@@ -182,10 +197,17 @@ class _Planner:
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
         return Group(
-            kind, tuple(candidates), _title(chain), len(candidates) * k, 0,
-            len(chain.steps) * k if kind == "family" else 0, 0.0, "",
-            settings, chain.steps, family, chain.final.build(),
-        )  # fmt: skip
+            kind=kind,
+            candidates=tuple(candidates),
+            estimator=_title(chain),
+            fits_requested=len(candidates) * k,
+            fits_planned=0,
+            transformer_fits=len(chain.steps) * k if kind == "family" else 0,
+            settings=settings,
+            steps=chain.steps,
+            family=family,
+            prototype=chain.final.build(),
+        )
 
     def _require(self, chain: Chain) -> None:
         for step in chain.steps:
@@ -216,7 +238,6 @@ class _Planner:
 
     def _load(self, final: Step) -> None:
         job = self.job
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
         X, y = as_matrix(job.X), as_targets(job.y)
         if len(X) != len(y):
             raise Unsupported("X and y differ in length")
@@ -226,28 +247,18 @@ class _Planner:
         if score is not None:
             weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, len(X)))
         data = SplitData(X, y, job.splits, weights, job.y)
-        needed = data.moment_bytes
-        if needed > job.options.memory_limit:
-            raise Unsupported(f"moments would need {format_bytes(needed)}, more than memory_limit")
+        require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
 
-    def _require_rows(self, final: Step, steps: bool) -> None:
-        """The data for passes: dense, or sparse where there are no steps; looked at once."""
-        if not self._data_ready:
-            self._data_ready = True
-            try:
-                self._load_rows(final)
-            except (Unsupported, IndexError) as why:
-                self._data_reason = str(why)
-        if self._data_reason is not None:
-            raise Unsupported(self._data_reason)
-        assert self.data is not None
-        if steps and not isinstance(self.data.X, np.ndarray):
+    def _require_rows(self, chain: Chain) -> None:
+        """The data for passes: dense, or sparse where there are no steps."""
+        if self.rows is None:
+            self.rows = self._rows(chain.final)
+        if chain.steps and not isinstance(self.rows.X, np.ndarray):
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
 
-    def _load_rows(self, final: Step) -> None:
+    def _rows(self, final: Step) -> SplitData:
         job = self.job
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
         X, y = as_matrix_or_csr(job.X), as_labels(job.y)
         if y.ndim != 1:
             raise Unsupported("y has several columns")
@@ -258,15 +269,12 @@ class _Planner:
         if score is not None:
             weights = Weights(weights.fit, as_weights(score, len(y)))
         numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))
-        self.data = SplitData(X, y, job.splits, weights, job.y, numbers)
+        return SplitData(X, y, job.splits, weights, job.y, numbers)
 
-    def _require_cheaper(self, family: Family, final: Step, n_settings: int) -> None:
-        assert self.data is not None
-        X, y, k = self.data.X, self.data.y, self.job.splits.n_splits
-        shape = Shape(max(1, round(len(y) * (1 - 1 / max(k, 2)))), X.shape[1], np.size(y[0]), k)
-        cost = family.cost(final.build(), [{}] * n_settings, shape)
-        if cost.shared > cost.one_by_one:
-            raise Unsupported("one by one takes fewer operations here")
+    def _shape(self, data: SplitData | None) -> Shape:
+        assert data is not None
+        y, k = data.y, self.job.splits.n_splits
+        return Shape(max(1, round(len(y) * (1 - 1 / max(k, 2)))), data.X.shape[1], np.size(y[0]), k)
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job
@@ -280,7 +288,6 @@ class _Planner:
             why = self._reason(("draws", step.key), _require_no_draws, step)
             if why is not None:
                 raise Unsupported(why)
-        self.scoring = SharedScoring(job.options.scorer, job.options.score_params)
 
     def _passes(self) -> float:
         assert self.data is not None
@@ -345,7 +352,7 @@ class _Planner:
             return
         n = len(candidates) * self.job.splits.n_splits
         name = type(self.job.estimator).__name__
-        self.groups.append(Group("one by one", tuple(candidates), name, n, n, 0, 0.0, reason))
+        self.groups.append(Group("one by one", tuple(candidates), name, n, n, reason=reason))
 
     def _steps_shared(
         self, candidates: list[int], reason: str, order: Any, chains: Sequence[Chain | str]
@@ -363,7 +370,7 @@ class _Planner:
         title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
         n = len(candidates) * k
         fits = len(prefixes) * k if known else 0
-        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, 0.0, reason))
+        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, reason))
 
 
 def _title(chain: Chain) -> str:

@@ -21,7 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER, callback_context_passed_on
-from manyfit.model_selection._lend import FoldCache, Item, guard, own, protectable
+from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own, protectable
 from manyfit.model_selection._prefix_key import (
     Sizes,
     Unkeyable,
@@ -33,7 +33,15 @@ from manyfit.model_selection._prefix_key import (
     writes_in_place,
 )
 
-__all__ = ["FoldCache", "has_shareable_prefix", "share_prefixes", "shareable", "unshare", "writes_in_place"]
+__all__ = [
+    "FoldCache",
+    "has_shareable_prefix",
+    "lendable",
+    "share_prefixes",
+    "shareable",
+    "unshare",
+    "writes_in_place",
+]
 
 
 class _Private:
@@ -150,7 +158,7 @@ class Shared(Wrapped):
             X = guard(X) if token is not None or cache.is_known(X) else X
             y = guard(y) if token is not None or cache.is_known(y) else y
             output = getattr(estimator, method)(X, y, **params)
-            cache.count("fits")
+            cache.count_fit()
         return output if method == "fit_transform" else None
 
     def _shared_keep_alone(self, fitted: Any, output: Any) -> Any:
@@ -231,9 +239,7 @@ class Shared(Wrapped):
         cache, target = self._shared_cache, self._shared_target
         if not _is_walked(self._shared_inner):
             X = guard(X) if token is not None or cache.is_known(X) else X
-            output = target.transform(X, **params)
-            cache.count("transforms")
-            return output
+            return target.transform(X, **params)
         if type(target) is ColumnTransformer:
             target = _with_named_slices(target, X, token, self._shared_fit_x)
         return target.transform(X if token is None else cache.present(X, token), **params)
@@ -502,35 +508,26 @@ _PLACES = (
 )
 
 
-def _bare(thing: Any, in_place: bool) -> Any:
-    """`thing` without wrappers. What comes from the cache belongs to all settings: not changed but copied."""
+def _bare(thing: Any) -> Any:
+    """`thing` without wrappers. What comes from the cache belongs to all settings: it is copied."""
     if type(thing) is Shared:
-        return _bare(thing._shared_target, in_place=False)
+        target = thing._shared_target
+        return copy.deepcopy(target) if thing._shared_settled else _bare(target)
     if type(thing) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
         return thing
-    changes = {}
-    for place in _PLACES:
-        if place in vars(thing):
-            old = vars(thing)[place]
-            new = _bare_place(old, in_place)
-            if new is not old:
-                changes[place] = new
-    if not changes:
-        return thing
-    if not in_place:
-        return _changed(thing, changes)
-    vars(thing).update(changes)
+    state = vars(thing)
+    state.update({place: _bare_place(state[place]) for place in _PLACES if place in state})
     return thing
 
 
-def _bare_place(value: Any, in_place: bool) -> Any:
+def _bare_place(value: Any) -> Any:
     if isinstance(value, list):
-        new = [_bare_place(item, in_place) for item in value]
+        new = [_bare_place(item) for item in value]
         return value if all(a is b for a, b in zip(new, value, strict=True)) else new
     if isinstance(value, tuple) and len(value) in (2, 3):  # (name, transformer[, columns])
-        bare = _bare(value[1], in_place)
+        bare = _bare(value[1])
         return value if bare is value[1] else (value[0], bare, *value[2:])
-    return _bare(value, in_place)
+    return _bare(value)
 
 
 def unshare(estimator: Any) -> Any:
@@ -544,7 +541,7 @@ def unshare(estimator: Any) -> Any:
     Returns
     -------
     estimator
-        The same object, a genuine scikit-learn one. Settings with equal prefixes have their fitted
-        transformers in common.
+        The same object, a genuine scikit-learn one. Transformers that were fitted for several settings are
+        copied, so that each setting may change its own.
     """
-    return _bare(estimator, in_place=True)
+    return _bare(estimator)

@@ -45,12 +45,13 @@ from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetE
 from sklearn.svm import SVC, LinearSVC, LinearSVR, NuSVC
 from sklearn.utils import get_tags
 
-from manyfit._compat import has_callbacks, is_metadata_request
+from manyfit._compat import has_callbacks, is_metadata_request, pca_is_randomized
 
 __all__ = [
     "Unkeyable",
     "Wrapped",
     "array_digest",
+    "by_content",
     "holds_generator",
     "judge",
     "shareable",
@@ -134,7 +135,8 @@ def array_digest(X: np.ndarray) -> tuple[Hashable, ...]:
     return np.ndarray, repr(X.dtype), X.shape, layout, digest
 
 
-def _by_content(thing: Any) -> Hashable:
+def by_content(thing: Any) -> Hashable:
+    """A key of anything that can be pickled; `Unkeyable` is raised for what cannot."""
     try:
         return Is(type(thing)), joblib.hash(thing)
     except Exception as error:  # whatever cannot be pickled, for whatever reason
@@ -172,7 +174,7 @@ def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) 
         try:
             return structural_key(thing, depth, [_MOST])
         except _TooLarge:
-            return _by_content(thing)
+            return by_content(thing)
     budget[0] -= 1
     if budget[0] < 0 or depth > _DEEPEST:
         raise _TooLarge("a structure that is too large")
@@ -210,7 +212,7 @@ def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) 
             raise
         except Unkeyable:  # what it keeps beside its content may have no key
             pass
-    return _by_content(thing)
+    return by_content(thing)
 
 
 class Sizes(NamedTuple):
@@ -239,19 +241,19 @@ def _number(value: Any) -> float | None:
 
 
 def _pca(pca: Any, sizes: Sizes) -> bool | None:
-    """PCA draws unless its solver is exact; "auto" is resolved as PCA.fit does in 1.7 to 1.9."""
+    """PCA draws unless its solver is exact; what "auto" is may depend on the shape."""
     if pca.svd_solver in ("full", "covariance_eigh"):
         return True
     if pca.svd_solver != "auto" or sizes.sparse:  # "auto" is arpack for sparse input, from a random start
         return False
     if pca.n_components is None or pca.n_components == "mle":
         return True  # "covariance_eigh" or "full", whatever the shape
-    n, p, k = sizes.n_samples, sizes.n_features, _number(pca.n_components)
+    k = _number(pca.n_components)
     if k is None or 0 < k < 1:
         return k is not None
-    if n is None or p is None:
+    if sizes.n_samples is None or sizes.n_features is None:
         return None
-    return (p <= 1_000 and n >= 10 * p) or max(n, p) <= 500 or not 1 <= k < 0.8 * min(n, p)
+    return not pca_is_randomized(pca, sizes.n_samples, sizes.n_features)
 
 
 def _kernel_pca(pca: Any, sizes: Sizes) -> bool | None:

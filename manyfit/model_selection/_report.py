@@ -1,6 +1,7 @@
 """What a search really did."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,11 @@ class Report:
     fits_shared : int
         Fits that were answered without being made.
     transformer_fits : int
-        Fits of transformers that were made.
+        Fits of transformers whose steps are shared or could have been. Those within fits that scikit-learn's
+        own function made are not counted.
+    steps_repeated : int
+        Fits and transforms of shared steps that were done again, since what they gave did not fit in
+        ``memory_limit``.
     passes : float
         Passes over X that summed moments.
     bytes_to_device : int
@@ -38,7 +43,7 @@ class Report:
     workers : int
         Workers that the one-by-one fits ran on.
     groups : list of dict
-        For each group: kind, estimator, settings, fits asked for.
+        For each group: kind, estimator, settings (how many), fits_requested, reason.
     left_to_sklearn : dict of str to int
         Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
     verification : list of dict
@@ -50,6 +55,7 @@ class Report:
     fits_done: int = 0
     fits_shared: int = 0
     transformer_fits: int = 0
+    steps_repeated: int = 0
     passes: float = 0.0
     bytes_to_device: int = 0
     bytes_to_host: int = 0
@@ -72,6 +78,17 @@ class Report:
         """
         self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
 
+    def add(self, work: Mapping[str, int]) -> None:
+        """Add to counts.
+
+        Parameters
+        ----------
+        work : mapping of str to int
+            What to add, by attribute.
+        """
+        for name, count in work.items():
+            setattr(self, name, getattr(self, name) + count)
+
     def merged(self, other: "Report") -> "Report":
         """This report and that of later settings of the same search.
 
@@ -86,8 +103,8 @@ class Report:
             A new one: counts, times and reasons are summed, lists joined, and of `workers` the larger is
             kept.
         """
-        numbers = ("fits_requested", "fits_done", "fits_shared", "transformer_fits", "passes",
-                   "bytes_to_device", "bytes_to_host", "synchronisations")  # fmt: skip
+        numbers = ("fits_requested", "fits_done", "fits_shared", "transformer_fits", "steps_repeated",
+                   "passes", "bytes_to_device", "bytes_to_host", "synchronisations")  # fmt: skip
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
         seconds.update(other.seconds)
@@ -112,7 +129,7 @@ class Report:
             ("fits asked for", self.fits_requested),
             ("fits answered by shared work", self.fits_shared),
             ("fits made one by one", self.fits_done),
-            ("fits of transformers", self.transformer_fits),
+            ("fits of shared transformers", self.transformer_fits),
             ("passes over X for moments", f"{self.passes:g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),
@@ -120,6 +137,8 @@ class Report:
         ]
         rows += [(f"seconds, {kind}", f"{s:.4f}") for kind, s in self.seconds.items()]
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
+        if self.steps_repeated:
+            rows.append(("steps done again (memory_limit)", self.steps_repeated))
         if self.verification:
             rows.append(("scores checked by scikit-learn", len(self.verification)))
             rows.append(("largest difference", f"{self.largest_difference:.1e}"))

@@ -1,6 +1,8 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,22 +10,32 @@ from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
 from manyfit.estimators import Answers, LinearAnswers
-from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported
 from manyfit.metrics import SharedScoring, lost_to_rounding
-from manyfit.model_selection._job import Options
+from manyfit.model_selection._lend import guard
 
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True)
+class RowsToScore:
+    """The training or test rows of one split."""
+
+    folded: FoldedData
+    i: int
+    role: Any
+
+    @property
+    def moments(self) -> Moments:
+        return self.folded.scoring_moments(self.i, self.role)
+
+    @cached_property
+    def fold(self) -> Fold:
+        return self.folded.fold(self.i)
+
+
 def score_answers(
-    scoring: SharedScoring,
-    answers: Answers,
-    n_settings: int,
-    fold: Fold,
-    role: Any,
-    options: Options,
-    folded: FoldedData,
-    i: int,
+    scoring: SharedScoring, answers: Answers, n_settings: int, rows: RowsToScore, memory_limit: int
 ) -> list[Any]:
     """A score (a float, or a dict of floats by name) for each setting.
 
@@ -33,11 +45,11 @@ def score_answers(
     scores: list[Any] = [None] * n_settings
     missing = [j for j in range(n_settings) if j not in answers.alone]
     if isinstance(answers, LinearAnswers) and answers.roundings:
-        lost = lost_to_rounding(answers.linear, answers.roundings, folded.scoring_moments(i, role))
+        lost = lost_to_rounding(answers.linear, answers.roundings, rows.moments)
         for j in map(int, np.flatnonzero(lost)):
             scores[j] = Unsupported("the normal equations would lose digits of the score")
         missing = [j for j in missing if not lost[j]]
-    named = _from_moments(scoring, answers, folded, i, role)
+    named = _from_moments(scoring, answers, rows)
     if named is not None:
         table = np.stack([named[name] for name in scoring.named])
         exact = np.isfinite(table).all(axis=0)
@@ -45,23 +57,24 @@ def score_answers(
             if exact[j]:
                 scores[j] = _shaped(scoring, {name: float(named[name][j]) for name in scoring.named})
         missing = [j for j in missing if not exact[j]]
-    if missing and isinstance(answers, LinearAnswers) and _constant(fold, role):
+    if not missing:
+        return scores
+    y = rows.fold.targets(rows.role)
+    if isinstance(answers, LinearAnswers) and _constant(y):
         # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
         for j in missing:
             scores[j] = Unsupported("a target is constant in the rows to score")
         return scores
-    for block in _blocks(missing, _rows(fold, role), answers, options.memory_limit):
-        _score_block(scoring, answers, block, fold, role, options, scores)
+    for block in _blocks(missing, len(y), answers, memory_limit):
+        _score_block(scoring, answers, block, rows, scores)
     return scores
 
 
-def _from_moments(
-    scoring: SharedScoring, answers: Answers, folded: FoldedData, i: int, role: str
-) -> dict[str, Array] | None:
+def _from_moments(scoring: SharedScoring, answers: Answers, rows: RowsToScore) -> dict[str, Array] | None:
     if not isinstance(answers, LinearAnswers) or not scoring.reads_moments:
         return None
     try:
-        return scoring.from_moments(answers.linear, folded.scoring_moments(i, role))
+        return scoring.from_moments(answers.linear, rows.moments)
     except Unsupported:
         return None
 
@@ -76,18 +89,13 @@ def why_alone(answers: Answers, scores: Mapping[str, Sequence[Any]], j: int) -> 
     return None
 
 
-def _constant(fold: Fold, role: str) -> bool:
+def _constant(y: Array) -> bool:
     """Whether a target has one value in two or more rows to score."""
-    y = fold.y_test if role == "test" else fold.y_train
     return len(y) > 1 and bool((y == y[:1]).all(axis=0).any())
 
 
 def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
     return values if scoring.multimetric else values["score"]
-
-
-def _rows(fold: Fold, role: str) -> int:
-    return len(fold.y_test if role == "test" else fold.y_train)
 
 
 def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> list[list[int]]:
@@ -98,23 +106,20 @@ def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> li
 
 
 def _score_block(
-    scoring: SharedScoring,
-    answers: Answers,
-    block: list[int],
-    fold: Fold,
-    role: Any,
-    options: Options,
-    scores: list[Any],
+    scoring: SharedScoring, answers: Answers, block: list[int], rows: RowsToScore, scores: list[Any]
 ) -> None:
+    fold, role = rows.fold, rows.role
     y = fold.scored_targets(role)
     part = answers.subset(block)
     responses = part.respond(role, fold)
     params = scoring.params_of(fold, role)
-    strict = raising(options.scorer)
+    strict = raising(scoring.scorer)
     for position, j in enumerate(block):
         stub = scoring.stub({name: array[position] for name, array in responses.items()}, answers.classes)
         try:
-            # No scorer that is served reads X; the stub answers for the rows that it was made for.
-            scores[j] = score(stub, None, y, strict, params, "raise")
+            # No scorer that is served reads X; the stub answers for the rows that it was made for. One that
+            # writes into y or the weights finds them read-only, and scikit-learn's fit gives it its own.
+            given = {name: guard(value) for name, value in params.items()}
+            scores[j] = score(stub, None, guard(y), strict, given, "raise")
         except Exception as error:
             scores[j] = error

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn import model_selection
 
-from manyfit import _compat
+from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
 from manyfit.model_selection._shared_search import SharedSearch
 
 
-class BaseSearchCV(SharedSearch, _compat.BaseSearchCV):
+class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     """Base of searches that choose their settings themselves, as scikit-learn's of the same name.
 
     A subclass writes ``_run_search(evaluate_candidates)`` and may call it several times.

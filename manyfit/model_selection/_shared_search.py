@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import joblib
 from sklearn.base import clone, is_classifier
@@ -63,6 +63,13 @@ class _Frozen:
     candidates: list[Any]
 
 
+class _Count(Interval):
+    """An interval of integers that True and False, which are integers to Python, do not belong to."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
 class SharedSearch:
     """What our searches have beyond scikit-learn's: a plan, shared work and a report.
 
@@ -71,8 +78,8 @@ class SharedSearch:
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sharing": [StrOptions({"auto", "exact", "none"})],
-        "verify": [Interval(numbers.Integral, 0, None, closed="left")],
-        "memory_limit": [numbers.Integral, str, None],
+        "verify": [_Count(numbers.Integral, 0, None, closed="left")],
+        "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
     }
 
     estimator: Any
@@ -177,9 +184,11 @@ class SharedSearch:
         X, y = indexable(X, y)
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
-        # A plan has read a `cv` that can be read only once.
-        cv = frozen.cv if frozen is not None else None
-        if cv is None:
+        # A plan has read a `cv` that can be read only once. Any other depends on y.
+        once = isinstance(self.cv, Iterable) and not hasattr(self.cv, "split")
+        if frozen is not None and once:
+            cv = frozen.cv
+        else:
             cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
         # A hook of scikit-learn 1.8 for searches with demands of their own.
@@ -208,14 +217,15 @@ class SharedSearch:
         """The settings, asked of the search without fitting any."""
         drawn: list[Any] = []
 
-        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> dict[str, Any]:
+        unknown = _Unknown(
+            f"{type(self).__name__} chooses settings by the scores of others: plan() cannot list them."
+        )
+
+        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> Mapping[str, Any]:
             if drawn:
-                raise NotImplementedError(
-                    f"{type(self).__name__} chooses settings by the scores of others: "
-                    "plan() cannot list them."
-                )
+                unknown.refuse()
             drawn.extend(candidate_params)
-            return {}
+            return unknown
 
         had = "n_splits_" in vars(self)
         before: Any = vars(self).get("n_splits_")
@@ -277,6 +287,18 @@ class SharedSearch:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_frozen", None)
         return state
+
+
+class _Unknown(Mapping[str, Any]):
+    """Stands for the results of settings that were not fitted: a search that reads them cannot be planned."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def refuse(self, *_: Any) -> NoReturn:
+        raise NotImplementedError(self._why)
+
+    __getitem__ = __iter__ = __len__ = refuse
 
 
 class _Evaluation:

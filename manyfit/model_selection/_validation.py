@@ -42,35 +42,26 @@ class _EngineParallel:
         return list(parallel(sklearn_delayed(f)(*args, **kwargs) for f, args, kwargs in drawn))
 
     def _run(self, fits: Sequence[tuple[Any, Any, Any, dict[str, Any]]]) -> list[Result]:
-        """Fits of one estimator on one data set, in the order asked for."""
+        """Fits of one estimator on one data set, in the order asked for: split by split, all settings."""
         estimator, X, y, first = fits[0]
-        splits, split_of = _distinct([(kw["train"], kw["test"]) for *_, kw in fits], _identities)
-        candidates, candidate_of = _distinct([kw["parameters"] or {} for *_, kw in fits], _values)
-        n = num_samples(X)
+        settings = [kw["parameters"] or {} for *_, kw in fits]
+        n_settings = _period([_values(params) for params in settings])
+        splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         job = Job(
-            estimator, candidates, X, y, Splits.given(splits, n), _options(first), self._n_jobs,
-            self._pre_dispatch,
+            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
+            self._n_jobs, self._pre_dispatch,
         )  # fmt: skip
         results, _ = run(job, prepare(job))
-        return [results[c * len(splits) + i] for c, i in zip(candidate_of, split_of, strict=True)]
+        return [results[c * len(splits) + i] for i in range(len(splits)) for c in range(n_settings)]
 
 
-def _distinct(items: Sequence[Any], key: Callable[[Any], Any]) -> tuple[list[Any], list[int]]:
-    """The different items in order of appearance, and the position among them of each."""
-    positions: dict[Any, int] = {}
-    different: list[Any] = []
-    where: list[int] = []
-    for item in items:
-        k = key(item)
-        if k not in positions:
-            positions[k] = len(different)
-            different.append(item)
-        where.append(positions[k])
-    return different, where
+def _period(keys: Sequence[Any]) -> int:
+    """The length of the shortest beginning that all of `keys` repeats.
 
-
-def _identities(split: tuple[Any, Any]) -> tuple[int, int]:
-    return id(split[0]), id(split[1])
+    Splits and values that are given twice are fitted twice, as in scikit-learn: fits may draw.
+    """
+    n = len(keys)
+    return next(p for p in range(1, n + 1) if n % p == 0 and all(keys[j] == keys[j % p] for j in range(n)))
 
 
 def _values(params: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -89,10 +80,11 @@ def _options(given: Mapping[str, Any]) -> Options:
     )
 
 
+_HERE = "manyfit.model_selection"
 _NAMES = {"Parallel": _EngineParallel, "delayed": _delayed}
 
-cross_validate = on_engine(model_selection.cross_validate, **_NAMES)
-cross_val_score = on_engine(model_selection.cross_val_score, cross_validate=cross_validate)
-cross_val_predict = on_engine(model_selection.cross_val_predict, **_NAMES)
-validation_curve = on_engine(model_selection.validation_curve, **_NAMES)
-learning_curve = on_engine(model_selection.learning_curve, **_NAMES)
+cross_validate = on_engine(model_selection.cross_validate, _HERE, **_NAMES)
+cross_val_score = on_engine(model_selection.cross_val_score, _HERE, cross_validate=cross_validate)
+cross_val_predict = on_engine(model_selection.cross_val_predict, _HERE, **_NAMES)
+validation_curve = on_engine(model_selection.validation_curve, _HERE, **_NAMES)
+learning_curve = on_engine(model_selection.learning_curve, _HERE, **_NAMES)

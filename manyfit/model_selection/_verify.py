@@ -35,7 +35,7 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[
     k = job.splits.n_splits
     # Which pairs are checked is nobody's random state to spend.
     chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)
-    quiet = replace(job.options, verbose=0, error_score=job.options.error_score)
+    quiet = replace(job.options, verbose=0)
     folds = FoldStore(job.X, job.y, job.splits, quiet, False)
     rows: list[dict[str, Any]] = []
     for position in sorted(int(j) for j in chosen):

@@ -41,8 +41,9 @@ class Options:
     refit: Literal["yes", "no", "callable", "missing"] = "yes"
     weighted: Literal["all", "last", "first"] = "all"
     routing: bool = False
-    weighted_scores: bool = False
+    weighted_scores: tuple[bool, ...] = ()
     sharing: str = "auto"
+    needless_groups: bool = False
 
     def scoring(self) -> Any:
         """The `scoring` parameter; under metadata routing the scorers ask for weights, or do not."""
@@ -53,12 +54,17 @@ class Options:
         if self.form == "list":
             return list(self.scorers)
         if self.form == "dict":
-            return {f"m{i}": self._scorer(name) for i, name in enumerate(self.scorers)}
-        return self._scorer(self.scorers[0])
+            return {f"m{i}": self._scorer(i) for i in range(len(self.scorers))}
+        return self._scorer(0)
 
-    def _scorer(self, name: str) -> Any:
+    def requests(self, i: int) -> bool:
+        """Whether the i-th scorer asks for weights; they are given in turn."""
+        return bool(self.weighted_scores) and self.weighted_scores[i % len(self.weighted_scores)]
+
+    def _scorer(self, i: int) -> Any:
+        name = self.scorers[i]
         if self.routing:
-            return get_scorer(name).set_score_request(sample_weight=self.weighted_scores and name in WEIGHED)
+            return get_scorer(name).set_score_request(sample_weight=self.requests(i) and name in WEIGHED)
         return get_scorer(name) if self.form == "object" else name
 
     def refit_parameter(self) -> Any:
@@ -91,6 +97,9 @@ WEIGHED = {
 }
 
 
+REQUESTS = st.sampled_from([(False,), (True,), (True, False), (False, True)])
+
+
 @st.composite
 def options(draw: st.DrawFn, names: tuple[str, ...], weighted: bool) -> Options:
     """Options with scorers from `names`."""
@@ -111,6 +120,7 @@ def options(draw: st.DrawFn, names: tuple[str, ...], weighted: bool) -> Options:
         weighted=draw(st.sampled_from(("all", "last", "first"))) if weighted else "all",
         # Lists of names cannot ask for weights, so routing goes with the forms that hold scorers.
         routing=routing and form != "list",
-        weighted_scores=routing and form != "list" and draw(st.booleans()),
+        weighted_scores=draw(REQUESTS) if routing and form != "list" else (),
         sharing=mostly(draw, "auto", ("exact", "none"), odds=4),
+        needless_groups=mostly(draw, False, (True,), odds=4),
     )

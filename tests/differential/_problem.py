@@ -74,7 +74,7 @@ class Problem:
 
     def fit_params(self, data: Data, cv: Any) -> dict[str, Any]:
         """Keyword arguments of `fit`: groups, and weights for the steps that are to have them."""
-        grouped = self.splits.needs_groups and hasattr(cv, "split")
+        grouped = (self.splits.needs_groups or self.options.needless_groups) and hasattr(cv, "split")
         params = {"groups": data.groups} if grouped else {}
         if data.weights is None:
             return params
@@ -111,7 +111,7 @@ class Problem:
         for _, step in weighable_steps(estimator):
             step.set_fit_request(sample_weight=id(step) in chosen)
             if hasattr(step, "set_score_request"):
-                step.set_score_request(sample_weight=self.options.weighted_scores)
+                step.set_score_request(sample_weight=self.options.requests(0))
         return estimator
 
     def _weighted_steps(self, estimator: Any) -> list[tuple[str, Any]]:
@@ -145,6 +145,7 @@ COMPARED_WARNINGS = (
     "DataConversionWarning",
     "FutureWarning",
     "DeprecationWarning",
+    "LinAlgWarning",
 )
 
 

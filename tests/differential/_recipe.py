@@ -92,6 +92,14 @@ def _hilbert(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
     return 1.0 / (1.0 + np.arange(n)[:, None] + np.arange(p))
 
 
+def _near_ties(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
+    """Pairs of opposite rows along axes whose variances differ by what float32 can hardly tell."""
+    q, _ = np.linalg.qr(rng.normal(size=(p, p)))
+    rows = np.arange(n)
+    along = (1.0 + 1e-5 * rng.normal(size=p))[rows // 2 % p] * (-1.0) ** rows
+    return along[:, None] * q[rows // 2 % p]
+
+
 BASES: dict[str, Base] = {
     "normal": lambda rng, n, p: rng.normal(size=(n, p)),
     "integers": lambda rng, n, p: rng.integers(-3, 4, (n, p)).astype(float),
@@ -101,6 +109,7 @@ BASES: dict[str, Base] = {
     "correlated": _correlated,
     "low rank": _low_rank,
     "hilbert": _hilbert,
+    "near ties": _near_ties,
 }
 
 

@@ -14,6 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manyfit.model_selection import Report
+
 from ._compare import check
 from ._options import Options
 from ._problem import Problem
@@ -58,6 +60,17 @@ class IgnoresWeights(GridSearchCV):
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         return super().fit(X, y, **{k: v for k, v in params.items() if not k.endswith("sample_weight")})
+
+
+class WeighsEveryScore(GridSearchCV):
+    """All scorers are given the weights if one asks for them."""
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        scorers = self.scoring.values() if isinstance(self.scoring, dict) else ()
+        requests = [s.get_metadata_routing().score.requests["sample_weight"] for s in scorers]
+        for scorer in scorers:
+            scorer.set_score_request(sample_weight=any(requests))
+        return super().fit(X, y, **params)
 
 
 class RanksBackwards(GridSearchCV):
@@ -130,16 +143,29 @@ class RefitsOnHalf(GridSearchCV):
         return self
 
 
+class FailsToShare(GridSearchCV):
+    """The right scores, since scikit-learn's own fits stood in for shared work that raised."""
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        self.report_ = Report(left_to_sklearn={"shared work failed (AssertionError)": 1})
+        return super().fit(X, y, **params)
+
+
 def _with(problem: Problem, **changes: Any) -> Problem:
     """The problem with a few of its own, its recipe's and its options' attributes changed."""
     recipe = {k: changes.pop(k) for k in [*changes] if hasattr(problem.recipe, k)}
+    given = changes.pop("options", problem.options)
     options = {k: changes.pop(k) for k in [*changes] if hasattr(problem.options, k)}
     return replace(
         problem,
         recipe=replace(problem.recipe, **recipe),
-        options=replace(problem.options, **options),
+        options=replace(given, **options),
         **changes,
     )
+
+
+ROUTED = Options(("r2", "neg_mean_squared_error"), form="dict", routing=True, weighted_scores=(True, False))
+COLLINEAR = {"twists": ("duplicate column",), "estimator": Ridge(), "grid": {"alpha": [1e-8]}}
 
 
 @pytest.mark.parametrize(
@@ -156,14 +182,17 @@ def _with(problem: Problem, **changes: Any) -> Problem:
         (LosesNaN, {"grid": {"ridge__alpha": [1.0, -1.0]}}, "not finite in one of the two"),
         (IgnoresWeights, {"weights": "random"}, "split0_test"),
         (IgnoresWeights, {"weights": "random", "routing": True, "scorers": ("r2",)}, "split0_test"),
+        (WeighsEveryScore, {"weights": "random", "options": ROUTED}, "split0_test_m1"),
         (RanksBackwards, {}, "rank_test"),
         (OrdersKeys, {}, "keys of cv_results_"),
         (Narrows, {}, "of float64 from scikit-learn, ndarray of float32"),
         (KeepsQuiet, {"splits": Splits("LeaveOneOut", 3, 0), "n": 10}, "warnings: .*Undefined"),
+        (KeepsQuiet, {"dtype": "float32", **COLLINEAR}, "warnings: .*LinAlgWarning"),
         (RaisesAnother, {"target_form": "short"}, "exception: ValueError.*RuntimeError"),
         (DropsRepeatedRows, {"splits": Splits("bootstrap", 3, 0)}, "split0_test"),
         (FlattensColumns, {"twists": ("small",)}, "split0_test"),
         (RefitsOnHalf, {}, "predictions: "),
+        (FailsToShare, {}, "shared work failed"),
     ],
 )
 def test_wrong_search_is_caught(wrong: Any, changes: dict[str, Any], told: str | None) -> None:

@@ -112,7 +112,7 @@ def test_weights_reach_their_steps() -> None:
 def test_truth_of_a_search(estimator: Any, routing: bool, weights: str | None, splits: str) -> None:
     """Weights, routing and groups reach the more precise route as they reach scikit-learn."""
     path = "ridge__" if weighable(estimator) == ["standardscaler", "ridge"] else ""
-    options = Options(("r2",), routing=routing, weighted="last", weighted_scores=routing)
+    options = Options(("r2",), routing=routing, weighted="last", weighted_scores=(routing,))
     recipe = Recipe(n=20, p=3, weights=weights, form="pandas")
     problem = Problem(
         cases()[0], estimator, {f"{path}alpha": [0.1, 10.0]}, recipe, Splits(splits, 3, 0), options

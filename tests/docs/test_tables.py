@@ -108,11 +108,12 @@ def test_tolerances_are_those_of_the_differential_tests() -> None:
 def test_versions() -> None:
     with open(ROOT / "pyproject.toml", "rb") as file:
         project = tomllib.load(file)["project"]
-    (lowest,) = (
-        text.partition(">=")[2] for text in project["dependencies"] if text.startswith("scikit-learn")
-    )
+    (bounds,) = (text for text in project["dependencies"] if text.startswith("scikit-learn"))
+    lowest, highest = bounds.removeprefix("scikit-learn>=").split(",<")
     assert f"scikit-learn {lowest} to {TESTED[-1]}." in README
     assert lowest.startswith(TESTED[0])
+    major, minor = TESTED[-1].split(".")
+    assert highest == f"{major}.{int(minor) + 1}"  # what was not tested is not installed
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
 
 

@@ -18,10 +18,11 @@ def view_of(X, y=None, weights=None):
     return folded(X, y, weights).view(0)
 
 
-def real_moments(Z, y=None):
+def real_moments(Z, y=None, weights=None):
     """Moments of data that were really transformed."""
     y = np.arange(float(len(Z))) if y is None else y
-    return FeatureMoments.split(moments_of_rows(Z, y.reshape(len(y), -1), slice(0, len(Z))), Z.shape[1])
+    moments = moments_of_rows(Z, y.reshape(len(y), -1), slice(0, len(Z)), weights)
+    return FeatureMoments.split(moments, Z.shape[1])
 
 
 def assert_same_moments(got, expected, rtol=1e-9):

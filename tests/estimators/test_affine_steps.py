@@ -210,3 +210,27 @@ def test_weights_move_only_the_last_step():
     Z = StandardScaler().fit_transform(X)  # without weights, as in a pipeline
     np.testing.assert_allclose(view.weighted.x_mean, np.average(Z, axis=0, weights=weights), atol=1e-12)
     np.testing.assert_allclose(view.plain.x_mean, 0, atol=1e-12)
+
+
+def with_variances(*variances):
+    """Rows whose principal components have exactly these variances, to the rounding of float64."""
+    axes = np.linalg.qr(rng.normal(size=(N, len(variances))))[0]
+    axes = np.linalg.qr(axes - axes.mean(axis=0))[0]
+    return axes * np.sqrt(variances) @ np.linalg.qr(rng.normal(size=(len(variances),) * 2))[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (PCA(2), r"eigenvalues at the cut \(nearly\) tie"),
+        (PCA((5.0 + 1.0 + 1e-5) / (5.0 + 1.0 + 1e-5 + 1.0 + 1e-5) + 1e-7), "is within rounding of a step"),
+        (PCA(whiten=True), "whitening would divide by an eigenvalue that is rounding"),
+    ],
+    ids=["tie", "share", "whitening"],
+)
+def test_what_float32_cannot_decide_is_left_to_sklearn(step, reason):
+    """float64 can: its own thresholds are far below."""
+    Z = with_variances(5.0, 1.0 + 1e-5, 1.0, 1e-5)
+    apply(step, view_of(Z))
+    with pytest.raises(Unsupported, match=reason):
+        apply(step, view_of(Z.astype(np.float32)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.estimators import Shape, family_of
@@ -128,3 +131,21 @@ def test_sharing_pays_for_long_data_and_not_for_wide():
     wide = family.cost(Ridge(), [{"alpha": 1.0}] * 2, Shape(50, 5000, 1, 5))
     assert long.shared < 0.1 * long.one_by_one
     assert wide.shared > wide.one_by_one
+
+
+def warns(alpha, Z, y):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Ridge(alpha).fit(Z, y)
+    return any(issubclass(w.category, LinAlgWarning) for w in caught)
+
+
+def test_what_sklearn_warns_of_is_left_to_it():
+    """float32 knows no more than 1e-7 of a condition, which a Cholesky solver estimates and warns of."""
+    Z = np.c_[X, X[:, 0] + 1e-5 * rng.normal(size=N)].astype(np.float32)
+    y = Y[:, 0].astype(np.float32)
+    alphas = np.logspace(-6, 2, 33)
+    warned = {j for j, alpha in enumerate(alphas) if warns(alpha, Z, y)}
+    left = set(answers(Ridge(), Z, y, alphas=alphas).alone)
+    assert warned and warned <= left < set(range(len(alphas)))
+    assert not answers(Ridge(solver="svd"), Z, y, alphas=alphas).alone

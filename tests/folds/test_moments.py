@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, RepeatedKFold
 
-from manyfit.folds import AtomMoments, SplitData, Splits, Unsupported, Weights, moments_of_rows
-from manyfit.folds._moments import BLOCK_VALUES
+from manyfit.folds import (
+    AtomMoments,
+    SplitData,
+    Splits,
+    Unsupported,
+    Weights,
+    _moments,
+    _threads,
+    moments_of_rows,
+)
+from manyfit.folds._moments import BLOCK_VALUES, SAMPLED_ROWS, column_ranges
 
 rng = np.random.default_rng(0)
 
@@ -189,3 +200,86 @@ def test_passes_of_repeated_splits_are_one_a_group():
     for i, (train, _) in enumerate(splits):
         np.testing.assert_allclose(data.view(i).plain.x_mean, X[train].mean(axis=0), rtol=1e-12)
     assert data.passes == len(splits.atom_groups)
+
+
+def test_a_trend_is_read_once():
+    n = 5000
+    X, y = np.c_[np.arange(n) * 1e3, rng.normal(size=(n, 2))], rng.normal(size=n)
+    data = SplitData(X, y, Splits.draw(KFold(5), X, y, n, {}))
+    moments = data.scoring_moments(0, "train")
+    assert data.passes == 1.0
+    assert_moments(moments, np.c_[X, y][1000:], rtol=1e-12)
+
+
+def test_rows_that_are_summed_again_are_counted():
+    n = 300
+    X, y = np.full((n, 1), 1e6) + rng.normal(size=(n, 1)), rng.normal(size=n)
+    X[np.linspace(0, n - 1, SAMPLED_ROWS, dtype=int)] = 0.0  # where the middle is looked for
+    group = Splits.given([(np.arange(n), np.arange(0))], n).atom_groups[0]
+    atoms = AtomMoments(X, y[:, None], group)
+    assert atoms.rows_read == 2 * n
+    assert_moments(atoms.merged(np.ones(1)), np.c_[X, y])
+    data = SplitData(X, y, Splits.given([(np.arange(n), np.arange(0))], n))
+    data.view(0)
+    assert data.passes == 2.0
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_doubtful_columns_are_scanned_once(shuffle, monkeypatch):
+    n, scanned = 60, []
+
+    def counting(X, rows, columns):
+        scanned.append((list(columns), sum(_moments.length_of(r) for r in rows)))
+        return column_ranges(X, rows, columns)
+
+    monkeypatch.setattr(_moments, "column_ranges", counting)
+    X, y = rng.normal(size=(n, 4)), rng.normal(size=n)
+    X[:, 1], X[:, 3] = 2.0, 0.0
+    data = SplitData(X, y, Splits.draw(KFold(5, shuffle=shuffle), X, y, n, {}))
+    for i in range(5):
+        constant = data.view(i).is_constant(np.array([3, 1]))
+        np.testing.assert_array_equal(constant, [True, True])
+    assert scanned == [([1, 3], n)]
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    """Sums of any size by two threads, whatever the environment allows."""
+    monkeypatch.setattr(_threads, "blas_threads", lambda: 2)
+    monkeypatch.setattr(_moments, "MIN_THREADED_VALUES", 0)
+
+
+def test_threads_change_no_bit(request):
+    n = 20_000
+    X = rng.normal(size=(n, 6)) + 10.0
+    group = Splits.draw(KFold(3), X, None, n, {}).atom_groups[0]
+    alone = AtomMoments(X, X[:, :1], group).merged(np.ones(3))
+    request.getfixturevalue("two_threads")
+    threads = set()
+
+    def noting(*args):
+        threads.add(threading.get_ident())
+        return sums(*args)
+
+    sums = _moments._sums_about
+    request.getfixturevalue("monkeypatch").setattr(_moments, "_sums_about", noting)
+    together = AtomMoments(X, X[:, :1], group).merged(np.ones(3))
+    assert threads and threading.get_ident() not in threads  # this test can fail
+    np.testing.assert_array_equal(together.scatter, alone.scatter)
+    np.testing.assert_array_equal(together.mean, alone.mean)
+
+
+def test_an_error_in_a_thread_comes_out_and_blas_has_its_threads_back(two_threads):
+    limits = [library["num_threads"] for library in _threads._blas().info()]
+    before = set(threading.enumerate())
+
+    def task(item):
+        if item == 3:
+            raise ValueError("the third")
+        return item
+
+    with pytest.raises(ValueError, match="the third"):
+        _threads.map_threads(task, range(50))
+    assert _threads.map_threads(task, [1, 2]) == [1, 2]
+    assert [library["num_threads"] for library in _threads._blas().info()] == limits
+    assert not [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]

@@ -131,6 +131,14 @@ def test_whatever_is_given_is_kept(given):
     assert_same(drawn(check_cv(given)), given)
 
 
+def test_groups_that_a_splitter_ignores_are_still_mentioned():
+    groups = np.arange(N) // 2
+    with pytest.warns(UserWarning, match="groups parameter is ignored by KFold"):
+        splits = Splits.draw(KFold(3), X, None, N, {"groups": groups})
+    assert_same(splits, list(KFold(3).split(X)))
+    Splits.draw(KFold(3), X, None, N, {"groups": None})
+
+
 def test_a_subclass_of_kfold_splits_its_own_way():
     class Backwards(KFold):
         def split(self, X, y=None, groups=None):

@@ -7,7 +7,6 @@ import pytest
 from sklearn.model_selection import KFold
 
 from manyfit.folds import (
-    FeatureMoments,
     GivenFold,
     GivenRows,
     Spectrum,
@@ -15,8 +14,9 @@ from manyfit.folds import (
     Splits,
     Unsupported,
     Weights,
-    moments_of_rows,
+    _folded,
 )
+from tests.estimators._views import real_moments
 
 rng = np.random.default_rng(0)
 N, P = 60, 4
@@ -25,10 +25,6 @@ Y = rng.normal(size=(N, 2))
 W = rng.random(N) + 0.1
 SHIFT, SCALE, KEEP = np.array([1.0, 9.0, -3.0, 999.0]), np.array([2.0, 0.5, 3.0, 10.0]), np.array([0, 3])
 Q = np.linalg.qr(rng.normal(size=(P, P)))[0][:, :3]
-
-
-def real(Z, y, weights=None):
-    return FeatureMoments.split(moments_of_rows(Z, y, slice(0, len(Z)), weights), Z.shape[1])
 
 
 def assert_features(got, expected):
@@ -83,8 +79,8 @@ def test_steps_map_moments_as_they_map_data(chain, weights):
     train = splits.indices(1)[0]
     Z = transformed(X[train], chain)
     assert view.n_features == Z.shape[1]
-    assert_features(view.plain, real(Z, Y[train]))
-    assert_features(view.weighted, real(Z, Y[train], None if weights is None else weights[train]))
+    assert_features(view.plain, real_moments(Z, Y[train]))
+    assert_features(view.weighted, real_moments(Z, Y[train], None if weights is None else weights[train]))
     assert (view.weighted is view.plain) == (weights is None)
     # The way back: coefficients of features as coefficients of X.
     coef = rng.normal(size=(view.n_features, 2))
@@ -100,12 +96,12 @@ def test_a_known_diagonal_is_kept_as_a_vector():
     train = np.arange(20, N)
     Z = (X[train] - X[train].mean(axis=0)) @ spectrum.vectors[:, :2]
     assert rotated.plain.xx.ndim == 1
-    assert_features(rotated.plain, real(Z, Y[train]))
-    assert_features(rotated.selected(np.array([1])).plain, real(Z[:, 1:], Y[train]))
+    assert_features(rotated.plain, real_moments(Z, Y[train]))
+    assert_features(rotated.selected(np.array([1])).plain, real_moments(Z[:, 1:], Y[train]))
 
 
 def test_spectra_rebuild_the_scatter():
-    moments = real(X, Y)
+    moments = real_moments(X, Y)
     for spectrum, matrix in [
         (moments.spectrum, moments.xx),
         (moments.raw_spectrum, X.T @ X),
@@ -143,10 +139,18 @@ def test_given_rows_are_folded_data_too():
     given = GivenFold(rows)
     assert given.n_splits == 1 and given.fold(0) is rows
     view = given.view(0)
-    assert_features(view.plain, real(X[:40], Y[:40]))
-    assert_features(view.weighted, real(X[:40], Y[:40], W[:40]))
+    assert_features(view.plain, real_moments(X[:40], Y[:40]))
+    assert_features(view.weighted, real_moments(X[:40], Y[:40], W[:40]))
     np.testing.assert_allclose(given.scoring_moments(0, "test").mean, np.r_[X[40:].mean(0), Y[40:].mean(0)])
     np.testing.assert_allclose(given.scoring_moments(0, "train").rows, 40)
+
+
+def test_moments_of_given_rows_are_summed_once(monkeypatch):
+    given = GivenFold(GivenRows(X[:40], Y[:40], X[40:], Y[40:], None, X[:40], Y[:40], Y[40:]))
+    first = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
+    monkeypatch.delattr(_folded, "moments_of_rows")
+    again = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
+    assert all(a is b for a, b in zip(first, again, strict=True))
 
 
 def test_given_rows_with_nan_have_no_moments():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,7 +16,8 @@ from sklearn.metrics import (
 )
 
 from manyfit.folds import moments_of_rows
-from manyfit.metrics import LinearPredictors, scores_from_moments
+from manyfit.metrics import LinearPredictors, Rounding, lost_to_rounding, scores_from_moments
+from manyfit.metrics._moment_scores import MAX_ERROR, MIN_RESIDUAL
 
 METRICS = [r2_score, explained_variance_score, mean_squared_error, root_mean_squared_error]
 N, P, M = 80, 3, 5
@@ -117,3 +120,52 @@ def test_predictions_are_the_definition():
     for j in range(M):
         expected = (X - linear.origin) @ linear.coef[:, j] + linear.at_origin[j]
         np.testing.assert_allclose(linear(X)[j], expected, rtol=1e-12)
+
+
+def rounding(linear, size):
+    """Errors along two directions, of a size for each predictor."""
+    p, m, q = linear.coef.shape
+    rng = np.random.default_rng(5)
+    noise = np.asarray(size) * rng.uniform(0.5, 1.0, size=(2, m))
+    return Rounding(linear.origin, rng.normal(size=(p, 2)), rng.normal(size=2), noise, np.ones((m, q)))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_the_error_of_predictions_is_the_definition(weighted):
+    X, Y, linear = problem(2, offset=3.0)
+    weights = np.random.default_rng(1).random(N) if weighted else None
+    given_ = rounding(linear, 1e-3)
+    got = given_.error(moments_of_rows(X, Y, slice(0, N), weights))
+    along = (X - given_.origin) @ given_.along + given_.at_origin
+    squares = np.average(along**2, axis=0, weights=weights) @ given_.noise**2
+    np.testing.assert_allclose(got, np.sqrt(squares)[:, None] * given_.norms, rtol=1e-12)
+    assert not Rounding.none(linear).error(moments_of_rows(X, Y, slice(0, N))).any()
+
+
+@pytest.mark.parametrize("fits", [False, True], ids=["residual", "no residual"])
+def test_predictors_are_lost_where_their_error_is_a_part_of_the_residual(fits):
+    X, Y, linear = problem(2)
+    if fits:
+        Y = linear(X)[0]
+        linear = LinearPredictors(linear.coef[:, :1], linear.at_origin[:1], linear.origin)
+    moments = moments_of_rows(X, Y, slice(0, N))
+    residual = np.sqrt(((linear(X) - Y) ** 2).mean(axis=1))
+    floor = MIN_RESIDUAL * (Y.std(axis=0) + np.abs(Y.mean(axis=0)))
+    one = rounding(linear, 1.0)
+    # The size at which the first target that counts reaches the limit.
+    limit = MAX_ERROR * (np.maximum(residual, floor) / one.error(moments)).min(axis=1)
+    for factor, lost in ((0.99, False), (1.01, True)):
+        near = replace(one, noise=one.noise * limit * factor)
+        np.testing.assert_array_equal(lost_to_rounding(linear, [near], moments), lost)
+    assert not lost_to_rounding(linear, [Rounding.none(linear)], moments).any()
+
+
+def test_roundings_follow_one_another():
+    X, Y, linear = problem()
+    parts = [
+        LinearPredictors(linear.coef[:, s], linear.at_origin[s], linear.origin)
+        for s in (slice(0, 2), slice(2, M))
+    ]
+    roundings = [rounding(parts[0], 1.0), Rounding.none(parts[1])]
+    lost = lost_to_rounding(linear, roundings, moments_of_rows(X, Y, slice(0, N)))
+    np.testing.assert_array_equal(lost, [True, True, False, False, False])

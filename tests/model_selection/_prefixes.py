@@ -11,7 +11,6 @@ import pandas as pd
 import sklearn
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 
 from manyfit.model_selection._prefix import (
     FoldCache,

@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 
 from manyfit.estimators import family_of, register_family, unregister_family
+from tests.model_selection._prefixes import CALLS
+
+
+@pytest.fixture(autouse=True)
+def _count_from_zero():
+    CALLS.clear()
 
 
 @pytest.fixture

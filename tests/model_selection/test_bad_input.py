@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import model_selection
 from sklearn.decomposition import PCA
@@ -68,6 +69,11 @@ CASES = {
         {"cv": [([0, 1], [80])]}, "out of bounds|out of range|out-of-bounds"),
     "index as a float": (Ridge(), ALPHAS, X, Y,
         {"cv": [(np.array([0.0, 1.0]), np.array([3.0]))]}, "No valid specification|index"),
+    "indices of two dimensions": (Ridge(), ALPHAS, X, Y,
+        {"cv": [(np.arange(40).reshape(20, 2), np.arange(40, 80))]}, "dim"),
+    "slices": (Lasso(), ALPHAS, X, Y, {"cv": [(slice(0, 40), slice(40, 80))]}, "String indexing"),
+    "equal names": (Ridge(), ALPHAS, pd.DataFrame(X, columns=["a", "b", "c", "d", "a"]), Y,
+        {}, "uplicate"),
     "no splits": (Ridge(), ALPHAS, X, Y, {"cv": []}, "No fits were performed"),
     "empty training set": (Ridge(), ALPHAS, X, Y, {"cv": [([], [1, 2])]}, None),
     "unknown scorer": (Ridge(), ALPHAS, X, Y, {"scoring": "best"}, "'best'"),
@@ -135,3 +141,11 @@ def test_bad_rows_fail_only_where_they_train(estimator, bad):
 def test_a_randomized_search_over_an_empty_list():
     with pytest.raises(ValueError):
         RandomizedSearchCV(Ridge(), {"alpha": []}, n_iter=2).fit(X, Y)
+
+
+def test_features_whose_squares_overflow_in_float32():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for cls in (GridSearchCV, model_selection.GridSearchCV):
+            with pytest.raises(ValueError, match="All the 10 fits failed"):
+                cls(Ridge(), ALPHAS).fit((X * 1e25).astype(np.float32), Y)

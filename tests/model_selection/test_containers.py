@@ -14,7 +14,7 @@ from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 
-from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection import GridSearchCV, _lend, cross_val_score
 from tests.model_selection._same import X, Y, assert_same_results, both
 
 NAMES = list("abcde")
@@ -76,3 +76,15 @@ def test_sparse(container):
     for first in (MaxAbsScaler(), VarianceThreshold()):
         both(make_pipeline(first, Ridge()), {"ridge__alpha": [0.1, 1.0]}, sparse)
         both(make_pipeline(first, Lasso()), {"lasso__alpha": [0.1, 1.0]}, sparse)
+
+
+def test_frames_are_copied_only_where_steps_are_shared(monkeypatch):
+    copied = []
+    monkeypatch.setattr(_lend, "own", lambda X: copied.append(X) or X.copy())
+    frame = pd.DataFrame(X)
+    cross_val_score(Lasso(), frame, Y, cv=3)
+    both(Lasso(), {"alpha": [0.1, 1.0]}, X=frame, cv=3)
+    both(Lasso(), {"alpha": [0.1, 1.0]}, X=frame, cv=3, n_jobs=2)
+    assert not copied
+    both(make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [0.1, 1.0]}, X=frame, cv=3)
+    assert copied

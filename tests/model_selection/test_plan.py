@@ -11,14 +11,14 @@ from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import Lasso, Ridge
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from tests.model_selection._same import LABELS, X_CLASS, X, Y
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
@@ -61,6 +61,26 @@ def test_kinds_and_reasons(estimator, grid, kind, reason):
     (group,) = plan.groups
     assert (group.kind, group.reason) == (kind, reason)
     assert reason in str(plan) and reason.replace("'", "&#x27;") in plan._repr_html_()
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), make_pipeline(PolynomialFeatures(), Ridge())])
+def test_scores_from_predictions_are_named(estimator):
+    name = next(n for n in estimator.get_params() if n.endswith("alpha"))
+    note = "; scores from predictions, by scikit-learn's scorer once a setting and split"
+    for scoring, named in (("r2", False), ("neg_mean_absolute_error", True)):
+        plan = GridSearchCV(estimator, {name: [1.0, 2.0]}, scoring=scoring).plan(X, Y)
+        assert (note in str(plan), plan.from_predictions) == (named, named)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.FitFailedWarning")
+def test_values_are_not_looked_at():
+    """A plan is of shapes and types; what NaN does shows in the report."""
+    broken = X.copy()
+    broken[0] = np.nan
+    search = GridSearchCV(Ridge(), ALPHAS, cv=2, refit=False)
+    assert search.plan(broken, Y).fits_planned == 0
+    search.fit(broken, Y)
+    assert search.report_.fits_done == 6 and "no finite moments" in str(search.report_)
 
 
 def test_html_is_escaped_and_has_a_row_for_each_group():
@@ -183,6 +203,16 @@ def test_a_plan_for_something_else_is_not_used(change):
         assert not np.allclose(scores(search)[:, 0], stale)
 
 
+def test_a_plan_for_another_kind_of_y_does_not_choose_the_splitter():
+    classes = (X[:, 0] > np.median(X[:, 0])).astype(int)
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2, refit=False)
+    search.plan(X, X)  # several targets: not stratified
+    search.fit(X, classes)
+    fresh = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2, refit=False).fit(X, classes)
+    assert type(search._checked_cv_orig) is type(fresh._checked_cv_orig) is StratifiedKFold
+    np.testing.assert_array_equal(scores(search), scores(fresh))
+
+
 def test_a_splitter_changed_in_place_splits_anew():
     cv = KFold(5)
     search = GridSearchCV(Ridge(), ALPHAS, cv=cv)
@@ -210,6 +240,29 @@ def test_many_groups_are_counted():
     grid = {"alpha": [1.0], "tol": list(np.logspace(-6, -3, 20)), "max_iter": [None, 5]}
     text = str(GridSearchCV(Ridge(), grid).plan(X, Y))
     assert "40 settings" in text and len(text.splitlines()) < 20
+
+
+def first_reads(results):
+    return results["mean_test_score"].argmax()
+
+
+def first_lists(results):
+    return [name for name in results if name.startswith("mean")]
+
+
+@pytest.mark.parametrize("read", [first_reads, first_lists, len, lambda results: results.get("params")])
+def test_a_search_in_rounds_cannot_be_planned(read):
+    class InRounds(BaseSearchCV):
+        def __init__(self, estimator):
+            super().__init__(estimator)
+
+        def _run_search(self, evaluate_candidates):
+            read(evaluate_candidates([{"alpha": 1.0}]))
+            evaluate_candidates([{"alpha": 2.0}])
+
+    with pytest.raises(NotImplementedError, match="InRounds chooses settings by the scores of others: plan"):
+        InRounds(Ridge()).plan(X, Y)
+    assert len(InRounds(Ridge()).fit(X, Y).cv_results_["params"]) == 2
 
 
 def test_a_plan_refuses_what_fit_refuses():

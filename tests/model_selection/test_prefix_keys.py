@@ -56,11 +56,6 @@ from tests.model_selection._prefixes import (
 )
 
 
-@pytest.fixture(autouse=True)
-def _count_from_zero():
-    CALLS.clear()
-
-
 @pytest.mark.parametrize(
     ("state", "shared"),
     [(None, False), (0, True), (np.int64(3), True), (np.random.RandomState(0), False)],

@@ -14,7 +14,6 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
@@ -44,11 +43,6 @@ from tests.model_selection._prefixes import (
     fold,
     wrappers,
 )
-
-
-@pytest.fixture(autouse=True)
-def _count_from_zero():
-    CALLS.clear()
 
 
 def test_what_is_told_to_work_in_place_is_left_to_scikit_learn():
@@ -218,8 +212,11 @@ def test_what_is_lent_twice_is_the_same_view():
     lent = cache.lend(X)
     assert cache.lend(X) is lent and cache.lend(lent) is lent
     assert not lent.flags.writeable and X.flags.writeable and lent.base is X
-    for other in ([1, 2], ("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
+    for other in (("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
         assert cache.lend(other) is other and guard(other) is other
+    rows = [[1], [2]]
+    own = cache.lend(rows)
+    assert own == rows and own is not rows and cache.lend(rows) is not own
 
 
 # The limit

@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
@@ -38,18 +37,12 @@ from manyfit.model_selection._prefix import (
 )
 from tests.model_selection._prefixes import (
     ALPHAS,
-    CALLS,
     Counting,
     agree,
     data,
     fold,
     wrappers,
 )
-
-
-@pytest.fixture(autouse=True)
-def _count_from_zero():
-    CALLS.clear()
 
 
 def fitted_wrapper():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import sklearn
 from sklearn.decomposition import PCA
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from manyfit.estimators import Predictions, family_of
+from manyfit.estimators import Cost, Predictions, family_of
+from manyfit.folds import _folded
 from manyfit.model_selection import GridSearchCV, Report
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y, both
 
@@ -161,7 +165,7 @@ class Converging:
         pass
 
     def cost(self, estimator, settings, shape):
-        raise AssertionError("not asked for")
+        return Cost(1.0, 2.0)
 
     def fit_many(self, estimator, settings, folded):
         for i in range(folded.n_splits):
@@ -189,7 +193,12 @@ def test_sharing_none_shares_no_steps():
     search = both(
         make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [1.0, 2.0]}, ours={"sharing": "none"}
     )
-    assert search.report_.transformer_fits in (0, 10)  # not counted, or one for each fit
+    assert search.report_.transformer_fits == 0  # those within scikit-learn's own fits are not counted
+    (group,) = search.report_.groups
+    assert group == {
+        "kind": "one by one", "estimator": "Pipeline", "settings": 2, "fits_requested": 10,
+        "reason": "sharing='none'",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("limit", [1, 1000, "1kB", "512MB", np.int64(10**6)])
@@ -197,6 +206,41 @@ def test_any_limit_gives_the_right_answers(limit):
     both(AFFINE, AFFINE_GRID, ours={"memory_limit": limit})
     both(make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, ours={"memory_limit": limit})
     both(make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [1, 2]}, ours={"memory_limit": limit})
+
+
+@pytest.mark.parametrize(
+    ("columns", "n_alphas", "options", "why"),
+    [
+        (400, 2, {}, "sharing would take more operations here"),
+        (150, 30, {"memory_limit": "300kB"}, "moments would need .* more than memory_limit"),
+    ],
+)
+def test_steps_that_make_many_columns_make_moments_dear(columns, n_alphas, options, why, monkeypatch):
+    monkeypatch.delattr(_folded, "moments_of_rows")  # would be a failure of shared work
+    steps = RBFSampler(n_components=columns, random_state=0)
+    grid = {"ridge__alpha": list(np.logspace(-1, 1, n_alphas))}
+    report = both(make_pipeline(steps, Ridge()), grid, ours=options, refit=False).report_
+    ((reason, n),) = report.left_to_sklearn.items()
+    assert re.match(why, reason) and n == report.fits_done == 5 * n_alphas
+    assert report.transformer_fits == 2 * 5  # once for the family, once for all fits that it left
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (Lasso(), {"lasso__alpha": [0.1, 1.0]}),
+        (Ridge(), {"ridge__alpha": [0.1, 1.0], "ridge__fit_intercept": [True, False]}),
+    ],
+)
+def test_outputs_that_do_not_fit_the_limit_are_counted(model, grid, n_jobs):
+    """Two settings, or groups of a family, read the output of one scaler."""
+    steps = make_pipeline(MinMaxScaler(), model)
+    roomy = both(steps, grid, ours={"n_jobs": n_jobs}, cv=4).report_
+    tight = both(steps, grid, ours={"n_jobs": n_jobs, "memory_limit": 1000}, cv=4).report_
+    assert (roomy.transformer_fits, tight.transformer_fits) == (4, 8)
+    assert (roomy.steps_repeated, tight.steps_repeated) == (0, 8)  # fit_transform and transform on 4 splits
+    assert "done again" not in str(roomy) and "steps done again (memory_limit)" in str(tight)
 
 
 def test_a_tiny_limit_is_named_in_the_plan():
@@ -213,7 +257,15 @@ def test_a_bad_limit_is_named(limit):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("memory_limit", 1e9), ("verify", -1), ("verify", 0.5), ("sharing", None), ("sharing", "all")],
+    [
+        ("memory_limit", 1e9),
+        ("memory_limit", True),
+        ("verify", -1),
+        ("verify", 0.5),
+        ("verify", True),
+        ("sharing", None),
+        ("sharing", "all"),
+    ],
 )
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=f"The '{name}' parameter of GridSearchCV must be"):

@@ -7,8 +7,10 @@ import warnings
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
+from scipy.linalg import LinAlgWarning
 from sklearn import config_context, model_selection
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -16,7 +18,7 @@ from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import make_scorer, r2_score
+from sklearn.metrics import make_scorer, mean_squared_error, r2_score
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler, TargetEncoder
@@ -24,7 +26,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
-from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y, both
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
@@ -139,7 +141,8 @@ def test_estimators_as_values_and_lists_of_grids():
     grid = [
         {"model": [ridge], "model__alpha": [0.1, 1.0], "scale": [scaler, "passthrough", StandardScaler()]},
         {"model": [lasso, LinearRegression()]},
-        {"model": [make_pipeline(StandardScaler(), Ridge())]},
+        # Not the default penalty: scaling twice is scaling once up to rounding, and ranks tell such ties.
+        {"model": [make_pipeline(StandardScaler(), Ridge(2.0))]},
         {},
     ]
     search = both(PIPE, grid)
@@ -284,3 +287,82 @@ def test_verbose_prints_what_sklearn_prints(capsys):
         and "alpha=1.0;, score=" in lines[1]
         and "total time=" in lines[1]
     )
+
+
+def mean_of_squares(truth, predicted):
+    """Of two columns, or of every entry with every other where the shapes differ."""
+    return float(np.mean((np.asarray(truth) - predicted) ** 2))
+
+
+@pytest.mark.parametrize(
+    "y", [Y[:, None], pd.DataFrame({"y": Y}), np.c_[Y, Y]], ids=["column", "frame", "two"]
+)
+def test_a_metric_is_given_predictions_of_scikit_learns_shape(y):
+    scoring = make_scorer(mean_of_squares)
+    models = [
+        Ridge(),
+        LinearRegression(),
+        *(make_pipeline(s(), Ridge()) for s in (StandardScaler, MinMaxScaler)),
+    ]
+    for model in models:
+        name = next((n for n in model.get_params() if n.endswith("alpha")), "fit_intercept")
+        both(model, {name: [1.0, 10.0] if name.endswith("alpha") else [True, False]}, y=y, scoring=scoring)
+    # Groups of both kinds in one search.
+    pipe = Pipeline([("model", Ridge())])
+    both(pipe, {"model": [Ridge(), LinearRegression(), Ridge(2.0)]}, y=y, scoring=scoring)
+
+
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function", ("decision_function", "predict")])
+def test_a_response_that_a_regressor_lacks_scores_nan(method):
+    scoring = make_scorer(mean_squared_error, response_method=method)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        search = both(Ridge(), ALPHAS, scoring=scoring, refit=False)
+    lacks = isinstance(method, str)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all() == lacks
+
+
+def centres(truth, predicted, sample_weight=None):
+    """A metric that writes into what it is given."""
+    if sample_weight is not None:
+        sample_weight *= 2
+    if isinstance(truth, list):
+        truth[0] += 100.0
+    else:
+        truth -= predicted.mean()
+    return float(np.average(np.abs(np.asarray(truth)), weights=sample_weight))
+
+
+@pytest.mark.parametrize("as_type", [np.array, pd.Series, list])
+@pytest.mark.parametrize("model", [Ridge(), Lasso(), make_pipeline(MinMaxScaler(), Ridge())])
+def test_a_metric_that_writes_into_the_targets_changes_its_own_only(model, as_type):
+    name = next(n for n in model.get_params() if n.endswith("alpha"))
+    params = {"scoring": make_scorer(centres), "return_train_score": True}
+    both(model, {name: [1.0] * 3}, y=as_type(Y), **params)
+
+
+@pytest.mark.parametrize("model", [Ridge(), Lasso()])
+def test_a_metric_that_writes_into_the_weights_changes_its_own_only(model):
+    with config_context(enable_metadata_routing=True):
+        model = clone(model).set_fit_request(sample_weight=True)
+        scoring = make_scorer(centres).set_score_request(sample_weight=True)
+        both(model, {"alpha": [1.0] * 3}, fit_params={"sample_weight": WEIGHTS + 1.0}, scoring=scoring)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-150, 1e-100, 1e-16, 1e16, 1e100, 1e150])
+def test_features_and_targets_of_any_size(size):
+    both(LinearRegression(), {}, X=X * size, refit=False)
+    for solver in ("svd", "auto"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)  # from scikit-learn, for alpha=0
+            grid = {"alpha": [1.0, 1e-40, 0.0]}
+            both(Ridge(solver=solver), grid, X=X * size, refit=False)
+    both(Ridge(), ALPHAS, y=Y * size, refit=False)
+
+
+def test_indices_of_a_small_type():
+    data = np.random.default_rng(0).normal(size=(40_000, 2))
+    rows = np.arange(30_000, dtype=np.int16)
+    cv = [(rows[:20_000], rows[20_000:] - np.int16(5))]
+    expected = model_selection.cross_val_score(Ridge(), data, data[:, 0], cv=cv)
+    np.testing.assert_allclose(cross_val_score(Ridge(), data, data[:, 0], cv=cv), expected)

@@ -108,7 +108,7 @@ def test_dearer_than_one_by_one_is_not_shared(registered):
     registered(Dear())
     search = both(Shrunk(), GRID)
     assert search.report_.fits_done == 15
-    assert "one by one takes fewer operations here" in str(search.plan(X, Y))
+    assert "one by one: sharing would take more operations here" in str(search.plan(X, Y))
 
 
 @pytest.mark.parametrize("base", [ShrunkFamily, RowsFamily])
@@ -121,8 +121,11 @@ def test_a_family_that_fails_is_replaced_by_sklearn(base, error, registered):
             raise error
 
     registered(Failing())
-    report = both(Shrunk(), GRID).report_
+    report = both(Shrunk(), GRID, may_fail=True).report_
     assert report.fits_done == 15 and sum(report.left_to_sklearn.values()) == 15
+    if type(error) is RuntimeError:
+        with pytest.raises(AssertionError, match="shared work failed"):
+            both(Shrunk(), GRID)
 
 
 def test_a_setting_left_alone_costs_only_itself(registered):
@@ -157,3 +160,16 @@ def test_an_affine_step_of_the_user():
     finally:
         del registry._affine_steps[Twice]
     assert GridSearchCV(make_pipeline(Twice(), Ridge()), {"ridge__alpha": [1, 2]}).plan(X, Y).passes == 0
+
+
+class PredictsFromMoments(ShrunkFamily):
+    def fit_many(self, estimator, settings, folded):
+        for answers in super().fit_many(estimator, settings, folded):
+            yield Predictions({"predict": answers.linear.at_origin})
+
+
+def test_a_family_of_moments_that_predicts_is_told_what_to_give(registered):
+    registered(PredictsFromMoments())
+    report = both(Shrunk(), {"factor": [0.5, 2.0]}, cv=3).report_
+    why = "PredictsFromMoments needs moments and has to give LinearAnswers, not Predictions"
+    assert report.left_to_sklearn == {why: 6}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn import model_selection as sk
+from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
@@ -100,6 +103,23 @@ def test_learning_curve(model, params):
     compare("learning_curve", model, X, Y, train_sizes=[0.3, 0.6, 1.0], cv=3, **params)
 
 
+def test_repeated_splits_and_values_are_fitted_again():
+    """Fits that draw differ, and estimators that are asked for are not one object."""
+    split, other = next(KFold(3).split(X)), next(KFold(4).split(X))
+    drawing = ExtraTreesRegressor(2, max_features=1)
+    scores = ours.cross_val_score(drawing, X, Y, cv=[split, other, split, split])
+    assert len(set(scores)) == 4
+    _, test = ours.validation_curve(
+        drawing, X, Y, param_name="max_depth", param_range=[3, 4, 3], cv=[split, split, other]
+    )
+    assert len(set(test.ravel())) == 9
+    first, second = ours.cross_validate(Ridge(), X, Y, cv=[split] * 2, return_estimator=True)["estimator"]
+    assert first is not second
+    repeated = {"param_name": "alpha", "param_range": [0.1, 10, 0.1], "cv": [split, other, split]}
+    compare("validation_curve", Ridge(), X, Y, **repeated)
+    compare("cross_val_score", Ridge(), X, Y, cv=[split, other, split])
+
+
 def test_learning_curve_that_learns_on():
     from sklearn.linear_model import SGDRegressor
 
@@ -131,3 +151,12 @@ def test_sklearn_itself_is_left_as_it_was():
     assert sk.cross_validate.__module__ == "sklearn.model_selection._validation"
     assert sk.cross_validate is not ours.cross_validate
     assert ours.cross_validate.__doc__ == sk.cross_validate.__doc__
+
+
+@pytest.mark.parametrize(
+    "name", ["cross_validate", "cross_val_score", "cross_val_predict", "validation_curve", "learning_curve"]
+)
+def test_our_functions_are_pickled_by_name(name):
+    function = getattr(ours, name)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert pickle.loads(pickle.dumps(getattr(sk, name))) is getattr(sk, name)

@@ -1,0 +1,35 @@
+"""What a part of a search came to."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from manyfit.model_selection._job import Pair, Result
+
+
+@dataclass
+class Outcome:
+    """Results of some pairs, and what it took to get them.
+
+    Attributes
+    ----------
+    results : dict of pair to dict
+        As scikit-learn's ``_fit_and_score`` gives them.
+    alone : dict of pair to str
+        Pairs that shared work hands back to scikit-learn, with the reasons.
+    work : Counter of str
+        Counts of a `Report` about shared steps.
+    seconds : float
+        Of several workers, the sum.
+    """
+
+    results: dict[Pair, Result] = field(default_factory=dict)
+    alone: dict[Pair, str] = field(default_factory=dict)
+    work: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+
+    def add(self, other: "Outcome") -> None:
+        """Take over what another part came to."""
+        self.results.update(other.results)
+        self.alone.update(other.alone)
+        self.work += other.work
+        self.seconds += other.seconds
