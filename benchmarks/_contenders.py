@@ -98,6 +98,25 @@ def dask_ml() -> Contender:
     return Contender("dask-ml threads", "other", fit, read_search)
 
 
+def logistic_regression_cv() -> Contender:
+    """Return scikit-learn's LogisticRegressionCV, which walks along C on each fold."""
+
+    def fit(task: Task, X: Array, y: Array) -> Any:
+        from sklearn.linear_model import LogisticRegressionCV
+
+        model = LogisticRegressionCV(
+            Cs=task.grid["C"], cv=task.cv, scoring=task.scoring, n_jobs=-1, l1_ratios=(0.0,),
+            use_legacy_attributes=False,
+        )  # fmt: skip
+        return model.fit(X, y)
+
+    def read(model: Any) -> Answer:
+        return Answer(best=None)
+
+    note = "the same folds and score; one refit is part of it"
+    return Contender("LogisticRegressionCV n_jobs=-1", "specialised", fit, read, note=note)
+
+
 def ridge_cv(cv: int | None) -> Contender:
     """Return scikit-learn's RidgeCV, with the folds of the task or with its own leave-one-out."""
 

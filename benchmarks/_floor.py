@@ -12,6 +12,7 @@ from typing import Any
 import joblib
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.model_selection import ParameterGrid
 
 from benchmarks._benchmark import Task
@@ -61,6 +62,29 @@ def moments_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
 def reading_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
     """Return the work of reading X and y once, for tasks whose arithmetic cannot be counted beforehand."""
     return Work(X.nbytes + y.nbytes, 0.0)
+
+
+def linear_passes_work(task: Task, X: Any, y: NDArray[Any]) -> Work:
+    """Return the work of one gradient for each setting and fold: what it takes to tell that a fit is done.
+
+    Every stored value is multiplied once with each coefficient and once with each residual.
+    """
+    outputs = len(np.unique(y)) if is_classifier(task.estimator) else 1
+    outputs = 1 if outputs == 2 else outputs
+    training = task.settings * (task.cv - 1)
+    return Work(stored_bytes(X) + y.nbytes, 4.0 * stored_values(X) * outputs * training)
+
+
+def stored_values(X: Any) -> int:
+    """Return the number of values that a dense or sparse matrix stores."""
+    return int(X.nnz if hasattr(X, "nnz") else X.size)
+
+
+def stored_bytes(X: Any) -> int:
+    """Return the bytes of a dense matrix or of the parts of a CSR matrix."""
+    if hasattr(X, "indptr"):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes)
 
 
 def measure_floor(work: Work, task: Task, X: NDArray[Any], y: NDArray[Any], *, steps: bool) -> Floor:

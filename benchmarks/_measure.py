@@ -19,7 +19,7 @@ from benchmarks._bars import Verdict
 from benchmarks._benchmark import Answer, Benchmark, Contender, Data, Task
 from benchmarks._compare import score_differences
 from benchmarks._count import count_fits
-from benchmarks._floor import Floor, measure_floor
+from benchmarks._floor import Floor, measure_floor, stored_bytes
 from benchmarks._machine import blas_threads
 from benchmarks._memory import Memory, measure_memory
 
@@ -120,7 +120,7 @@ def _empty_result(benchmark: Benchmark, task: Task, data: Data, rounds: int, qui
         rounds,
         shape=X.shape,
         dtype=str(X.dtype),
-        bytes=X.nbytes,
+        bytes=stored_bytes(X),
         settings=task.settings,
         splits=len(task.splits(X, y)),
         blas_threads=blas_threads(),

@@ -52,57 +52,26 @@ class LogLink:
 
 
 @dataclass(frozen=True)
-class IdentityLink:
-    """``z`` itself."""
-
-    classes: None = None
-
-    def responses(self, Z: Array) -> dict[str, Array]:
-        """See `Link`."""
-        return {"predict": Z[:, :, 0]}
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Decision values, and the class of the largest.
-
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9); its base ``LinearClassifierMixin``.
-    """
-
-    classes: Array
-
-    def responses(self, Z: Array) -> dict[str, Array]:
-        """See `Link`."""
-        if Z.shape[2] == 1:
-            decisions = Z[:, :, 0]
-            chosen = (decisions > 0).astype(np.intp)
-        else:
-            decisions, chosen = Z, Z.argmax(axis=2)
-        return {"decision_function": decisions, "predict": self.classes[chosen]}
-
-
-@dataclass(frozen=True)
 class Probabilities:
-    """Decision values and the probabilities of the classes.
+    """Decision values, the class of the largest, and the probabilities of the classes.
 
     References
     ----------
-    sklearn.linear_model.LogisticRegression (1.9): ``predict_proba``, ``predict_log_proba``.
+    sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``, ``predict_proba``.
     """
 
     classes: Array
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """See `Link`."""
-        found = Decisions(self.classes).responses(Z)
-        if Z.shape[2] == 1:
-            p = expit(Z[:, :, 0])  # in the dtype of Z
-            found["predict_proba"] = np.stack([1.0 - p, p], axis=2)
-        else:
-            found["predict_proba"] = softmax(Z.copy())
-        return found
+        if Z.shape[2] > 1:
+            chosen = self.classes[Z.argmax(axis=2)]
+            return {"decision_function": Z, "predict": chosen, "predict_proba": softmax(Z.copy())}
+        decisions = Z[:, :, 0]
+        p = expit(decisions)  # in the dtype of Z
+        chosen = self.classes[(decisions > 0).astype(np.intp)]
+        both = np.stack([1.0 - p, p], axis=2)
+        return {"decision_function": decisions, "predict": chosen, "predict_proba": both}
 
 
 @dataclass(frozen=True)

@@ -132,53 +132,6 @@ class HalfTweedie:
         return (2.0 - p) * xp.exp((2.0 - p) * Z) + (p - 1.0) * target * xp.exp((1.0 - p) * Z), None
 
 
-@dataclass(frozen=True)
-class SquaredHinge:
-    """``max(0, 1 - t z)^2`` with t in {-1, 1}.
-
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9), ``loss="squared_hinge"``.
-    """
-
-    n_outputs: int = 1
-
-    def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
-        xp = array_namespace(Z)
-        target = T[:, None, :]
-        return 2.0 * target * xp.minimum(target * Z - 1.0, xp.zeros_like(Z[:1, :1, :1]))
-
-    def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
-        xp = array_namespace(Z)
-        return 2.0 * xp.astype(T[:, None, :] * Z < 1.0, Z.dtype), None
-
-
-@dataclass(frozen=True)
-class SquaredEpsilonInsensitive:
-    """``max(0, |z - t| - epsilon)^2``.
-
-    References
-    ----------
-    sklearn.svm.LinearSVR (1.9), ``loss="squared_epsilon_insensitive"``.
-    """
-
-    epsilon: float
-    n_outputs: int = 1
-
-    def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
-        xp = array_namespace(Z)
-        Z = Z - T[:, None, :]
-        return 2.0 * (Z - xp.clip(Z, -self.epsilon, self.epsilon))
-
-    def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
-        xp = array_namespace(Z)
-        return 2.0 * xp.astype(xp.abs(Z - T[:, None, :]) > self.epsilon, Z.dtype), None
-
-
 def expit(Z: Any) -> Any:
     """``1 / (1 + exp(-z))``; on the host in the memory of `Z`."""
     if isinstance(Z, np.ndarray):

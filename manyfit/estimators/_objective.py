@@ -17,7 +17,7 @@ from manyfit.estimators._losses import Loss
 from manyfit.folds import Passes, Rows, View
 
 Array = NDArray[Any]
-Intercept = Literal["free", "none", "penalised"]
+Intercept = Literal["free", "none"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Hessian:
     ----------
     full : ndarray of shape (d K, d K) or (d K,)
         The matrix, coefficients in the order of a (d, K) array; a vector where only its diagonal is known.
-    intercept : {"free", "none", "penalised"}
+    intercept : {"free", "none"}
         What the last K coefficients are.
     """
 
@@ -127,10 +127,8 @@ class Hessian:
         """What is added to the diagonal: the penalty, and a little where nothing else holds a coefficient."""
         diagonal = self._full if self._full.ndim == 1 else np.diagonal(self._full)
         shift = np.full(diagonal.size, penalty)
-        if self._intercept != "penalised":
-            shift[-K:] = 0.0
-        if self._intercept == "none":
-            shift[-K:] = 1.0
+        # A free intercept is not penalised; one that is not there only must not be singular.
+        shift[-K:] = 0.0 if self._intercept == "free" else 1.0
         return shift + 1e-12 * (diagonal.max(initial=0.0) + penalty) + 1e-300
 
     def _factor(self, penalty: float, K: int) -> Any:
@@ -149,7 +147,7 @@ class LinearProblem:
     """Linear models of all columns, to be minimised; see `manyfit.estimators._lbfgs.Problem`.
 
     Coefficients are (p + 1, m, K) behind the steps: the features', and in the last row the value at the
-    origin (a free intercept), the intercept itself (a penalised one), or nothing.
+    origin where the intercept is free, else 0.
 
     Parameters
     ----------
@@ -163,7 +161,7 @@ class LinearProblem:
         The steps of each split; None for none.
     hessians : sequence of Hessian
         Approximate Hessians.
-    intercept : {"free", "none", "penalised"}
+    intercept : {"free", "none"}
         What the last row is.
     """
 
@@ -220,11 +218,7 @@ class LinearProblem:
                 if self.intercept != "free":
                     out[:-1, j] += self.at_origin(i)[:, None, None] * G[-1, j]
             out[:-1] += asked.penalty[:, None] * W[:-1]
-            out[-1] = G[-1]
-            if self.intercept == "penalised":
-                out[-1] += asked.penalty[:, None] * W[-1]
-            elif self.intercept == "none":
-                out[-1] = 0.0
+            out[-1] = G[-1] if self.intercept == "free" else 0.0
         return out
 
     def precondition(self, G: Array, columns: Array) -> Array:

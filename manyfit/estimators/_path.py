@@ -28,6 +28,8 @@ Array = NDArray[Any]
 
 # A result's gradient is at most this share of what the estimator's tol asks.
 TOL_SHARE = 1e-2
+# Rounding of a gradient, in machine epsilons of its size at the start.
+ROUNDING = 1e3
 # Rows of the first, small problem for each of its coefficients; more tell little more.
 SMALL_ROWS = 20
 # The small problem is only worth its passes if it is that much smaller.
@@ -53,12 +55,10 @@ class Model:
     penalties : callable
         From the sum of the weights of a training set to the penalties of all settings, relative to the mean
         loss; of shape (m,).
-    intercept : {"free", "none", "penalised"}
+    intercept : {"free", "none"}
         See `LinearProblem`.
     tol : float
         What scikit-learn asks of the largest entry of the gradient of the mean loss.
-    relative : bool
-        Whether `tol` is asked of the norm of the gradient, as a share of that at zero, as liblinear has it.
     start : float
         Linear predictor to start at, where the intercept is free.
     """
@@ -67,7 +67,6 @@ class Model:
     penalties: Callable[[float], Array]
     intercept: Intercept
     tol: float
-    relative: bool = False
     start: float = 0.0
 
 
@@ -138,12 +137,11 @@ def _one_after_the_other(parts: Sequence[Fitted]) -> Fitted:
 def pass_cost(n_settings: int, shape: Shape) -> Cost:
     """Operations of an iterating family by shared passes, and one by one.
 
-    By passes: about ten over all settings and eight over all settings and splits, a Hessian and its
-    spectra. One by one: about thirty iterations a fit.
+    By passes: about ten over all settings and eight over all settings and splits; Hessians are only taken
+    where they save more than that. One by one: about thirty iterations a fit.
     """
     n, p, k = shape.n_train, shape.n_features, shape.n_splits
-    columns = n_settings * (10.0 + 8.0 * k)
-    shared = 4.0 * n * p * columns + 2.0 * n * p**2 + 10.0 * k * p**3
+    shared = 4.0 * n * p * n_settings * (10.0 + 8.0 * k)
     return Cost(shared, n_settings * k * (1e6 + 30.0 * 4.0 * n * p))
 
 
@@ -210,17 +208,14 @@ class _Group:
         return zero
 
     def _tol(self) -> float:
-        """Largest entry of a gradient that is small enough."""
-        tol = self.model.tol * TOL_SHARE
-        if not self.model.relative:
-            return tol
-        one = np.array([self.whole])
-        columns = Columns(one, np.zeros(1), self.totals[one], self.counts[one], np.zeros(1, dtype=int))
-        zero = np.zeros_like(self._zero()[:, :1])
-        G = self._problem(columns, []).gradient(zero, np.zeros(1, dtype=int))
+        """Largest entry of a gradient that is small enough: less than is asked, as far as rounding lets."""
+        one, first = np.array([self.whole]), np.zeros(1, dtype=int)
+        columns = Columns(one, np.zeros(1), self.totals[one], self.counts[one], first)
+        problem = self._problem(columns, [])
+        scale = float(problem.size(problem.gradient(self._zero()[:, :1], first), first)[0])
         self.n_passes += 1
-        # Of the output with the smallest gradient, and in every entry: more than is asked.
-        return tol * float(np.sqrt((G**2).sum(axis=0)).min() / np.sqrt(len(G)))
+        rounding = ROUNDING * np.finfo(np.float64).eps * scale
+        return min(self.model.tol, max(self.model.tol * TOL_SHARE, rounding))
 
     def _problem(self, columns: Columns, hessians: Sequence[Hessian]) -> LinearProblem:
         return LinearProblem(

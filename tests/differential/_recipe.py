@@ -210,6 +210,7 @@ TARGETS: dict[str, Target] = {
     "three outputs": _noisy(0.5, 3),
     "one constant output": _one_constant_output,
     "nan": _nan_target,
+    "counts": lambda rng, Z: 1 + rng.poisson(np.exp(np.clip(_noisy(0.1)(rng, Z), -2, 3))),
     "text": lambda rng, Z: np.array(["low", "high"])[rng.integers(0, 2, len(Z))],
     "two classes": lambda rng, Z: (_noisy(0.5)(rng, Z) > 0).astype(np.int64),
     "three classes": lambda rng, Z: rng.integers(0, 3, len(Z)),

@@ -11,8 +11,6 @@ from manyfit.estimators._losses import (
     HalfBinomial,
     HalfMultinomial,
     HalfTweedie,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
     softmax,
 )
 
@@ -35,14 +33,6 @@ def tweedie(power):
     return lambda Z, i: mean_tweedie_deviance([COUNTS[i]], [np.exp(Z[i, 0, 0])], power=power) / 2
 
 
-def hinge(Z, i):
-    return max(0.0, 1 - (2 * (LABELS[i] % 2) - 1) * Z[i, 0, 0]) ** 2
-
-
-def insensitive(Z, i):
-    return max(0.0, abs(Z[i, 0, 0] - COUNTS[i]) - 0.3) ** 2
-
-
 INDICATOR = (LABELS[:, None] == np.arange(K)).astype(float)
 CASES = {
     "binomial": (HalfBinomial(), (LABELS % 2)[:, None].astype(float), binomial),
@@ -50,8 +40,6 @@ CASES = {
     "poisson": (HalfTweedie(1), COUNTS[:, None], tweedie(1)),
     "compound": (HalfTweedie(1.5), COUNTS[:, None], tweedie(1.5)),
     "gamma": (HalfTweedie(2), COUNTS[:, None], tweedie(2)),
-    "squared hinge": (SquaredHinge(), (2.0 * (LABELS % 2) - 1)[:, None], hinge),
-    "insensitive": (SquaredEpsilonInsensitive(0.3), COUNTS[:, None], insensitive),
 }
 
 
@@ -74,8 +62,6 @@ def test_the_curvature_is_the_slope_of_the_gradient(loss, T, value):
     Z, step = rng.normal(size=(N, M, loss.n_outputs)), 1e-6
     D, P = loss.curvature(Z.copy(), T)
     assert np.all(D >= 0)
-    smooth = np.abs(np.abs(Z - T[:, None]) - 0.3) > 1e-3  # where the squared losses have a second derivative
-    smooth &= np.abs(T[:, None] * Z - 1) > 1e-3
     for j in range(loss.n_outputs):
         up, down = Z.copy(), Z.copy()
         up[:, :, j] += step
@@ -83,8 +69,7 @@ def test_the_curvature_is_the_slope_of_the_gradient(loss, T, value):
         slope = (loss.gradient(up, T) - loss.gradient(down, T)) / (2 * step)
         for k in range(loss.n_outputs):
             expected = (D[:, :, k] if k == j else 0) - (0 if P is None else P[:, :, k] * P[:, :, j])
-            difference = np.abs(slope[:, :, k] - expected)
-            assert np.all(difference[smooth[:, :, k]] < 1e-6)
+            np.testing.assert_allclose(slope[:, :, k], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)

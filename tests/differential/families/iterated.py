@@ -9,7 +9,6 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, TweedieRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import LinearSVC, LinearSVR
 
 from .._recipe import Recipe
 from .._register import Grid, register
@@ -51,26 +50,3 @@ def generalised_linear_model(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid
     model = draw(st.sampled_from([PoissonRegressor(), GammaRegressor(), TweedieRegressor(power=1.5)]))
     model.set_params(tol=1e-6, max_iter=10_000)
     return model, {"alpha": draw(STRENGTHS), "fit_intercept": draw(st.sampled_from([[True], [True, False]]))}
-
-
-@register(
-    "linear support vector classifier",
-    classes=True,
-    scorers=("accuracy", "f1_macro", "balanced_accuracy"),
-    result="converged",
-    tight={"tol": 1e-10, "max_iter": 1_000_000},
-)
-def linear_svc(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    return LinearSVC(dual=False, tol=1e-5, max_iter=100_000), {
-        "C": draw(STRENGTHS),
-        "fit_intercept": draw(st.sampled_from([[True], [True, False]])),
-    }
-
-
-@register("linear support vector regressor", result="converged", tight={"tol": 1e-10, "max_iter": 1_000_000})
-def linear_svr(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    model = LinearSVR(
-        loss="squared_epsilon_insensitive", epsilon=draw(st.sampled_from([0.0, 0.3])), dual=False, tol=1e-6,
-        max_iter=100_000,
-    )  # fmt: skip
-    return model, {"C": draw(STRENGTHS)}

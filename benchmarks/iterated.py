@@ -1,0 +1,120 @@
+"""Families that iterate: logistic regression, dense and sparse, and Poisson regression."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+
+from benchmarks import _bars as bars
+from benchmarks._benchmark import Benchmark, Data, Task, register
+from benchmarks._contenders import logistic_regression_cv, searches
+from benchmarks._floor import linear_passes_work
+
+
+def _mixed(rng: np.random.Generator, rows: int, columns: int) -> NDArray[Any]:
+    # mixed columns have a spectrum that falls, as data do
+    return np.asarray(rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns)) / columns**0.5)
+
+
+def _binary(quick: bool) -> Data:
+    rows, columns = (500, 10) if quick else (100_000, 100)
+    rng = np.random.default_rng(0)
+    X = _mixed(rng, rows, columns)
+    y = rng.random(rows) < expit(X @ rng.normal(size=columns) / 3.0)
+    return X, y.astype(int)
+
+
+def _digits(quick: bool) -> Data:
+    X, y = load_digits(return_X_y=True)
+    rows = 500 if quick else 20_000
+    index = np.arange(rows) % len(X)
+    rng = np.random.default_rng(0)
+    return X[index] / 16.0 + 0.1 * rng.normal(size=(rows, X.shape[1])), y[index]
+
+
+def _words(quick: bool) -> Data:
+    """Documents of about 100 words each, by Zipf's law, hashed."""
+    rows, columns = (300, 2**12) if quick else (20_000, 2**18)
+    rng = np.random.default_rng(0)
+    words = np.minimum(rng.zipf(1.3, size=(rows, 100)), 10**9) * 2654435761 % columns
+    index = np.repeat(np.arange(rows), 100)
+    X = sp.csr_matrix((np.ones(words.size), (index, words.ravel())), shape=(rows, columns))
+    X.data = 1.0 + np.log(X.data)
+    y = rng.random(rows) < expit(X @ rng.normal(size=columns) / 3.0)
+    return X, y.astype(int)
+
+
+def _counts(quick: bool) -> Data:
+    rows, columns = (500, 5) if quick else (100_000, 50)
+    rng = np.random.default_rng(0)
+    X = _mixed(rng, rows, columns)
+    return X, rng.poisson(np.exp(X @ rng.normal(size=columns) / 10.0 + 1.0)).astype(float)
+
+
+def _logistic(exponents: tuple[float, float], n: int) -> Any:
+    def task(quick: bool) -> Task:
+        grid = {"C": np.logspace(*exponents, 2 if quick else n)}
+        return Task(LogisticRegression(), grid, scoring="neg_log_loss")
+
+    return task
+
+
+def _poisson(quick: bool) -> Task:
+    grid = {"alpha": np.logspace(-4, 1, 2 if quick else 8)}
+    return Task(PoissonRegressor(), grid, scoring="neg_mean_poisson_deviance")
+
+
+register(
+    Benchmark(
+        name="logistic",
+        summary="LogisticRegression, 10 C x 5 folds, neg_log_loss, 100,000 x 100",
+        task=_logistic((-3, 2), 10),
+        data=_binary,
+        contenders=(*searches(), logistic_regression_cv()),
+        bars=(bars.times_faster(8), bars.not_slower_than_best("specialised"), bars.cost_in_fits(2)),
+        work=linear_passes_work,
+        repeat=3,
+    )
+)
+register(
+    Benchmark(
+        name="logistic-multinomial",
+        summary="LogisticRegression of 10 classes, 6 C x 5 folds, neg_log_loss, 20,000 digits with noise",
+        task=_logistic((-3, 1), 6),
+        data=_digits,
+        contenders=searches(),
+        bars=(bars.times_faster(2.5),),
+        work=linear_passes_work,
+        repeat=3,
+    )
+)
+register(
+    Benchmark(
+        name="logistic-sparse",
+        summary="LogisticRegression, 6 C x 5 folds, neg_log_loss, CSR 20,000 x 262,144 of hashed words",
+        task=_logistic((-3, 2), 6),
+        data=_words,
+        contenders=searches(),
+        bars=(bars.times_faster(3),),
+        work=linear_passes_work,
+        repeat=3,
+    )
+)
+register(
+    Benchmark(
+        name="poisson",
+        summary="PoissonRegressor, 8 alphas x 5 folds, deviance, 100,000 x 50",
+        task=_poisson,
+        data=_counts,
+        contenders=searches(),
+        bars=(bars.times_faster(6),),
+        work=linear_passes_work,
+        repeat=3,
+    )
+)

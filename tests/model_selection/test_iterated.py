@@ -1,0 +1,289 @@
+"""Families that iterate: at the optimum wherever they answer, and scikit-learn's where they do not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn import model_selection
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.decomposition import PCA
+from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, TweedieRegressor
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+
+from manyfit.estimators import family_of
+from manyfit.folds import PassData, Splits
+from manyfit.model_selection import GridSearchCV, cross_validate
+
+rng = np.random.default_rng(0)
+N, P = 300, 6
+X = rng.normal(size=(N, P)) @ rng.normal(size=(P, P)) + 3.0
+SCORE = (X - 3.0) @ rng.normal(size=P) / 3.0
+Y = (rng.random(N) < expit(SCORE)).astype(int)
+THREE = np.array(["low", "middle", "high"])[np.digitize(SCORE + rng.normal(size=N), [-1.0, 1.0])]
+COUNTS = rng.poisson(np.exp(0.3 * SCORE + 1.0)).astype(float)
+SIZES = COUNTS + rng.random(N) + 0.1
+TIGHT = {"tol": 1e-10, "max_iter": 100_000}
+C = {"C": [1e-3, 0.1, 1.0, 100.0]}
+ALPHA = {"alpha": [0.0, 1e-3, 1.0, 100.0]}
+LOSSES = ["neg_log_loss", "accuracy"]
+DEVIANCES = ["neg_mean_absolute_error", "neg_mean_squared_error"]
+
+
+def both(estimator, grid, X=X, y=Y, *, rtol=1e-6, left=0, fit_params=None, **params):
+    """Both searches, their scores compared; ours is returned."""
+    params = {"refit": False, "return_train_score": True, **params}
+    ours = GridSearchCV(estimator, grid, **params).fit(X, y, **(fit_params or {}))
+    theirs = model_selection.GridSearchCV(estimator, grid, **params).fit(X, y, **(fit_params or {}))
+    for key, expected in theirs.cv_results_.items():
+        if key.startswith(("split", "mean_t")):
+            assert ours.cv_results_[key].dtype == expected.dtype
+            np.testing.assert_allclose(ours.cv_results_[key], expected, rtol=rtol, atol=rtol)
+    assert ours.report_.fits_done == left, ours.report_
+    return ours
+
+
+LOGISTIC = {
+    "plain": LogisticRegression(**TIGHT),
+    "no intercept": LogisticRegression(fit_intercept=False, **TIGHT),
+    "balanced": LogisticRegression(class_weight="balanced", **TIGHT),
+    "newton": LogisticRegression(solver="newton-cholesky", **TIGHT),
+}
+
+
+@pytest.mark.parametrize("estimator", LOGISTIC.values(), ids=LOGISTIC)
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
+def test_logistic_regression(estimator, y):
+    search = both(estimator, C, y=y, scoring=LOSSES)
+    assert search.plan(X, y).groups[0].kind == "passes"
+
+
+def test_class_weights_by_name():
+    weights = {"low": 1.0, "middle": 3.0, "high": 0.5}
+    both(LogisticRegression(class_weight=weights, **TIGHT), C, y=THREE, scoring=LOSSES)
+
+
+MODELS = {
+    "poisson": (PoissonRegressor(**TIGHT), COUNTS),
+    "poisson, no intercept": (PoissonRegressor(fit_intercept=False, **TIGHT), COUNTS),
+    "gamma": (GammaRegressor(**TIGHT), SIZES),
+    "tweedie": (TweedieRegressor(power=1.5, **TIGHT), COUNTS),
+    "poisson, large": (PoissonRegressor(**TIGHT), 1e4 * COUNTS),
+}
+
+
+@pytest.mark.parametrize(("estimator", "y"), MODELS.values(), ids=MODELS)
+def test_generalised_linear_models(estimator, y):
+    both(estimator, ALPHA, y=y, scoring=DEVIANCES)
+
+
+CHAINS = {
+    "scaler": [StandardScaler()],
+    "scaler without mean": [StandardScaler(with_mean=False)],
+    "scaler, pca": [StandardScaler(), PCA(3)],
+    "whitened": [PCA(4, whiten=True)],
+    "not affine": [PolynomialFeatures(2), StandardScaler()],
+    "min and max": [MinMaxScaler()],
+}
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
+def test_behind_steps(steps, fit_intercept):
+    model = LogisticRegression(fit_intercept=fit_intercept, **TIGHT)
+    grid = {"logisticregression__C": [0.01, 1.0, 10.0]}
+    both(make_pipeline(*steps, model), grid, scoring=LOSSES)
+
+
+SPLITTERS = {
+    "folds": StratifiedKFold(4),
+    "shuffled": ShuffleSplit(3, random_state=0),
+    "growing": TimeSeriesSplit(3),
+    "repeated rows": [(np.r_[0:200, 0:50], np.arange(200, 300)), (np.arange(100, 300), np.arange(50))],
+}
+
+
+@pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
+def test_any_splits(cv):
+    both(LogisticRegression(class_weight="balanced", **TIGHT), C, cv=cv, scoring=LOSSES)
+
+
+@pytest.mark.parametrize(("estimator", "grid", "y", "scoring"), [
+    (LogisticRegression(**TIGHT), C, THREE, "neg_log_loss"),
+    (LogisticRegression(class_weight="balanced", **TIGHT), C, Y, "neg_log_loss"),
+    (PoissonRegressor(**TIGHT), ALPHA, COUNTS, "neg_mean_absolute_error"),
+])  # fmt: skip
+def test_sample_weights(estimator, grid, y, scoring):
+    weights = rng.integers(0, 4, N) * rng.random(N)
+    # scikit-learn itself comes to about 1e-5 here: it also stops where its objective no longer falls.
+    both(estimator, grid, y=y, scoring=scoring, fit_params={"sample_weight": weights}, rtol=1e-5)
+
+
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
+@pytest.mark.parametrize("make", [sp.csr_matrix, sp.csr_array, sp.csc_array])
+def test_sparse(make, y):
+    Z = make(np.where(np.abs(X) > 4.0, X, 0.0))
+    both(LogisticRegression(**TIGHT), {"C": [0.01, 1.0]}, X=Z, y=y, scoring=LOSSES)
+
+
+def test_many_hashed_features_need_no_square_matrix():
+    """2^20 features: a matrix of them would be 8 TiB."""
+    Z = sp.random_array((150, 2**20), density=5e-5, rng=0, format="csr")
+    y = np.asarray(Z[:, : 2**19].sum(axis=1) > Z[:, 2**19 :].sum(axis=1)).ravel().astype(int)
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, refit=False, memory_limit="200MB")
+    assert search.fit(Z, y).report_.fits_done == 0
+    theirs = model_selection.GridSearchCV(
+        LogisticRegression(tol=1e-8, max_iter=1000), search.param_grid, cv=3
+    )
+    np.testing.assert_allclose(
+        search.cv_results_["mean_test_score"], theirs.fit(Z, y).cv_results_["mean_test_score"], atol=0.02
+    )
+
+
+def mean_gradient(kind, X, y, coef, at_zero, penalty):
+    """Of scikit-learn's objective, by its definition; the second route to the certificate."""
+    Z = X @ coef + at_zero
+    residual = expit(Z) - y if kind == "logistic" else np.exp(Z) - y
+    return np.r_[X.T @ residual / len(X) + penalty * coef, residual.mean()]
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
+@pytest.mark.parametrize("kind", ["logistic", "poisson"])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_the_gradient_is_as_small_as_tol_asks(kind, tol, offset):
+    estimator, y, name, values = {
+        "logistic": (LogisticRegression(tol=tol), Y, "C", [1e-3, 1.0, 1e3]),
+        "poisson": (PoissonRegressor(tol=tol), COUNTS, "alpha", [1e-6, 1e-2, 10.0]),
+    }[kind]
+    Z = X + offset
+    splits = Splits.draw(KFold(3), Z, y, N, {})
+    data = PassData(Z, y, splits.atom_groups, None, [None] * 3, [None])
+    answers = family_of(type(estimator)).fit_many(estimator, [{name: value} for value in values], data)
+    for (train, _), one in zip(splits, answers, strict=True):
+        assert not one.alone
+        for j, value in enumerate(values):
+            penalty = value if kind == "poisson" else 1.0 / (value * len(train))
+            coef = one.linear.coef[:, j, 0]
+            at_zero = one.linear.at_origin[j, 0] - one.linear.origin @ coef
+            gradient = mean_gradient(kind, Z[train], y[train], coef, at_zero, penalty)
+            assert np.abs(gradient).max() <= tol
+
+
+def test_no_further_from_the_optimum_than_scikit_learn():
+    """At the default tol, on data that are not scaled: scikit-learn stops early there."""
+    data, target = load_breast_cancer(return_X_y=True)
+    estimator = make_pipeline(StandardScaler(), LogisticRegression())
+    grid = {"logisticregression__C": [0.01, 1.0, 100.0]}
+    best = clone_with(estimator, tol=1e-10, max_iter=100_000)
+    scores = [
+        search.fit(data, target).cv_results_["mean_test_score"]
+        for search in (
+            GridSearchCV(estimator, grid, scoring="neg_log_loss", refit=False),
+            model_selection.GridSearchCV(estimator, grid, scoring="neg_log_loss", refit=False),
+            model_selection.GridSearchCV(best, grid, scoring="neg_log_loss", refit=False),
+        )
+    ]
+    ours, theirs, truth = scores
+    assert np.all(np.abs(ours - truth) <= np.abs(theirs - truth) + 1e-9)
+
+
+def clone_with(pipeline, **params):
+    last = {f"logisticregression__{name}": value for name, value in params.items()}
+    return make_pipeline(StandardScaler(), LogisticRegression()).set_params(**last)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_does_not_converge_is_left_to_scikit_learn():
+    search = GridSearchCV(LogisticRegression(tol=1e-300), {"C": [1.0]}, refit=False, cv=4).fit(X, Y)
+    assert search.report_.left_to_sklearn == {"the gradient did not become small enough": 4}
+
+
+def test_separable_data():
+    """The coefficients grow until the gradient is small, as scikit-learn's do."""
+    Z = np.r_[np.full((20, 1), -1.0), np.full((20, 1), 1.0)]
+    y = np.repeat([0, 1], 20)
+    both(LogisticRegression(), {"C": [1.0, 1e8]}, X=Z, y=y, cv=4, scoring="accuracy")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
+def test_a_class_missing_in_a_fold_is_scikit_learns_matter():
+    y = np.sort(Y)
+    params = {"cv": KFold(2), "scoring": "accuracy", "refit": False}
+    ours = GridSearchCV(LogisticRegression(), C, **params).fit(X, y)
+    theirs = model_selection.GridSearchCV(LogisticRegression(), C, **params).fit(X, y)
+    np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
+    assert ours.report_.fits_done == 8
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_values_that_are_not_finite(bad):
+    Z = X.copy()
+    Z[0, 0] = bad
+    cv = [(np.arange(200), np.arange(200, 300))] * 5
+    with pytest.raises(ValueError, match="All the 20 fits failed"):
+        GridSearchCV(LogisticRegression(), C, refit=False, cv=cv).fit(Z, Y)
+
+
+def test_a_target_outside_of_the_distribution():
+    with pytest.raises(ValueError, match="out of the valid range of the loss"):
+        GridSearchCV(PoissonRegressor(), ALPHA, error_score="raise").fit(X, -COUNTS)
+
+
+NOT_SERVED = {
+    "liblinear": LogisticRegression(solver="liblinear"),
+    "l1": LogisticRegression(solver="saga", l1_ratio=1.0, tol=1e-2),
+    "warm start": LogisticRegression(warm_start=True),
+    "identity": TweedieRegressor(power=0),
+    "inverse gaussian": TweedieRegressor(power=3),
+}
+
+
+@pytest.mark.parametrize("estimator", NOT_SERVED.values(), ids=NOT_SERVED)
+def test_what_is_not_served_is_said(estimator):
+    grid, y = (C, Y) if isinstance(estimator, LogisticRegression) else (ALPHA, SIZES)
+    plan = GridSearchCV(estimator, grid, scoring="neg_mean_absolute_error").plan(X, y)
+    assert [group.kind for group in plan.groups] == ["one by one"]
+
+
+def test_exact_sharing_leaves_out_what_converges():
+    search = GridSearchCV(LogisticRegression(), C, sharing="exact", refit=False).fit(X, Y)
+    assert search.report_.fits_done == 20
+    assert "sharing='exact' leaves out families that converge" in str(search.plan(X, Y))
+
+
+def test_families_of_several_kinds_in_one_search():
+    """Moments and passes have data of their own, and scorers that each can serve."""
+    models = [Ridge(), PoissonRegressor(**TIGHT)]
+    grid = [{"ridge": [model], "ridge__alpha": [0.1, 1.0]} for model in models]
+    pipeline = make_pipeline(StandardScaler(), Ridge())
+    search = both(pipeline, grid, y=COUNTS, scoring=DEVIANCES)
+    assert {group.kind for group in search.plan(X, COUNTS).groups} == {"moments", "passes"}
+
+
+def test_float32_has_scikit_learns_dtype():
+    Z = X.astype(np.float32)
+    estimator = LogisticRegression(tol=1e-5, max_iter=10_000)
+    both(estimator, {"C": [0.01, 1.0]}, X=Z, scoring=LOSSES, rtol=2e-3)
+
+
+def test_cross_validate_too():
+    iris, target = load_iris(return_X_y=True)
+    model = LogisticRegression(**TIGHT)
+    ours = cross_validate(model, iris, target, scoring="neg_log_loss")["test_score"]
+    theirs = model_selection.cross_validate(model, iris, target, scoring="neg_log_loss")["test_score"]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_a_small_memory_limit_gives_the_same_scores():
+    """Fewer settings at a time, and diagonals for Hessians."""
+    Z = StandardScaler().fit_transform(X)
+    few = {"C": [0.01, 0.1, 1.0]}
+    roomy = GridSearchCV(LogisticRegression(), few, scoring="neg_log_loss", refit=False).fit(Z, THREE)
+    tight = GridSearchCV(LogisticRegression(), few, scoring="neg_log_loss", refit=False, memory_limit=20_000)
+    assert tight.fit(Z, THREE).report_.fits_done == 0
+    np.testing.assert_allclose(
+        tight.cv_results_["mean_test_score"], roomy.cv_results_["mean_test_score"], rtol=1e-4
+    )
