@@ -302,5 +302,18 @@ def require_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -
 
 
 def passes_over(X: Any, group: AtomGroup) -> Passes:
-    """Passes over the rows of a group, dense or sparse."""
+    """Passes over the rows of a group, dense or sparse.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix of shape (n, p)
+        On the host.
+    group : AtomGroup
+        The atoms.
+
+    Returns
+    -------
+    Passes
+        Nothing is read yet; of a sparse X the columns are gathered.
+    """
     return SparsePasses(X, group.rows) if hasattr(X, "tocsc") else DensePasses(X, group.rows)
