@@ -100,10 +100,22 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Residuals:
-    """Weighted sums of squares of the residuals, each of shape (m, q), and of y, (q,).
+    """Sums of squares of the residuals of m predictors of q targets, from moments.
 
-    ``lost`` bounds the rounding of both sums, in units of the machine epsilon; ``varied`` tells whether
-    every target takes several values, without which R2 and its kin follow other rules.
+    Attributes
+    ----------
+    weight : float
+        Sum of the weights of the rows.
+    about_mean : ndarray of shape (m, q)
+        Weighted squares of the residuals about their mean.
+    about_zero : ndarray of shape (m, q)
+        Weighted squares of the residuals.
+    y : ndarray of shape (q,)
+        Weighted squares of the targets about their mean.
+    lost : ndarray of shape (m, q)
+        Bound of the rounding of both sums, in units of the machine epsilon.
+    varied : bool
+        Whether every target takes several values, without which R2 and its kin follow other rules.
     """
 
     weight: float
