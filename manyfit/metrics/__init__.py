@@ -2,10 +2,20 @@
 
 from manyfit.metrics._moment_scores import (
     LinearPredictors,
+    Residuals,
     Rounding,
     lost_to_rounding,
+    residuals_from_moments,
     scores_from_moments,
 )
 from manyfit.metrics._scoring import SharedScoring
 
-__all__ = ["LinearPredictors", "Rounding", "SharedScoring", "lost_to_rounding", "scores_from_moments"]
+__all__ = [
+    "LinearPredictors",
+    "Residuals",
+    "Rounding",
+    "SharedScoring",
+    "lost_to_rounding",
+    "residuals_from_moments",
+    "scores_from_moments",
+]

@@ -99,11 +99,23 @@ class Rounding:
 
 
 @dataclass(frozen=True)
-class _Residuals:
-    """Weighted sums of squares of the residuals, each of shape (m, q), and of y, (q,).
+class Residuals:
+    """Sums of squares of the residuals of m predictors of q targets, from moments.
 
-    ``lost`` bounds the rounding of both sums, in units of the machine epsilon; ``varied`` tells whether
-    every target takes several values, without which R2 and its kin follow other rules.
+    Attributes
+    ----------
+    weight : float
+        Sum of the weights of the rows.
+    about_mean : ndarray of shape (m, q)
+        Weighted squares of the residuals about their mean.
+    about_zero : ndarray of shape (m, q)
+        Weighted squares of the residuals.
+    y : ndarray of shape (q,)
+        Weighted squares of the targets about their mean.
+    lost : ndarray of shape (m, q)
+        Bound of the rounding of both sums, in units of the machine epsilon.
+    varied : bool
+        Whether every target takes several values, without which R2 and its kin follow other rules.
     """
 
     weight: float
@@ -118,23 +130,23 @@ class _Residuals:
         return np.asarray((self.lost <= MAX_CANCELLATION * sums).all(axis=1))
 
 
-def _r2(r: _Residuals) -> tuple[Array, Array]:
+def _r2(r: Residuals) -> tuple[Array, Array]:
     return (1.0 - r.about_zero / r.y).mean(axis=1), r.exact(r.about_zero) & r.varied
 
 
-def _explained_variance(r: _Residuals) -> tuple[Array, Array]:
+def _explained_variance(r: Residuals) -> tuple[Array, Array]:
     return (1.0 - r.about_mean / r.y).mean(axis=1), r.exact(r.about_mean) & r.varied
 
 
-def _mse(r: _Residuals) -> tuple[Array, Array]:
+def _mse(r: Residuals) -> tuple[Array, Array]:
     return (r.about_zero / r.weight).mean(axis=1), r.exact(r.about_zero)
 
 
-def _rmse(r: _Residuals) -> tuple[Array, Array]:
+def _rmse(r: Residuals) -> tuple[Array, Array]:
     return np.sqrt(r.about_zero / r.weight).mean(axis=1), r.exact(r.about_zero)
 
 
-MOMENT_METRICS: dict[Callable[..., Any], Callable[[_Residuals], tuple[Array, Array]]] = {
+MOMENT_METRICS: dict[Callable[..., Any], Callable[[Residuals], tuple[Array, Array]]] = {
     r2_score: _r2,
     explained_variance_score: _explained_variance,
     mean_squared_error: _mse,
@@ -142,44 +154,38 @@ MOMENT_METRICS: dict[Callable[..., Any], Callable[[_Residuals], tuple[Array, Arr
 }
 
 
-def scores_from_moments(metric: Callable[..., Any], linear: LinearPredictors, moments: Moments) -> Array:
+def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Array:
     """One scikit-learn metric of many linear predictors.
 
     Parameters
     ----------
     metric : callable
         A key of `MOMENT_METRICS`, with its default arguments.
-    linear : LinearPredictors
-        m predictors.
-    moments : Moments
-        Moments of ``[X, y]`` over the rows to score, with the weights of the score.
+    residuals : Residuals
+        Of m predictors.
 
     Returns
     -------
     ndarray of shape (m,)
         NaN where moments cannot give the score to about 1e-11: the residual is lost in rounding, or R2 is
         asked for a constant target or fewer than two rows. Score those from predictions.
-
-    Notes
-    -----
-    No pass over the data; ``m q p**2`` multiplications.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        scores, exact = MOMENT_METRICS[metric](_residuals(linear, moments))
+        scores, exact = MOMENT_METRICS[metric](residuals)
     return np.where(exact, scores, np.nan)
 
 
-def lost_to_rounding(linear: LinearPredictors, roundings: Sequence[Rounding], moments: Moments) -> Array:
+def lost_to_rounding(residuals: Residuals, roundings: Sequence[Rounding], moments: Moments) -> Array:
     """Which predictors may be wrong by more than `MAX_ERROR` of their residual.
 
     Parameters
     ----------
-    linear : LinearPredictors
-        m predictors of q targets.
+    residuals : Residuals
+        Of m predictors of q targets.
     roundings : sequence of Rounding
         For consecutive predictors, m in all.
     moments : Moments
-        Moments of ``[X, y]`` over the rows to score.
+        What `residuals` were computed from.
 
     Returns
     -------
@@ -187,14 +193,31 @@ def lost_to_rounding(linear: LinearPredictors, roundings: Sequence[Rounding], mo
         In host memory.
     """
     errors = np.concatenate([one.error(moments) for one in roundings])
-    p = linear.origin.size
-    residuals = _residuals(linear, moments)
+    q = residuals.y.size
     size = np.sqrt(residuals.about_zero / residuals.weight)
-    y_size = np.sqrt(residuals.y / residuals.weight) + np.abs(moments.mean[p:])
+    y_size = np.sqrt(residuals.y / residuals.weight) + np.abs(moments.mean[-q:])
     return np.asarray((errors > MAX_ERROR * np.maximum(size, MIN_RESIDUAL * y_size)).any(axis=1))
 
 
-def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
+def residuals_from_moments(linear: LinearPredictors, moments: Moments) -> Residuals:
+    """Sums of squares of the residuals of many linear predictors.
+
+    Parameters
+    ----------
+    linear : LinearPredictors
+        m predictors.
+    moments : Moments
+        Moments of ``[X, y]`` over the rows to score, with the weights of the score.
+
+    Returns
+    -------
+    Residuals
+        On the host.
+
+    Notes
+    -----
+    No pass over the data; ``m q p**2`` multiplications.
+    """
     p, m, q = linear.coef.shape
     flat = linear.coef.reshape(p, m * q)
     size = np.abs(flat)
@@ -214,4 +237,4 @@ def _residuals(linear: LinearPredictors, moments: Moments) -> _Residuals:
     lost = spread**2 + 2.0 * moments.weight * np.abs(mean) * mean_spread
     # The scatter of a constant target is rounding.
     varied = moments.rows >= 2 and bool((yy > MIN_VARIATION * moments.weight * moments.mean[p:] ** 2).all())
-    return _Residuals(moments.weight, about_mean, about_zero, yy, lost, varied)
+    return Residuals(moments.weight, about_mean, about_zero, yy, lost, varied)

@@ -15,8 +15,8 @@ from manyfit._compat import (
     score_params_by_name,
     scorers_by_name,
 )
-from manyfit.folds import Fold, Moments, Unsupported
-from manyfit.metrics._moment_scores import MOMENT_METRICS, LinearPredictors, scores_from_moments
+from manyfit.folds import Fold, Unsupported
+from manyfit.metrics._moment_scores import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics._predicted import PredictedClassifier, PredictedRegressor
 
 Array = NDArray[Any]
@@ -53,13 +53,13 @@ class SharedScoring:
         if params and not all(score_params_by_name(scorer, dict(params)).values()):
             raise Unsupported("not every scorer is given the sample_weight")
 
-    def from_moments(self, linear: LinearPredictors, moments: Moments) -> dict[str, Array] | None:
+    def from_moments(self, residuals: Residuals) -> dict[str, Array] | None:
         """Scores of shape (m,) by name, NaN where unknown; None if a scorer needs predictions."""
         metrics = {name: _metric(one) for name, one in self.named.items()}
         if any(metric is None for metric, _ in metrics.values()):
             return None
         return {
-            name: sign * scores_from_moments(metric, linear, moments)
+            name: sign * scores_from_moments(metric, residuals)
             for name, (metric, sign) in metrics.items()
             if metric is not None
         }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manyfit._compat import raising, score
 from manyfit.estimators import Answers, LinearAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported
-from manyfit.metrics import SharedScoring, lost_to_rounding
+from manyfit.metrics import Residuals, SharedScoring, lost_to_rounding, residuals_from_moments
 from manyfit.model_selection._lend import guard
 
 Array = NDArray[Any]
@@ -25,7 +25,7 @@ class RowsToScore:
     i: int
     role: Any
 
-    @property
+    @cached_property
     def moments(self) -> Moments:
         return self.folded.scoring_moments(self.i, self.role)
 
@@ -44,12 +44,13 @@ def score_answers(
     """
     scores: list[Any] = [None] * n_settings
     missing = [j for j in range(n_settings) if j not in answers.alone]
-    if isinstance(answers, LinearAnswers) and answers.roundings:
-        lost = lost_to_rounding(answers.linear, answers.roundings, rows.moments)
+    residuals = _residuals(scoring, answers, rows)
+    if residuals is not None and isinstance(answers, LinearAnswers) and answers.roundings:
+        lost = lost_to_rounding(residuals, answers.roundings, rows.moments)
         for j in map(int, np.flatnonzero(lost)):
             scores[j] = Unsupported("the normal equations would lose digits of the score")
         missing = [j for j in missing if not lost[j]]
-    named = _from_moments(scoring, answers, rows)
+    named = scoring.from_moments(residuals) if residuals is not None else None
     if named is not None:
         table = np.stack([named[name] for name in scoring.named])
         exact = np.isfinite(table).all(axis=0)
@@ -70,12 +71,15 @@ def score_answers(
     return scores
 
 
-def _from_moments(scoring: SharedScoring, answers: Answers, rows: RowsToScore) -> dict[str, Array] | None:
-    if not isinstance(answers, LinearAnswers) or not scoring.reads_moments:
+def _residuals(scoring: SharedScoring, answers: Answers, rows: RowsToScore) -> Residuals | None:
+    """What moments say of the residuals; None where nobody asks, or where the rows have no moments."""
+    if not isinstance(answers, LinearAnswers) or not (answers.roundings or scoring.reads_moments):
         return None
     try:
-        return scoring.from_moments(answers.linear, rows.moments)
+        return residuals_from_moments(answers.linear, rows.moments)
     except Unsupported:
+        if answers.roundings:
+            raise
         return None
 
 

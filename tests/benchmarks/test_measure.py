@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _bars as bars
+from benchmarks import _measure
 from benchmarks._benchmark import Answer, Benchmark, Contender, Task, register
 from benchmarks._compare import score_differences
 from benchmarks._contenders import read_search, sklearn
@@ -39,6 +40,18 @@ def _run(*contenders, asked=()):
 
 def _ours(read=read_search):
     return Contender("ours", "ours", sklearn().fit, read)
+
+
+@pytest.fixture(autouse=True)
+def _once_a_round(monkeypatch):
+    monkeypatch.setattr(_measure, "_SHORT_SECONDS", 0.0)
+
+
+def test_what_is_short_is_timed_several_times_a_round(monkeypatch):
+    monkeypatch.setattr(_measure, "_SHORT_SECONDS", 60.0)
+    result = _run(sklearn())
+    assert len(result.rows[0].seconds) == 3 * _measure._SHORT_RUNS
+    assert len(result.fit_seconds) == 3 * _measure._SHORT_RUNS
 
 
 def test_contender_that_raises_is_kept_as_data():

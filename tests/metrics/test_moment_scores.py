@@ -16,7 +16,13 @@ from sklearn.metrics import (
 )
 
 from manyfit.folds import moments_of_rows
-from manyfit.metrics import LinearPredictors, Rounding, lost_to_rounding, scores_from_moments
+from manyfit.metrics import (
+    LinearPredictors,
+    Rounding,
+    lost_to_rounding,
+    residuals_from_moments,
+    scores_from_moments,
+)
 from manyfit.metrics._moment_scores import MAX_ERROR, MIN_RESIDUAL
 
 METRICS = [r2_score, explained_variance_score, mean_squared_error, root_mean_squared_error]
@@ -36,7 +42,7 @@ def problem(q=1, offset=0.0, noise=1.0, seed=0):
 def routes(metric, X, Y, linear, weights=None):
     """Scores from moments, and scikit-learn's from predictions."""
     moments = moments_of_rows(X, Y, slice(0, len(X)), weights)
-    ours = scores_from_moments(metric, linear, moments)
+    ours = scores_from_moments(metric, residuals_from_moments(linear, moments))
     flat = Y[:, 0] if Y.shape[1] == 1 else Y
     predictions = [p[:, 0] if Y.shape[1] == 1 else p for p in linear(X)]
     return ours, [metric(flat, p, sample_weight=weights) for p in predictions]
@@ -104,7 +110,9 @@ def test_a_single_row_is_left_to_predictions(metric):
 def test_no_warning_about_what_is_not_given():
     X, _, linear = problem()
     moments = moments_of_rows(X, np.zeros((N, 1)), slice(0, N))
-    assert np.isnan(scores_from_moments(r2_score, linear, moments)).all()  # warnings are errors here
+    assert np.isnan(
+        scores_from_moments(r2_score, residuals_from_moments(linear, moments))
+    ).all()  # warnings are errors here
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("f4", "f4"), ("f8", "f8"), ("i4", "f8")])
@@ -154,10 +162,13 @@ def test_predictors_are_lost_where_their_error_is_a_part_of_the_residual(fits):
     one = rounding(linear, 1.0)
     # The size at which the first target that counts reaches the limit.
     limit = MAX_ERROR * (np.maximum(residual, floor) / one.error(moments)).min(axis=1)
+    residuals = residuals_from_moments(linear, moments)
     for factor, lost in ((0.99, False), (1.01, True)):
         near = replace(one, noise=one.noise * limit * factor)
-        np.testing.assert_array_equal(lost_to_rounding(linear, [near], moments), lost)
-    assert not lost_to_rounding(linear, [Rounding.none(linear)], moments).any()
+        np.testing.assert_array_equal(lost_to_rounding(residuals, [near], moments), lost)
+    assert not lost_to_rounding(
+        residuals_from_moments(linear, moments), [Rounding.none(linear)], moments
+    ).any()
 
 
 def test_roundings_follow_one_another():
@@ -167,5 +178,6 @@ def test_roundings_follow_one_another():
         for s in (slice(0, 2), slice(2, M))
     ]
     roundings = [rounding(parts[0], 1.0), Rounding.none(parts[1])]
-    lost = lost_to_rounding(linear, roundings, moments_of_rows(X, Y, slice(0, N)))
+    moments = moments_of_rows(X, Y, slice(0, N))
+    lost = lost_to_rounding(residuals_from_moments(linear, moments), roundings, moments)
     np.testing.assert_array_equal(lost, [True, True, False, False, False])

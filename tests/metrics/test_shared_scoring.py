@@ -18,7 +18,7 @@ from sklearn.metrics import (
 from sklearn.metrics._scorer import _Scorer
 
 from manyfit.folds import GivenRows, Unsupported, moments_of_rows
-from manyfit.metrics import LinearPredictors, SharedScoring
+from manyfit.metrics import LinearPredictors, SharedScoring, residuals_from_moments
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -145,7 +145,7 @@ def test_what_reads_moments(scoring, reads):
     assert scoring.reads_moments is reads
     linear = LinearPredictors(COEF[:, None, None], np.zeros((1, 1)), np.zeros(3))
     moments = moments_of_rows(X, Y[:, None], slice(0, 60))
-    assert (scoring.from_moments(linear, moments) is not None) is reads
+    assert (scoring.from_moments(residuals_from_moments(linear, moments)) is not None) is reads
 
 
 def test_signs_and_names_of_several():
@@ -154,7 +154,7 @@ def test_signs_and_names_of_several():
     shared = SharedScoring(scorer, {}, Ridge)
     assert shared.multimetric
     linear = LinearPredictors(model.coef_[:, None, None], np.full((1, 1), model.intercept_), np.zeros(3))
-    ours = shared.from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60)))
+    ours = shared.from_moments(residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60))))
     theirs = scorer(model, X, Y)
     assert list(ours) == ["a", "b"]
     for name, values in ours.items():
@@ -162,7 +162,9 @@ def test_signs_and_names_of_several():
     negative = SharedScoring(get_scorer("neg_mean_squared_error"), {}, Ridge)
     assert not negative.multimetric
     np.testing.assert_allclose(
-        negative.from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60)))["score"],
+        negative.from_moments(residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60))))[
+            "score"
+        ],
         -theirs["b"],
         rtol=1e-11,
     )
