@@ -104,7 +104,8 @@ def middle(X: Array, Y: Array, rows: Rows) -> Array:
     n = min(size, SAMPLED_ROWS)
     if n == 0:
         return np.zeros(X.shape[1] + Y.shape[1])
-    place = np.linspace(0, size - 1, n - (n + 1) % 2, dtype=np.intp)
+    n -= (n + 1) % 2
+    place = np.arange(n) * (size - 1) // max(n - 1, 1)
     index = place + rows.start if isinstance(rows, slice) else rows[place]
     sample = np.concatenate([X[index], Y[index]], axis=1, dtype=np.float64)
     median = np.sort(sample, axis=0)[len(index) // 2]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from manyfit.folds._moments import Moments
 from manyfit.folds._unsupported import Unsupported
@@ -45,7 +44,7 @@ class Spectrum:
                 return cls(matrix, None)
             order = np.argsort(-matrix)
             return cls(matrix[order], np.eye(matrix.size)[:, order])
-        values, vectors = eigh(matrix, check_finite=False, overwrite_a=False, driver="evd")
+        values, vectors = np.linalg.eigh(matrix)
         return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1])
 
     def onto_axes(self, b: Array) -> Array:
