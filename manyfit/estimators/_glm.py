@@ -60,7 +60,7 @@ class TweedieFamily:
             raise Unsupported("the mean of y is not a positive number")
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         model = Model(
-            Rowwise(HalfTweedie(float(power)), y[:, None], folded.weight),
+            Rowwise(HalfTweedie(float(power)), y[None], folded.weight),
             lambda total: alphas,
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from manyfit.arrays import array_namespace
+from manyfit.arrays import array_namespace, device
 
 Array = Any
 
@@ -50,7 +50,13 @@ class LBFGS:
     max_slope: float = 0.5
 
     def solve(
-        self, problem: Problem, start: Array, columns: Array, tol: Array, max_passes: int | None = None
+        self,
+        problem: Problem,
+        start: Array,
+        columns: Array,
+        tol: Array,
+        max_passes: int | None = None,
+        gradient: Array | None = None,
     ) -> "Solution":
         """Follow all columns until the size of each gradient is at most its `tol`.
 
@@ -66,6 +72,8 @@ class LBFGS:
             Size of the gradient that is good enough.
         max_passes : int, optional
             Fewer than the solver's own, where the caller has something better to do then.
+        gradient : array of shape (d, m, K), optional
+            The gradients at the start, where they are known.
 
         Returns
         -------
@@ -73,54 +81,59 @@ class LBFGS:
             For all columns, converged or not.
         """
         xp = array_namespace(start)
-        solution = Solution(
-            xp.asarray(start, copy=True), xp.zeros_like(start), xp.zeros(columns.shape[0], dtype=xp.bool)
-        )
-        place = xp.arange(columns.shape[0])
-        state = _State(columns, start, problem.gradient(start, columns))
-        solution.passes = 1
+        place = xp.arange(columns.shape[0], device=device(start))
+        passes = 0 if gradient is not None else 1
+        if gradient is None:
+            gradient = problem.gradient(start, columns)
+        state = _State(columns, start, gradient)
+        finished: list[tuple[Array, Array, Array, Array]] = []
         limit = self.max_passes if max_passes is None else min(max_passes, self.max_passes)
         while True:
             done = problem.size(state.G, state.columns) <= tol
-            solution.W[:, place, :] = state.W
-            solution.G[:, place, :] = state.G
-            solution.converged[place] = done
-            left = ~done
-            if not bool(xp.any(left)) or solution.passes >= limit:
-                return solution
-            if bool(xp.any(done)):
-                kept = xp.nonzero(left)[0]
-                state, place, tol = state.subset(kept), place[kept], tol[kept]
-            solution.passes += self._step(problem, state, limit - solution.passes)
+            # One answer for the host, once a step.
+            n_done = int(xp.count_nonzero(done))
+            if n_done == done.shape[0] or passes >= limit:
+                finished.append((place, state.W, state.G, done))
+                break
+            if n_done:
+                out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
+                parts = xp.take(state.W, out, axis=1), xp.take(state.G, out, axis=1)
+                finished.append((xp.take(place, out), *parts, xp.take(done, out)))
+                state, place, tol = state.subset(kept), xp.take(place, kept), xp.take(tol, kept)
+            passes += self._step(problem, state, limit - passes)
+        order = xp.argsort(xp.concat([part[0] for part in finished]))
+        W, G = (xp.take(xp.concat([part[i] for part in finished], axis=1), order, axis=1) for i in (1, 2))
+        return Solution(W, G, xp.take(xp.concat([part[3] for part in finished]), order), passes)
 
     def _step(self, problem: Problem, state: "_State", budget: int) -> int:
         """One step of all columns of the state; returns the passes it took."""
         xp = array_namespace(state.W)
         D = -state.direction(lambda G: problem.precondition(G, state.columns))
         slope = _dot(state.G, D)
-        W, G = state.W + D, xp.zeros_like(state.G)
-        length = xp.ones_like(slope)
-        open_ = xp.arange(slope.shape[0])
-        passes = 0
-        while passes < max(budget, 1):
-            passes += 1
-            G[:, open_, :] = problem.gradient(W[:, open_, :], state.columns[open_])
+        W = state.W + D
+        G = problem.gradient(W, state.columns)
+        length, passes = xp.ones_like(slope), 1
+        while True:
             end = _dot(G, D)
             # Not finite: the step went where the loss overflows. NaN compares as too steep.
             steep = ~(end <= self.max_slope * xp.abs(slope))
-            open_ = xp.nonzero(steep)[0]
-            if open_.shape[0] == 0:
+            if not bool(xp.any(steep)):
                 break
             if passes >= budget:
                 # No more passes to find how far to go: these stay where they are.
-                W[:, open_, :] = state.W[:, open_, :]
-                G[:, open_, :] = state.G[:, open_, :]
+                W, G = _where(steep, state.W, W), _where(steep, state.G, G)
                 break
             # The slope of a convex function rises along the step: about where it would cross zero.
-            ratio = -slope[open_] / (end[open_] - slope[open_])
+            ratio = -slope / (end - slope)
             ratio = xp.where(xp.isfinite(ratio), ratio, xp.zeros_like(ratio))
-            length[open_] = length[open_] * xp.clip(ratio, 0.1, 0.9)
-            W[:, open_, :] = state.W[:, open_, :] + length[open_][None, :, None] * D[:, open_, :]
+            length = xp.where(steep, length * xp.clip(ratio, 0.1, 0.9), length)
+            W = state.W + length[None, :, None] * D
+            open_ = xp.nonzero(steep)[0]
+            again = problem.gradient(xp.take(W, open_, axis=1), xp.take(state.columns, open_))
+            # Where each column that was open stands among the open ones.
+            among = xp.clip(xp.cumulative_sum(xp.astype(steep, xp.int64)) - 1, 0, None)
+            G = _where(steep, xp.take(again, among, axis=1), G)
+            passes += 1
         state.move(W, G, self.memory)
         return passes
 
@@ -144,7 +157,7 @@ class Solution:
     W: Array
     G: Array
     converged: Array
-    passes: int = 0
+    passes: int
 
 
 @dataclass
@@ -157,8 +170,12 @@ class _State:
     pairs: list[tuple[Array, Array, Array]] = field(default_factory=list)
 
     def subset(self, kept: Array) -> "_State":
-        pairs = [(S[:, kept, :], Y[:, kept, :], r[kept]) for S, Y, r in self.pairs]
-        return _State(self.columns[kept], self.W[:, kept, :], self.G[:, kept, :], pairs)
+        xp = array_namespace(self.W)
+        pairs = [
+            (xp.take(S, kept, axis=1), xp.take(Y, kept, axis=1), xp.take(r, kept)) for S, Y, r in self.pairs
+        ]
+        W, G = xp.take(self.W, kept, axis=1), xp.take(self.G, kept, axis=1)
+        return _State(xp.take(self.columns, kept), W, G, pairs)
 
     def direction(self, precondition: Callable[[Array], Array]) -> Array:
         """The inverse Hessian times the gradient, by the two-loop recursion."""
@@ -183,6 +200,11 @@ class _State:
         )
         self.pairs = [*self.pairs, (S, Y, inverse)][-memory:]
         self.W, self.G = W, G
+
+
+def _where(chosen: Array, A: Array, B: Array) -> Array:
+    """The columns of `A` where they are chosen, else those of `B`."""
+    return array_namespace(A).where(chosen[None, :, None], A, B)
 
 
 def _dot(A: Array, B: Array) -> Array:

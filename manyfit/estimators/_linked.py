@@ -66,7 +66,7 @@ class Probabilities:
         """See `Link`."""
         if Z.shape[2] > 1:
             chosen = self.classes[Z.argmax(axis=2)]
-            return {"decision_function": Z, "predict": chosen, "predict_proba": softmax(Z.copy())}
+            return {"decision_function": Z, "predict": chosen, "predict_proba": softmax(Z.copy(), axis=2)}
         decisions = Z[:, :, 0]
         p = expit(decisions)  # in the dtype of Z
         chosen = self.classes[(decisions > 0).astype(np.intp)]

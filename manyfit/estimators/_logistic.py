@@ -62,7 +62,7 @@ class LogisticFamily:
         classes, codes = np.unique(folded.y, return_inverse=True)
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
-        targets = codes[:, None] == (np.arange(len(classes)) if len(classes) > 2 else [1])
+        targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]
         weights = _class_weights(estimator.class_weight, classes, codes, folded)
         rowwise = Rowwise(
             loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes

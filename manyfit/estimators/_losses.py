@@ -2,6 +2,7 @@
 
 A column is one setting on one split; a loss of several classes has one output for each. All losses are
 convex in the linear predictor, so that a vanishing gradient is the optimum. Any namespace of the array API.
+Rows are the last axis: whatever is done to all columns alike is done along contiguous memory.
 """
 
 from dataclasses import dataclass
@@ -31,26 +32,26 @@ class Loss(Protocol):
 
         Parameters
         ----------
-        Z : array of shape (n, m, n_outputs)
+        Z : array of shape (n_outputs, m, n)
             Linear predictors of m columns; may be overwritten.
-        T : array of shape (n, n_outputs)
+        T : array of shape (n_outputs, n)
             Targets, in the dtype and on the device of `Z`.
 
         Returns
         -------
-        array of shape (n, m, n_outputs)
+        array of shape (n_outputs, m, n)
             In the memory of `Z`, or new.
         """
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """Second derivatives by the linear predictors of each row.
+        """Second derivatives by the linear predictors of each row; for a kink, those of one side.
 
         Returns
         -------
         D : array of the shape of `Z`
-            Not negative.
+            By one output twice; not negative.
         P : array of the shape of `Z`, or None
-            The second derivatives of a row are ``diag(D) - P P'``. None: zero.
+            By outputs k and l: ``-P_k P_l``. None: zero.
         """
 
 
@@ -97,7 +98,7 @@ class HalfMultinomial:
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """See `Loss`."""
         P = softmax(Z)
-        return P, P
+        return P * (1.0 - P), P
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,61 @@ class HalfTweedie:
         return (2.0 - p) * xp.exp((2.0 - p) * Z) + (p - 1.0) * target * xp.exp((1.0 - p) * Z), None
 
 
+@dataclass(frozen=True)
+class SquaredHinge:
+    """``max(0, 1 - t z)^2`` with t in {-1, 1}.
+
+    References
+    ----------
+    sklearn.svm.LinearSVC (1.9), ``loss="squared_hinge"``.
+    """
+
+    n_outputs: int = 1
+
+    def gradient(self, Z: Any, T: Any) -> Any:
+        """See `Loss`."""
+        target = T[:, None, :]
+        return 2.0 * _positive(target * Z - 1.0, -1.0) * target
+
+    def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
+        """See `Loss`."""
+        return _where_positive(1.0 - T[:, None, :] * Z, 2.0), None
+
+
+@dataclass(frozen=True)
+class SquaredEpsilonInsensitive:
+    """``max(0, |z - t| - epsilon)^2``.
+
+    References
+    ----------
+    sklearn.svm.LinearSVR (1.9), ``loss="squared_epsilon_insensitive"``.
+    """
+
+    epsilon: float
+    n_outputs: int = 1
+
+    def gradient(self, Z: Any, T: Any) -> Any:
+        """See `Loss`."""
+        xp = array_namespace(Z)
+        Z = Z - T[:, None, :]
+        return 2.0 * xp.sign(Z) * _positive(xp.abs(Z) - self.epsilon)
+
+    def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
+        """See `Loss`."""
+        return _where_positive(array_namespace(Z).abs(Z - T[:, None, :]) - self.epsilon, 2.0), None
+
+
+def _positive(Z: Any, sign: float = 1.0) -> Any:
+    """The positive part of ``sign Z``, times `sign`; NaN stays."""
+    xp = array_namespace(Z)
+    return xp.where(sign * Z < 0.0, xp.zeros_like(Z), Z)
+
+
+def _where_positive(Z: Any, value: float) -> Any:
+    """`value` where Z is above 0, else 0."""
+    return value * array_namespace(Z).astype(Z > 0.0, Z.dtype)
+
+
 def expit(Z: Any) -> Any:
     """``1 / (1 + exp(-z))``; on the host in the memory of `Z`."""
     if isinstance(Z, np.ndarray):
@@ -139,10 +195,10 @@ def expit(Z: Any) -> Any:
     return 1.0 / (1.0 + array_namespace(Z).exp(-Z))
 
 
-def softmax(Z: Any) -> Any:
-    """Probabilities along the last axis, in the memory of `Z` where that can be."""
+def softmax(Z: Any, axis: int = 0) -> Any:
+    """Probabilities along an axis, in the memory of `Z` where that can be."""
     xp = array_namespace(Z)
-    Z -= xp.max(Z, axis=-1, keepdims=True)
+    Z -= xp.max(Z, axis=axis, keepdims=True)
     P = xp.exp(Z)
-    P /= xp.sum(P, axis=-1, keepdims=True)
+    P /= xp.sum(P, axis=axis, keepdims=True)
     return P

@@ -4,44 +4,43 @@ What is solved on all rows lies next to what each split needs: a split starts th
 and takes a few steps. Most of the way is so gone once, not once a split.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.estimators._family import Cost, Shape
+from manyfit.estimators._hessians import SAMPLE_ROWS, Hessians
 from manyfit.estimators._lbfgs import LBFGS
-from manyfit.estimators._objective import Columns, Hessian, Intercept, LinearProblem, Rowwise
-from manyfit.folds import (
-    AtomGroup,
-    DensePasses,
-    PassData,
-    Passes,
-    View,
-    passes_over,
-)
+from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
+from manyfit.folds import AtomGroup, DensePasses, PassData, Passes, Rows, View, passes_over
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
 # A result's gradient is at most this share of what the estimator's tol asks.
 TOL_SHARE = 1e-2
-# Rounding of a gradient, in machine epsilons of its size at the start.
+# Rounding of a gradient, in machine epsilons of its size at zero.
 ROUNDING = 1e3
-# Rows of the first, small problem for each of its coefficients; more tell little more.
+# Rows of the first, small problem for each feature; fewer would say little of the others.
 SMALL_ROWS = 20
-# The small problem is only worth its passes if it is that much smaller.
-SMALL_SHARE = 4
-# Largest entry of the gradient at which the small problem has told what it knows.
-SMALL_TOL = 1e-3
+# Each problem has that many times the rows of the one before it.
+COARSER = 4
+# On few rows the gradient need not be smaller than chance makes it: this share of its size at zero over the
+# square root of the rows.
+CHANCE = 0.3
 # A whole Hessian takes the operations of d K / (4 m) passes over m columns; it saves dozens.
 WORTH_PASSES = 120
 # Passes between two Hessians at least.
-ROUND = 4
-# Settings whose curvatures differ by no more than this share have one Hessian.
-HESSIAN_SHARE = 0.2
+ROUND = 8
+# As many passes as the solver takes.
+MANY = 10**9
+# Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
+HESSIAN_SHARE = 0.25
+NEARER = 0.3
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,9 @@ class Model:
     intercept : {"free", "none"}
         See `LinearProblem`.
     tol : float
-        What scikit-learn asks of the largest entry of the gradient of the mean loss.
+        What scikit-learn asks of the size of the gradient of the mean loss.
+    norm : {"largest", "euclidean"}
+        How it measures it; the euclidean norm is relative to that at zero.
     start : float
         Linear predictor to start at, where the intercept is free.
     """
@@ -67,6 +68,7 @@ class Model:
     penalties: Callable[[float], Array]
     intercept: Intercept
     tol: float
+    norm: Norm = "largest"
     start: float = 0.0
 
 
@@ -157,194 +159,92 @@ class _Group:
         whole: View | None,
         passes: Passes,
     ) -> None:
-        self.data, self.model, self.solver, self.group = data, model, solver, group
-        self.passes = passes
-        self.views = [data.views[i] for i in group.splits]
-        self.n_passes = 0
+        self.data, self.model, self.solver = data, model, solver
+        self.n_splits = len(group.splits)
+        self.whole = whole
+        views = [*(data.views[i] for i in group.splits), whole]
+        rowwise = model.rowwise
+        if rowwise.class_weight is not None:
+            own = rowwise.class_weight[group.splits.start : group.splits.stop]
+            rowwise = replace(rowwise, class_weight=np.concatenate([own, own.mean(axis=0, keepdims=True)]))
+        self.rowwise = rowwise
         # The splits, and behind them all rows as if they were one more.
-        used = np.ones((1, len(group.rows)))
-        self.counts = np.concatenate([group.train, used])
-        self.all_views = [*self.views, whole]
-        self.whole = len(self.views)
-        class_weight = model.rowwise.class_weight
-        if class_weight is not None:
-            own = class_weight[group.splits.start : group.splits.stop]
-            class_weight = np.concatenate([own, own.mean(axis=0, keepdims=True)])
-        self.rowwise = replace(model.rowwise, class_weight=class_weight)
-        self.totals = np.array([
-            sum(c * self.rowwise.total(rows, i) for c, rows in zip(counts, group.rows, strict=True) if c)
-            for i, counts in enumerate(self.counts)
-        ])  # fmt: skip
-        self.penalties = np.stack([model.penalties(total) for total in self.totals])
+        counts = np.concatenate([group.train, np.ones((1, len(group.rows)))])
+        totals = [
+            sum(c * rowwise.total(rows, i) for c, rows in zip(own, group.rows, strict=True) if c)
+            for i, own in enumerate(counts)
+        ]
+        penalties = np.stack([model.penalties(total) for total in totals])
         # The penalty of all rows is that of the splits: their solutions lie about its own.
-        self.penalties[self.whole] = self.penalties[: self.whole].mean(axis=0)
-        self.m = self.penalties.shape[1]
-        self.full = self._full()
+        penalties[-1] = penalties[:-1].mean(axis=0)
+        self.penalty = penalties[-1]
+        self.stage = _Stage(data, model, passes, rowwise, counts, np.array(totals), penalties, views)
+        self.n_passes = 0
 
     def fit(self) -> list[Fitted]:
-        tol = self._tol()
-        start = self._small()
-        hessians, which = self._shared_hessians(start)
-        W, _ = self._solve([self.whole], start, hessians, which, 10.0 * tol)
-        if not start[:-1].any():
-            # Nothing is like zero: the splits have Hessians from where they start.
-            hessians, which = self._shared_hessians(W)
-        moved = np.concatenate([self._moved(W, i) for i in range(self.whole)], axis=1)
-        return self._fitted(*self._solve(list(range(self.whole)), moved, hessians, which, tol))
-
-    def _full(self) -> bool:
-        """Whether whole Hessians fit in memory and save more operations than they take; else diagonals."""
-        size = (self.data.X.shape[1] + 1) * self.rowwise.loss.n_outputs
-        fits = 8.0 * size**2 * (len(self.all_views) + 1) * 4 <= self.data.memory_limit / 2
-        return fits and size <= WORTH_PASSES * self.m * self.whole
+        stage, zero = self.stage, self._zero()
+        m, first = zero.shape[1], self._coarser()
+        scale, start = first[0].size_at(zero) if first else stage.size_at(zero), zero
+        for coarse in first:
+            start, _ = coarse.solve(start, coarse.columns, self._chance(scale, coarse), self.solver)
+        every = np.arange(m * (self.n_splits + 1))
+        splits, whole = every[:-m], every[-m:]
+        gradient = None
+        if first:
+            start, gradient = stage.no_worse(start, zero, whole, scale)
+        tol = self._tol(scale)
+        W, _ = stage.solve(start, whole, max(10.0 * tol, self._chance(scale, stage)), self.solver, gradient)
+        moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)], axis=1)
+        W, converged = stage.solve(moved, splits, tol, self.solver)
+        self.n_passes += stage.n_passes
+        return self._fitted(W, converged)
 
     def _zero(self) -> Array:
         """Where everything starts, (p + 1, m, K)."""
-        whole = self.all_views[self.whole]
-        p = self.data.X.shape[1] if whole is None else whole.n_features
-        zero = np.zeros((p + 1, self.m, self.rowwise.loss.n_outputs))
+        p = self.data.X.shape[1] if self.whole is None else self.whole.n_features
+        zero = np.zeros((p + 1, self.penalty.size, self.rowwise.loss.n_outputs))
         if self.model.intercept == "free":
             zero[-1] = self.model.start
         return zero
 
-    def _tol(self) -> float:
-        """Largest entry of a gradient that is small enough: less than is asked, as far as rounding lets."""
-        one, first = np.array([self.whole]), np.zeros(1, dtype=int)
-        columns = Columns(one, np.zeros(1), self.totals[one], self.counts[one], first)
-        problem = self._problem(columns, [])
-        scale = float(problem.size(problem.gradient(self._zero()[:, :1], first), first)[0])
-        self.n_passes += 1
-        rounding = ROUNDING * np.finfo(np.float64).eps * scale
-        return min(self.model.tol, max(self.model.tol * TOL_SHARE, rounding))
+    def _tol(self, scale: float) -> float:
+        """Size of a gradient that is small enough: less than is asked, as far as rounding lets."""
+        asked = self.model.tol * (scale if self.model.norm == "euclidean" else 1.0)
+        return float(min(asked, max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)))
 
-    def _problem(self, columns: Columns, hessians: Sequence[Hessian]) -> LinearProblem:
-        return LinearProblem(
-            self.passes, self.rowwise, columns, self.all_views, hessians, self.model.intercept
+    @staticmethod
+    def _chance(scale: float, stage: "_Stage") -> float:
+        return CHANCE * scale / float(np.sqrt(stage.n_rows))
+
+    def _coarser(self) -> list["_Stage"]:
+        """Problems of ever more rows, each some of all; none where that would save nothing."""
+        X = self.data.X
+        if not isinstance(X, np.ndarray):
+            return []
+        n, p = X.shape
+        sizes = []
+        while n >= COARSER * SMALL_ROWS * (p + 1):
+            n //= COARSER
+            sizes.append(n)
+        return [self._of_some(size) for size in reversed(sizes)]
+
+    def _of_some(self, size: int) -> "_Stage":
+        # Chosen at random, but always the same: regular ones could miss what comes regularly.
+        rows = np.sort(np.random.default_rng(0).choice(len(self.data.X), size, replace=False))
+        few, rowwise = self.data.X[rows], self.rowwise.subset(rows)
+        if rowwise.class_weight is not None:
+            rowwise = replace(rowwise, class_weight=rowwise.class_weight[-1:])
+        every = slice(0, size)
+        passes = DensePasses(few, [every], self.stage.passes.origin)
+        data = replace(self.data, X=few)
+        total = np.array([rowwise.total(every, 0)])
+        return _Stage(
+            data, self.model, passes, rowwise, np.ones((1, 1)), total, self.penalty[None], [self.whole]
         )
-
-    def _solve(
-        self, splits: list[int], start: Array, hessians: Sequence[Hessian], which: Array, tol: float
-    ) -> tuple[Array, Array]:
-        """All settings on some splits, split by split; coefficients and whether they converged.
-
-        What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
-        Newton's method.
-        """
-        split, n = np.repeat(splits, self.m), len(splits) * self.m
-        columns = Columns(
-            split, self.penalties[splits].ravel(), self.totals[split], self.counts[split],
-            np.tile(which, len(splits)) * len(self.all_views) + split,
-        )  # fmt: skip
-        problem = self._problem(columns, list(hessians))
-        W, left = start.copy(), np.arange(n)
-        spent = 0
-        while spent < self.solver.max_passes:
-            few = self._round(left.size, len(splits))
-            solution = self.solver.solve(problem, W[:, left], left, np.full(left.size, tol), few)
-            self.n_passes += solution.passes
-            spent += solution.passes
-            W[:, left] = solution.W
-            left = left[~solution.converged]
-            if not left.size:
-                break
-            self._renew(problem, W, left)
-        return W, ~np.isin(np.arange(n), left)
-
-    def _round(self, n_columns: int, n_hessians: int) -> int:
-        """Passes after which new Hessians are worth their cost: about as many as they cost."""
-        d, K = self.data.X.shape[1] + 1, self.rowwise.loss.n_outputs
-        if not self.full:
-            return self.solver.max_passes
-        # A Gram matrix takes d K / (4 m) times the operations of a pass for m columns.
-        return max(ROUND, round(n_hessians * d * K / (4.0 * n_columns)))
-
-    def _renew(self, problem: LinearProblem, W: Array, left: Array) -> None:
-        """Hessians of the columns that are left, each split by itself, at their own coefficients."""
-        columns, hessians = problem.columns, list(problem.hessians)
-        for i in np.unique(columns.split[left]):
-            own = left[columns.split[left] == i]
-            anchors, which = self._anchors(problem, W[:, own], int(i))
-            columns.hessian[own] = len(hessians) + which
-            hessians += self._of_curvature(problem, W[:, own[anchors]], int(i), [int(i)])
-        problem.hessians = hessians
-
-    def _small(self) -> Array:
-        """A start for all settings, from some of the rows; zero where that would save nothing."""
-        X, intercept = self.data.X, self.model.intercept
-        zero = self._zero()
-        d, _, K = zero.shape
-        step = X.shape[0] // (SMALL_ROWS * d * K)
-        if step < SMALL_SHARE or not isinstance(X, np.ndarray):
-            return zero
-        few = np.ascontiguousarray(X[::step])
-        rowwise = self.rowwise.subset(slice(None, None, step))
-        every = slice(0, len(few))
-        passes = DensePasses(few, [every], self.passes.origin)
-        total = rowwise.total(every, self.whole)
-        columns = Columns(
-            np.full(self.m, self.whole), self.penalties[self.whole], np.full(self.m, total),
-            np.ones((self.m, 1)), np.zeros(self.m, dtype=int),
-        )  # fmt: skip
-        problem = LinearProblem(passes, rowwise, columns, self.all_views, [], intercept)
-        D, P = problem.curvature(zero[:, :1], self.whole)
-        full = passes.gram(D[0], None if P is None else P[0])[0] / total
-        problem.hessians = [Hessian(problem.behind_steps(full, self.whole, K), intercept)]
-        return self.solver.solve(problem, zero, np.arange(self.m), np.full(self.m, SMALL_TOL)).W
-
-    def _shared_hessians(self, W: Array) -> tuple[list[Hessian], Array]:
-        """Hessians of all splits at some of the settings' coefficients on all rows, and who uses which."""
-        none = np.zeros(0, dtype=int)
-        problem = self._problem(Columns(none, none, none, self.counts[:0], none), [])
-        anchors, which = self._anchors(problem, W, self.whole)
-        every = list(range(len(self.all_views)))
-        return self._of_curvature(problem, W[:, anchors], self.whole, every), which
-
-    def _of_curvature(
-        self, problem: LinearProblem, W: Array, at: int, splits: Sequence[int]
-    ) -> list[Hessian]:
-        """Hessians of some splits at coefficients of one split, those of one column after the other."""
-        D, P = problem.curvature(W, at)
-        self.n_passes += 1
-        out = []
-        for a in range(len(D)):
-            product = None if P is None else P[a]
-            atoms = self.passes.gram(D[a], product) if self.full else self.passes.squares(D[a])
-            self.n_passes += 1
-            for i in splits:
-                matrix = np.tensordot(self.counts[i], atoms, 1) / self.totals[i]
-                behind = problem.behind_steps(matrix, i, W.shape[2])
-                out.append(Hessian(behind, self.model.intercept))
-        return out
-
-    def _anchors(self, problem: LinearProblem, W: Array, i: int) -> tuple[Array, Array]:
-        """Columns of one split to take Hessians at, and for each column which of them it uses."""
-        m, step = W.shape[1], max(1, self.data.X.shape[0] // 2000)
-        few = self.data.X[::step]
-        theta = problem.to_X(W, np.full(m, i))
-        d, _, K = theta.shape
-        Z = (few - self.passes.origin if isinstance(few, np.ndarray) else few) @ theta[:-1].reshape(d - 1, -1)
-        Z = Z + theta[-1].ravel()
-        with np.errstate(over="ignore", invalid="ignore"):
-            D, _ = self.rowwise.loss.curvature(Z.reshape(-1, m, K), self.rowwise.targets[::step])
-        D = np.nan_to_num(D, posinf=0.0)
-        # Where a Hessian costs many passes, fewer of them serve.
-        share = HESSIAN_SHARE if self._round(m, 1) <= ROUND else 0.5
-        anchors: list[int] = []
-        which = np.zeros(m, dtype=int)
-        for j in range(m):
-            if anchors:
-                near = np.abs(D[:, anchors] - D[:, [j]]).sum(axis=(0, 2))
-                best = int(np.argmin(near))
-                if near[best] <= share * D[:, j].sum():
-                    which[j] = best
-                    continue
-            which[j] = len(anchors)
-            anchors.append(j)
-        return np.array(anchors), which
 
     def _moved(self, W: Array, i: int) -> Array:
         """Coefficients behind the steps of all rows as those behind the steps of a split."""
-        whole, view = self.all_views[self.whole], self.all_views[i]
+        whole, view = self.whole, self.stage.views[i]
         if whole is None or view is None:
             return W
         flat = W[:-1].reshape(len(W) - 1, -1)
@@ -352,12 +252,133 @@ class _Group:
         return np.concatenate([moved.reshape(-1, *W.shape[1:]), W[-1:]])
 
     def _fitted(self, W: Array, converged: Array) -> list[Fitted]:
-        split = np.repeat(np.arange(self.whole), self.m)
-        problem = self._problem(Columns(split, split, split, split, split), [])
-        theta = problem.to_X(W, split)
+        m, passes = self.penalty.size, self.stage.passes
+        theta = self.stage.problem.to_X(W, np.repeat(np.arange(self.n_splits), m))
         out = []
-        for i in range(self.whole):
-            own = slice(i * self.m, (i + 1) * self.m)
-            linear = LinearPredictors(theta[:-1, own], theta[-1, own], self.passes.origin)
+        for i in range(self.n_splits):
+            own = slice(i * m, (i + 1) * m)
+            linear = LinearPredictors(theta[:-1, own], theta[-1, own], passes.origin)
             out.append(Fitted(linear, converged[own]))
         return out
+
+
+class _Stage:
+    """All settings on training sets over the same rows.
+
+    Parameters
+    ----------
+    data : PassData
+        The rows.
+    model : Model
+        What is fitted.
+    passes : Passes
+        Over the rows.
+    rowwise : Rowwise
+        Targets and weights of the rows.
+    counts : ndarray of shape (n_sets, n_atoms)
+        How often each set has the rows of each atom.
+    totals : ndarray of shape (n_sets,)
+        Sums of the weights of the sets.
+    penalties : ndarray of shape (n_sets, m)
+        Of the settings on each set.
+    views : list of View or None
+        The steps of each set.
+    """
+
+    def __init__(
+        self,
+        data: PassData,
+        model: Model,
+        passes: Passes,
+        rowwise: Rowwise,
+        counts: Array,
+        totals: Array,
+        penalties: Array,
+        views: list[View | None],
+    ) -> None:
+        self.passes, self.views = passes, views
+        self.n_rows = data.X.shape[0]
+        n_sets, m = penalties.shape
+        split = np.repeat(np.arange(n_sets), m)
+        columns = Columns(split, penalties.ravel(), totals[split], counts[split])
+        self.columns = np.arange(n_sets * m)
+        self._width = (data.X.shape[1] + 1) * rowwise.loss.n_outputs
+        most = self._most(data.memory_limit, n_sets, m, counts.shape[1])
+        self._full = most > 0 and self._width <= WORTH_PASSES * n_sets * m
+        step = max(1, self.n_rows // SAMPLE_ROWS)
+        rows: Rows = slice(0, self.n_rows, step)
+        some = data.X[rows] if hasattr(data.X, "tocsc") else data.X[rows] - passes.origin
+        self.problem = LinearProblem(
+            passes,
+            rowwise,
+            columns,
+            views,
+            model.intercept,
+            model.norm,
+            lambda G, c: self._hessians.solve(G, c),
+        )
+        self._hessians = Hessians(self.problem, self._full, (some, rows), max(most, 1))
+        self._solves = 0
+
+    @property
+    def n_passes(self) -> int:
+        """Passes over the rows so far, those for Hessians among them."""
+        return self._solves + self._hessians.passes
+
+    def _most(self, limit: int, n_sets: int, m: int, n_atoms: int) -> int:
+        """Whole Hessians that fit in half of the memory, beside a factor for each column."""
+        matrices = limit / 2 / (8.0 * self._width**2)
+        return int(max(0.0, matrices - n_sets * (m + 1) - 3) // n_atoms)
+
+    def size_at(self, zero: Array) -> float:
+        """Size of the gradient at the start, which is that of all settings; one pass."""
+        column = self.columns[-1:]
+        self._solves += 1
+        return float(self.problem.size(self.problem.gradient(zero[:, -1:], column), column)[0])
+
+    def no_worse(self, start: Array, zero: Array, columns: Array, scale: float) -> tuple[Array, Array | None]:
+        """The start of each column and its gradient, or zero if any is larger than those at zero may be."""
+        gradient = self.problem.gradient(start, columns)
+        self._solves += 1
+        # NaN compares as larger. Twice: `scale` may be that of some of the rows.
+        if (self.problem.size(gradient, columns) <= 2.0 * scale).all():
+            return start, gradient
+        return zero, None
+
+    def solve(
+        self, start: Array, columns: Array, tol: float, solver: LBFGS, gradient: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Coefficients of some columns and whether their gradients are at most `tol`.
+
+        What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
+        Newton's method.
+        """
+        W, left = start.copy(), np.arange(columns.size)
+        spent = 0
+        for share, dtype in _rounds():
+            self._hessians.renew(W[:, left], columns[left], share, dtype)
+            few = min(self._round(left.size), solver.max_passes - spent)
+            solution = solver.solve(
+                self.problem, W[:, left], columns[left], np.full(left.size, tol), few, gradient
+            )
+            gradient = None
+            spent += solution.passes
+            W[:, left] = solution.W
+            left = left[~solution.converged]
+            if not left.size or spent >= solver.max_passes:
+                break
+        self._solves += spent
+        return W, ~np.isin(np.arange(columns.size), left)
+
+    def _round(self, n_columns: int) -> int:
+        """Passes after which a new Hessian is worth its cost: about as many as it costs."""
+        if not self._full:
+            return MANY
+        # A Gram matrix takes the operations of d K / (8 m) passes over m columns, in single precision.
+        return max(ROUND, round(self._width / (8.0 * n_columns)))
+
+
+def _rounds() -> Iterator[tuple[float, Any]]:
+    """How near and how precise the Hessians of each round are: in the end, those of Newton's method."""
+    for i in count():
+        yield HESSIAN_SHARE * NEARER**i, np.float32 if i < 2 else np.float64

@@ -13,6 +13,7 @@ from manyfit.folds._passes import (
     require_classes,
 )
 from manyfit.folds._splits import Splits
+from manyfit.folds._threads import map_threads
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import FeatureMoments, Spectrum, View
 
@@ -41,6 +42,7 @@ __all__ = [
     "as_matrix_or_csr",
     "as_targets",
     "as_weights",
+    "map_threads",
     "moments_of_rows",
     "passes_over",
     "require_classes",

@@ -4,7 +4,7 @@ A pass reads every row once for all columns together, so that reading X, which i
 matrix-vector product spends its time on, is shared by all settings and splits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -21,15 +21,23 @@ from manyfit.folds._view import View
 
 Array = NDArray[Any]
 
-# Values of X and of the linear predictors in one block of rows: 0.5 MiB of float64, which a second-level
+# Values of X and of the linear predictors in one block of rows: 1 MiB of float64, about what a second-level
 # cache holds while the block is multiplied, changed and multiplied back.
-BLOCK_VALUES = 2**16
+BLOCK_VALUES = 2**17
+# Most rows of a block.
+BLOCK_ROWS = 4096
 # Blocks that one thread goes through before it takes the next rows.
 PIECE_BLOCKS = 8
+# Rows that a Hessian is summed over at a time, in its own precision; the sums of these are float64.
+GRAM_ROWS = 1024
 
 Residual = Callable[[Array, Rows, Array], Array]
-"""``residual(Z, rows, columns)``: from linear predictors (b, m_a, K) of some rows and columns to what is
+"""``residual(Z, rows, columns)``: from linear predictors (K, m_a, b) of some rows and columns to what is
 multiplied back, of the same shape; may overwrite `Z`."""
+
+Curvature = Callable[[Array, Rows], tuple[Array, Array | None]]
+"""``curvature(Z, rows)``: from linear predictors (K, 1, b) of some rows to their second derivatives of the
+same shape: those by one output twice, and P where those by outputs k and l are ``-P_k P_l``; None: zero."""
 
 
 class Passes(Protocol):
@@ -55,7 +63,7 @@ class Passes(Protocol):
         counts : ndarray of shape (m, n_atoms)
             How often each column repeats the rows of each atom; those with 0 are not read for it.
         residual : callable
-            See `Residual`; called from several threads.
+            See `Residual`; called from several threads. What overflows there does not warn.
 
         Returns
         -------
@@ -63,24 +71,26 @@ class Passes(Protocol):
             float64, on the host.
         """
 
-    def gram(self, D: Array, P: Array | None) -> Array:
-        """``sum_i z_i z_i' (x) (diag(D_i) - P_i P_i')`` over the rows of each atom, ``z = [x - origin, 1]``.
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
+        """Sums of the second derivatives by the coefficients over the rows of each atom.
 
         Parameters
         ----------
-        D : ndarray of shape (n, K)
-            Not negative.
-        P : ndarray of shape (n, K) or None
-            None: zero.
+        theta : ndarray of shape (p + 1, 1, K)
+            Coefficients where they are taken.
+        curvature : callable
+            See `Curvature`; called from several threads.
+        dtype : dtype
+            Precision of the products.
 
         Returns
         -------
-        ndarray of shape (n_atoms, (p + 1) K, (p + 1) K)
-            Coefficients in the order of a (p + 1, K) array.
+        ndarray of shape (n_atoms, K (p + 1), K (p + 1))
+            float64; coefficients in the order of a (K, p + 1) array.
         """
 
-    def squares(self, D: Array) -> Array:
-        """The diagonal of `gram` without P, of shape (n_atoms, (p + 1) K)."""
+    def squares(self, theta: Array, curvature: Curvature) -> Array:
+        """The diagonals of `gram`, of shape (n_atoms, K (p + 1))."""
 
 
 class DensePasses:
@@ -104,70 +114,93 @@ class DensePasses:
         """See `Passes`."""
         d, _, K = theta.shape
         used = [np.flatnonzero(counts[:, a]) for a in range(len(self.rows))]
-        parts = [np.ascontiguousarray(theta[:, columns]).reshape(d, -1) for columns in used]
-        size = max(128, min(BLOCK_VALUES // (d + max(part.shape[1] for part in parts)), 4096))
-        pieces = [
-            (a, piece)
-            for a, rows in enumerate(self.rows)
-            if used[a].size
-            for piece in blocks_of(rows, PIECE_BLOCKS * size)
-        ]
+        parts = [np.ascontiguousarray(theta[:, columns].T).reshape(-1, d) for columns in used]
+        width = d + max(len(part) for part in parts)
+        size = min(max(128, BLOCK_VALUES // width), BLOCK_ROWS)
 
         def work(item: tuple[int, Rows]) -> Array:
             a, piece = item
             total = np.zeros(parts[a].shape)
-            buffer = np.empty((min(size, length_of(piece)), d))
-            buffer[:, -1] = 1.0
-            for block in blocks_of(piece, size):
-                B = buffer[: length_of(block)]
-                np.subtract(self.X[block], self.origin, out=B[:, :-1])
-                R = residual((B @ parts[a]).reshape(len(B), -1, K), block, used[a])
-                total += B.T @ R.reshape(len(B), -1)
+            with np.errstate(over="ignore", invalid="ignore"):  # it is each thread's own
+                for block, B in self._blocks(piece, size):
+                    Z = (parts[a] @ B.T).reshape(K, -1, len(B))
+                    total += residual(Z, block, used[a]).reshape(-1, len(B)) @ B
             return total
 
+        piece = min(PIECE_BLOCKS * size, self._share(64))
+        pieces = self._pieces(piece, [bool(columns.size) for columns in used])
         out = np.zeros(theta.shape)
         for (a, _), part in zip(pieces, map_threads(work, pieces), strict=True):
-            out[:, used[a]] += part.reshape(d, -1, K) * counts[used[a], a][:, None]
+            out[:, used[a]] += part.reshape(K, -1, d).T * counts[used[a], a][:, None]
         return out
 
-    def gram(self, D: Array, P: Array | None) -> Array:
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
         """See `Passes`."""
-        d, K = self.X.shape[1] + 1, D.shape[1]
-        size = max(64, BLOCK_VALUES // (d if P is None else d * K))
-        largest = max(length_of(rows) for rows in self.rows)
-        part = max(16 * size, largest // max(1, blas_threads()) + 1)
-        pieces = [(a, piece) for a, rows in enumerate(self.rows) for piece in blocks_of(rows, part)]
+        d, _, K = theta.shape
+        flat = np.ascontiguousarray(theta[:, 0].T)
 
         def work(item: tuple[int, Rows]) -> Array:
-            total = np.zeros((d, K, d, K))
-            outer = np.zeros((d * K, d * K))
-            B = np.empty((min(size, length_of(item[1])), d))
-            for block in blocks_of(item[1], size):
-                rows = B[: length_of(block)]
-                np.subtract(self.X[block], self.origin, out=rows[:, :-1])
-                rows[:, -1] = 1.0
+            total = np.zeros((K * d, K * d))
+            for block, B in self._blocks(item[1], GRAM_ROWS):
+                D, P = curvature((flat @ B.T)[:, None], block)
+                rows = B.astype(dtype, copy=False)
                 if P is not None:
-                    M = (rows[:, :, None] * P[block][:, None, :]).reshape(len(rows), -1)
-                    outer += M.T @ M
+                    M = (rows[:, None, :] * P[:, 0].T.astype(dtype)[:, :, None]).reshape(len(B), -1)
+                    between = (M.T @ M).reshape(K, d, K, d)
+                    between[np.arange(K), :, np.arange(K)] = 0.0
+                    total -= between.reshape(K * d, K * d)
                 for k in range(K):
-                    root = rows * np.sqrt(D[block, k])[:, None]
-                    total[:, k, :, k] += root.T @ root
-            return total.reshape(d * K, d * K) - outer
+                    own = slice(k * d, (k + 1) * d)
+                    root = rows * np.sqrt(D[k, 0]).astype(dtype)[:, None]
+                    total[own, own] += root.T @ root
+            return total
 
-        out = np.zeros((len(self.rows), d * K, d * K))
+        pieces = self._pieces(self._share(GRAM_ROWS))
+        out = np.zeros((len(self.rows), K * d, K * d))
         for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
             out[a] += found
         return out
 
-    def squares(self, D: Array) -> Array:
+    def squares(self, theta: Array, curvature: Curvature) -> Array:
         """See `Passes`."""
-        d, K = self.X.shape[1] + 1, D.shape[1]
-        out = np.zeros((len(self.rows), d, K))
-        for a, rows in enumerate(self.rows):
-            for block in blocks_of(rows, max(64, BLOCK_VALUES // d)):
-                out[a, :-1] += ((self.X[block] - self.origin) ** 2).T @ D[block]
-                out[a, -1] += D[block].sum(axis=0)
-        return out.reshape(len(self.rows), d * K)
+        d, _, K = theta.shape
+        flat = np.ascontiguousarray(theta[:, 0].T)
+
+        def work(item: tuple[int, Rows]) -> Array:
+            total = np.zeros((K, d))
+            for block, B in self._blocks(item[1], GRAM_ROWS):
+                D, _ = curvature((flat @ B.T)[:, None], block)
+                total += D[:, 0] @ B**2
+            return total.ravel()
+
+        pieces = self._pieces(self._share(GRAM_ROWS))
+        out = np.zeros((len(self.rows), K * d))
+        for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
+            out[a] += found
+        return out
+
+    def _blocks(self, piece: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
+        """Some rows at a time as ``[x - origin, 1]``, in memory that the next ones overwrite."""
+        buffer = np.empty((min(size, length_of(piece)), self.X.shape[1] + 1))
+        buffer[:, -1] = 1.0
+        for block in blocks_of(piece, size):
+            B = buffer[: length_of(block)]
+            np.subtract(self.X[block], self.origin, out=B[:, :-1])
+            yield block, B
+
+    def _pieces(self, size: int, used: Sequence[bool] | None = None) -> list[tuple[int, Rows]]:
+        """The rows in parts for threads, with the atom that each belongs to."""
+        return [
+            (a, piece)
+            for a, rows in enumerate(self.rows)
+            if used is None or used[a]
+            for piece in blocks_of(rows, size)
+        ]
+
+    def _share(self, least: int) -> int:
+        """Rows of a part where each part has a large result of its own: as few parts as keep threads busy."""
+        largest = max(length_of(rows) for rows in self.rows)
+        return max(least, largest // max(1, blas_threads()) + 1)
 
 
 class SparsePasses:
@@ -197,52 +230,61 @@ class SparsePasses:
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
         d, m, K = theta.shape
-        R = np.zeros((self.n, m, K))
+        R = np.zeros((self.n, K, m))
 
         def forward(a: int) -> None:
             columns = np.flatnonzero(counts[:, a])
             if columns.size:
-                part = np.ascontiguousarray(theta[:, columns]).reshape(d, -1)
-                Z = self._atoms[a] @ part[:-1]
-                Z += part[-1]
                 rows = self.rows[a]
-                out = residual(Z.reshape(-1, columns.size, K), rows, columns)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    out = residual(self._predictors(a, theta[:, columns]), rows, columns)
+                out *= counts[columns, a][:, None]
                 index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-                R[index[:, None], columns] = out * counts[columns, a][:, None]
+                R[index[:, None], :, columns] = out.transpose(2, 1, 0)
 
         map_threads(forward, range(len(self.rows)))
         flat = R.reshape(self.n, -1)
         back = map_threads(lambda part: part @ flat, self._features)
-        return np.concatenate([*back, flat.sum(axis=0)[None]]).reshape(d, m, K)
+        out = np.concatenate([*back, flat.sum(axis=0)[None]])
+        return np.ascontiguousarray(out.reshape(d, K, m).transpose(0, 2, 1))
 
-    def gram(self, D: Array, P: Array | None) -> Array:
-        """See `Passes`."""
-        d, K = len(self.origin) + 1, D.shape[1]
-        out = np.zeros((len(self.rows), d, K, d, K))
+    def _predictors(self, a: int, theta: Array) -> Array:
+        """Linear predictors of the rows of an atom, (K, m, b)."""
+        d, m, K = theta.shape
+        part = np.ascontiguousarray(theta.transpose(0, 2, 1)).reshape(d, -1)
+        Z = self._atoms[a] @ part[:-1]
+        Z += part[-1]
+        return np.ascontiguousarray(Z.T).reshape(K, m, -1)
+
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
+        """See `Passes`; in the precision of X."""
+        d, _, K = theta.shape
+        out = np.zeros((len(self.rows), K, d, K, d))
         for a, (rows, A) in enumerate(zip(self.rows, self._atoms, strict=True)):
+            D, P = curvature(self._predictors(a, theta), rows)
             for k in range(K):
                 for j in range(k + 1):
-                    weights = D[rows, k] if j == k else np.zeros(A.shape[0])
-                    if P is not None:
-                        weights = weights - P[rows, k] * P[rows, j]
-                    if not weights.any():
+                    if j == k:
+                        weights = D[k, 0]
+                    elif P is not None:
+                        weights = -P[k, 0] * P[j, 0]
+                    else:
                         continue
-                    scaled = scipy.sparse.diags_array(weights) @ A
                     part = np.empty((d, d))
-                    part[:-1, :-1] = (A.T @ scaled).toarray()
+                    part[:-1, :-1] = (A.T @ scipy.sparse.diags_array(weights) @ A).toarray()
                     part[-1, :-1] = part[:-1, -1] = A.T @ weights
                     part[-1, -1] = weights.sum()
-                    out[a, :, k, :, j] = part
-                    out[a, :, j, :, k] = part
-        return out.reshape(len(self.rows), d * K, d * K)
+                    out[a, k, :, j] = part
+                    out[a, j, :, k] = part
+        return out.reshape(len(self.rows), K * d, K * d)
 
-    def squares(self, D: Array) -> Array:
+    def squares(self, theta: Array, curvature: Curvature) -> Array:
         """See `Passes`."""
-        features = np.stack(
-            [A.multiply(A).T @ D[rows] for rows, A in zip(self.rows, self._atoms, strict=True)]
-        )
-        ones = np.stack([D[rows].sum(axis=0) for rows in self.rows])[:, None]
-        return np.concatenate([features, ones], axis=1).reshape(len(self.rows), -1)
+        out = []
+        for a, (rows, A) in enumerate(zip(self.rows, self._atoms, strict=True)):
+            D = curvature(self._predictors(a, theta), rows)[0][:, 0]
+            out.append(np.concatenate([(A.multiply(A).T @ D.T).T, D.sum(axis=1)[:, None]], axis=1).ravel())
+        return np.stack(out)
 
 
 @dataclass(frozen=True)

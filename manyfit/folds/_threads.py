@@ -38,7 +38,8 @@ def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     with _lock:
         n_threads = min(blas_threads(), len(items))
         if n_threads <= 1:
-            return [task(item) for item in items]
+            with _blas().limit(limits=1):
+                return [task(item) for item in items]
         with _blas().limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
             futures = [pool.submit(task, item) for item in items]
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array_api_strict as strict
 import numpy as np
 
 from manyfit.estimators._lbfgs import LBFGS
@@ -79,3 +80,30 @@ def test_a_gradient_that_is_not_finite_never_counts_as_converged():
 
     solution = LBFGS(max_passes=7).solve(Broken(), np.zeros((D, M, K)), np.arange(M), np.full(M, 1e-9))
     assert not solution.converged.any() and solution.passes <= 7
+
+
+def test_any_namespace():
+    """On a device that does not become a host array by itself."""
+
+    class There(Quadratics):
+        def gradient(self, W, columns):
+            index = [int(c) for c in columns]
+            parts = []
+            for position, j in enumerate(index):
+                off = strict.reshape(W[:, position, :] - self.there[:, j, :], (-1,))
+                parts.append(strict.reshape(self.matrices[j, ...] @ off, (D, K)))
+            return strict.stack(parts, axis=1)
+
+        def size(self, G, columns):
+            return strict.max(strict.abs(G), axis=(0, 2))
+
+    device = strict.Device("device1")
+    problem = There(conditions=(1.0, 10.0, 100.0))
+    problem.there = strict.asarray(problem.centre, device=device, copy=True)
+    problem.matrices = strict.asarray(problem.A, device=device, copy=True)
+    start = strict.zeros((D, 3, K), device=device)
+    tol = strict.full((3,), 1e-9, device=device)
+    solution = LBFGS().solve(problem, start, strict.arange(3, device=device), tol)
+    assert solution.W.device == device and bool(strict.all(solution.converged))
+    back = np.asarray(strict.from_dlpack(solution.W, device=strict.Device("CPU_DEVICE")))
+    np.testing.assert_allclose(back, problem.centre, atol=1e-8)

@@ -1,0 +1,249 @@
+"""Approximate Hessians: few that serve many columns, solved for each column with its own penalty.
+
+A Hessian is a sum over the rows, so that one product over the rows of each atom gives those of all
+splits. Settings whose curvatures are near each other share one.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from manyfit.estimators._objective import Intercept, LinearProblem
+from manyfit.folds import Rows, map_threads
+
+Array = NDArray[Any]
+
+# Rows on which curvatures are compared.
+SAMPLE_ROWS = 2000
+# A Hessian of d K coefficients takes the operations of d K / 8 passes over one column (in single precision)
+# and saves a dozen of the columns that it serves: it should serve d K / 100 of them.
+COEFFICIENTS_A_COLUMN = 100
+
+
+class Factor:
+    """A penalised Hessian that can be solved.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (K d, K d) or (K d,)
+        Of the mean loss, coefficients in the order of a (K, d) array; a vector where only its diagonal is
+        known.
+    penalty : float
+        What is added to its diagonal.
+    intercept : {"free", "penalised", "none"}
+        What the last coefficient of each output is.
+    n_outputs : int
+        K.
+    dtype : dtype
+        Precision of the solutions.
+    """
+
+    def __init__(
+        self, matrix: Array, penalty: float, intercept: Intercept, n_outputs: int, dtype: Any
+    ) -> None:
+        self._dtype = dtype
+        shift = np.full(matrix.shape[0], penalty).reshape(n_outputs, -1)
+        # A free intercept is not penalised; one that is not there only must not be singular.
+        shift[:, -1] = {"free": 0.0, "penalised": penalty, "none": 1.0}[intercept]
+        own = matrix if matrix.ndim == 1 else np.diagonal(matrix)
+        # A little where nothing else holds a coefficient.
+        diagonal = own + shift.ravel() + 1e-12 * (own.max(initial=0.0) + penalty) + 1e-300
+        # To a unit diagonal: columns of any size are alike, in any precision.
+        self._scale = 1.0 / np.sqrt(diagonal)
+        self._factor = None if matrix.ndim == 1 else self._factored(matrix)
+
+    def _factored(self, matrix: Array) -> Any:
+        unit = (matrix * self._scale[:, None] * self._scale).astype(self._dtype)
+        more = 16.0 * float(np.finfo(self._dtype).eps)
+        while True:
+            own = unit.copy()
+            own[np.diag_indices_from(own)] = 1.0 + more
+            try:
+                return cho_factor(own, lower=True, overwrite_a=True, check_finite=False)
+            except np.linalg.LinAlgError:
+                # Rounding made it indefinite. A larger shift is only a shorter step.
+                more *= 10.0
+
+    def solve(self, g: Array) -> Array:
+        """The inverse of the Hessian times `g`, of shape (K d,)."""
+        scaled = g * self._scale
+        if self._factor is not None:
+            # Gradients may be smaller than a narrow type holds.
+            size = float(np.abs(scaled).max(initial=0.0))
+            if not 0.0 < size < np.inf:
+                return scaled
+            scaled = size * cho_solve(self._factor, (scaled / size).astype(self._dtype), check_finite=False)
+        return np.asarray(self._scale * scaled, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    """Where a Hessian was taken.
+
+    Attributes
+    ----------
+    sample : ndarray of shape (K, b)
+        Curvatures of some rows there.
+    atoms : ndarray of shape (n_atoms, K d, K d) or (n_atoms, K d)
+        Sums over the rows of each atom.
+    dtype : dtype
+        Their precision.
+    """
+
+    sample: Array
+    atoms: Array
+    dtype: Any
+
+
+class Hessians:
+    """The Hessians that the columns of a problem use.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        The problem; its ``precondition`` may be `solve`.
+    full : bool
+        Whole Hessians, else their diagonals.
+    some : tuple of (X, Rows)
+        Some rows of X less its origin, dense or sparse, and which they are.
+    most : int
+        Hessians that are kept at most; beyond them the nearest serves.
+    """
+
+    def __init__(self, problem: LinearProblem, full: bool, some: tuple[Any, Rows], most: int) -> None:
+        self.problem, self._full, self._some, self._most = problem, full, some, most
+        self._anchors: list[_Anchor] = []
+        self._used: dict[int, _Anchor] = {}
+        self._factors: dict[int, Factor] = {}
+        self.passes = 0
+
+    def solve(self, G: Array, columns: Array) -> Array:
+        """The inverse of the Hessian of each column times its gradient, (d, m, K)."""
+        d, m, K = G.shape
+        flat = np.ascontiguousarray(G.transpose(1, 2, 0)).reshape(m, -1)
+        out = np.stack([self._factors[c].solve(g) for c, g in zip(map(int, columns), flat, strict=True)])
+        return out.reshape(m, K, d).transpose(2, 0, 1)
+
+    def renew(self, W: Array, columns: Array, share: float, dtype: Any) -> None:
+        """Give columns Hessians of where they are.
+
+        Parameters
+        ----------
+        W : ndarray of shape (d, m, K)
+            Coefficients of the columns.
+        columns : ndarray of int of shape (m,)
+            Which they are.
+        share : float
+            A Hessian serves a column if their curvatures differ by no more than this share.
+        dtype : dtype
+            Precision of Hessians; those that are there and less precise do not serve.
+        """
+        samples = self._samples(W, columns)
+        sound = [anchor for anchor in self._anchors if np.finfo(anchor.dtype).eps <= np.finfo(dtype).eps]
+        own = self._away(samples, columns, samples)
+        away = (
+            self._away(samples, columns, np.stack([anchor.sample for anchor in sound], axis=1))
+            if sound
+            else own[:0]
+        )
+        chosen = _chosen(away, own, share, self._room(W, len(sound)))
+        sound += [self._taken(W[:, [j]], int(columns[j]), samples[:, j], dtype) for j in chosen]
+        nearest = np.concatenate([away, own[chosen]]).argmin(axis=0)
+        for c, a in zip(map(int, columns), nearest, strict=True):
+            self._used[c] = sound[a]
+        in_use = {id(anchor): anchor for anchor in self._used.values()}
+        self._anchors = list(in_use.values())
+        for anchor in self._anchors:
+            own = [c for c in map(int, columns) if self._used[c] is anchor]
+            self._factors.update(zip(own, self._factored(anchor, own, W.shape[2]), strict=True))
+
+    def _room(self, W: Array, n_there: int) -> int:
+        """How many Hessians may be taken for some columns: those that are worth it and fit in memory."""
+        d, m, K = W.shape
+        worth = max(1, round(COEFFICIENTS_A_COLUMN * m / (d * K))) if self._full else m
+        return max(min(worth, self._most - n_there), n_there == 0)
+
+    def _away(self, samples: Array, columns: Array, anchors: Array) -> Array:
+        """How far the Hessian of each column is from those taken elsewhere, as a share of it, (a, m)."""
+        X, _ = self._some
+        squares = X.multiply(X).mean() if hasattr(X, "tocsc") else np.mean(X**2)
+        # What the penalty adds is the same for both.
+        held = samples.sum(axis=(0, 2))
+        held += (
+            self.problem.columns.penalty[columns] * samples.shape[0] * samples.shape[2] / max(squares, 1e-300)
+        )
+        held = np.maximum(held, 1e-300)
+        return np.stack(
+            [np.abs(anchors[:, [a]] - samples).sum(axis=(0, 2)) / held for a in range(anchors.shape[1])]
+        )
+
+    def _factored(self, anchor: _Anchor, columns: list[int], n_outputs: int) -> list[Factor]:
+        problem = self.problem
+        split, penalty = problem.columns.split, problem.columns.penalty
+        matrices = {i: self._matrix(anchor, i, n_outputs) for i in {int(split[c]) for c in columns}}
+
+        def factor(c: int) -> Factor:
+            matrix = matrices[int(split[c])]
+            return Factor(matrix, float(penalty[c]), problem.intercept, n_outputs, anchor.dtype)
+
+        return map_threads(factor, columns)
+
+    def _samples(self, W: Array, columns: Array) -> Array:
+        """Curvatures of some rows at the columns, (K, m, b)."""
+        X, rows = self._some
+        split = self.problem.columns.split[columns]
+        theta = self.problem.to_X(W, split)
+        d, m, K = theta.shape
+        Z = X @ theta[:-1].reshape(d - 1, -1) + theta[-1].ravel()
+        Z = np.ascontiguousarray(Z.reshape(-1, m, K).T)
+        out = np.empty(Z.shape)
+        for i in np.unique(split):
+            own = split == i
+            out[:, own] = self.problem.rowwise.curvature(Z[:, own], rows, int(i))[0]
+        return out
+
+    def _taken(self, w: Array, column: int, sample: Array, dtype: Any) -> _Anchor:
+        problem = self.problem
+        split = int(problem.columns.split[column])
+        theta = problem.to_X(w, np.array([split]))
+        self.passes += 1
+
+        def curvature(Z: Array, rows: Rows) -> tuple[Array, Array | None]:
+            return problem.rowwise.curvature(Z, rows, split)
+
+        passes = problem.passes
+        atoms = passes.gram(theta, curvature, dtype) if self._full else passes.squares(theta, curvature)
+        return _Anchor(sample, atoms, dtype)
+
+    def _matrix(self, anchor: _Anchor, split: int, n_outputs: int) -> Array:
+        columns = self.problem.columns
+        own = int(np.flatnonzero(columns.split == split)[0])
+        matrix = np.tensordot(columns.counts[own], anchor.atoms, 1) / columns.weight[own]
+        return self.problem.behind_steps(matrix, split, n_outputs)
+
+
+def _chosen(away: Array, own: Array, share: float, room: int) -> list[int]:
+    """Columns to take new Hessians at, farthest first, until all columns have one near or there is no room.
+
+    Parameters
+    ----------
+    away : ndarray of shape (a, m)
+        Distances of the columns from Hessians that are there.
+    own : ndarray of shape (m, m)
+        Distances of the columns from those that would be taken at each other.
+    share : float
+        What is near.
+    room : int
+        How many may be taken.
+    """
+    chosen: list[int] = []
+    nearest = away.min(axis=0) if len(away) else np.full(own.shape[1], np.inf)
+    while len(chosen) < room and (nearest > share).any():
+        # The first of all serves all as well as one can.
+        j = int(nearest.argmax()) if np.isfinite(nearest).all() else int(own.sum(axis=1).argmin())
+        chosen.append(j)
+        nearest = np.minimum(nearest, own[j])
+    return chosen
