@@ -1,4 +1,4 @@
-"""Families that iterate: logistic regression, dense and sparse, and Poisson regression."""
+"""Families that iterate: logistic regression, dense and sparse, Poisson regression and linear machines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.svm import LinearSVC
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, Data, Task, register
@@ -70,6 +71,17 @@ def _poisson(quick: bool) -> Task:
     return Task(PoissonRegressor(), grid, scoring="neg_mean_poisson_deviance")
 
 
+def _linear_svc(quick: bool) -> Task:
+    return Task(LinearSVC(dual=False), {"C": np.logspace(-3, 2, 2 if quick else 8)}, scoring="accuracy")
+
+
+def _sides(quick: bool) -> Data:
+    rows, columns = (500, 5) if quick else (50_000, 50)
+    rng = np.random.default_rng(0)
+    X = _mixed(rng, rows, columns)
+    return X, (X @ rng.normal(size=columns) + rng.normal(size=rows) > 0).astype(int)
+
+
 register(
     Benchmark(
         name="logistic",
@@ -114,6 +126,18 @@ register(
         data=_counts,
         contenders=searches(),
         bars=(bars.times_faster(6),),
+        work=linear_passes_work,
+        repeat=3,
+    )
+)
+register(
+    Benchmark(
+        name="linear-svc",
+        summary="LinearSVC, squared hinge, primal, 8 C x 5 folds, accuracy, 50,000 x 50",
+        task=_linear_svc,
+        data=_sides,
+        contenders=searches(),
+        bars=(bars.times_faster(5),),
         work=linear_passes_work,
         repeat=3,
     )

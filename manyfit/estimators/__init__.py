@@ -1,6 +1,12 @@
 """Families: how estimators of one kind answer many settings on many folds at once."""
 
-from manyfit.estimators import _affine_steps, _glm, _linear, _logistic  # noqa: F401  (they register themselves)
+from manyfit.estimators import (  # noqa: F401  (they register themselves)
+    _affine_steps,
+    _glm,
+    _linear,
+    _linear_svm,
+    _logistic,
+)
 from manyfit.estimators._family import (
     AffineStep,
     Answers,

@@ -157,8 +157,8 @@ class Hessians:
         in_use = {id(anchor): anchor for anchor in self._used.values()}
         self._anchors = list(in_use.values())
         for anchor in self._anchors:
-            own = [c for c in map(int, columns) if self._used[c] is anchor]
-            self._factors.update(zip(own, self._factored(anchor, own, W.shape[2]), strict=True))
+            users = [c for c in map(int, columns) if self._used[c] is anchor]
+            self._factors.update(zip(users, self._factored(anchor, users, W.shape[2]), strict=True))
 
     def _room(self, W: Array, n_there: int) -> int:
         """How many Hessians may be taken for some columns: those that are worth it and fit in memory."""

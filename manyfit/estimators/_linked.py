@@ -52,6 +52,41 @@ class LogLink:
 
 
 @dataclass(frozen=True)
+class Identity:
+    """The linear predictor itself.
+
+    References
+    ----------
+    sklearn.svm.LinearSVR.predict (1.9).
+    """
+
+    classes: None = None
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """See `Link`."""
+        return {"predict": Z[:, :, 0]}
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decision values, and the class of the largest.
+
+    References
+    ----------
+    sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
+    """
+
+    classes: Array
+
+    def responses(self, Z: Array) -> dict[str, Array]:
+        """See `Link`."""
+        if Z.shape[2] > 1:
+            return {"decision_function": Z, "predict": self.classes[Z.argmax(axis=2)]}
+        decisions = Z[:, :, 0]
+        return {"decision_function": decisions, "predict": self.classes[(decisions > 0).astype(np.intp)]}
+
+
+@dataclass(frozen=True)
 class Probabilities:
     """Decision values, the class of the largest, and the probabilities of the classes.
 
@@ -64,14 +99,11 @@ class Probabilities:
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """See `Link`."""
+        out = Decisions(self.classes).responses(Z)
         if Z.shape[2] > 1:
-            chosen = self.classes[Z.argmax(axis=2)]
-            return {"decision_function": Z, "predict": chosen, "predict_proba": softmax(Z.copy(), axis=2)}
-        decisions = Z[:, :, 0]
-        p = expit(decisions)  # in the dtype of Z
-        chosen = self.classes[(decisions > 0).astype(np.intp)]
-        both = np.stack([1.0 - p, p], axis=2)
-        return {"decision_function": decisions, "predict": chosen, "predict_proba": both}
+            return {**out, "predict_proba": softmax(Z.copy(), axis=2)}
+        p = expit(out["decision_function"])  # in the dtype of Z
+        return {**out, "predict_proba": np.stack([1.0 - p, p], axis=2)}
 
 
 @dataclass(frozen=True)

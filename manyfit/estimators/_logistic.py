@@ -5,9 +5,7 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.class_weight import compute_class_weight
 
 from manyfit.estimators._family import Cost, Shape, register_family
 from manyfit.estimators._lbfgs import LBFGS
@@ -15,9 +13,8 @@ from manyfit.estimators._linked import LinkedAnswers, Probabilities, linked_answ
 from manyfit.estimators._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._path import Model, fit_path, pass_cost
+from manyfit.estimators._weights import class_weights
 from manyfit.folds import PassData, Unsupported, require_classes
-
-Array = NDArray[Any]
 
 # Solvers whose optimum is that of the same objective, however they come there.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
@@ -63,7 +60,7 @@ class LogisticFamily:
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
         targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]
-        weights = _class_weights(estimator.class_weight, classes, codes, folded)
+        weights = class_weights(estimator.class_weight, classes, codes, folded)
         rowwise = Rowwise(
             loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
         )
@@ -83,26 +80,6 @@ def _only_l2(estimator: Any) -> bool:
     if penalty == "deprecated":
         return bool(estimator.l1_ratio in (0, None))
     return bool(penalty == "l2")
-
-
-def _class_weights(class_weight: Any, classes: Array, codes: Array, data: PassData) -> Array | None:
-    """Weights of the classes on each split, (n_splits, n_classes); None where all are 1."""
-    if class_weight is None:
-        return None
-    rows = np.arange(len(codes))
-    weights = []
-    for group in data.groups:
-        for counts in group.train:
-            # scikit-learn's own rule, on the labels of the training part.
-            part = [np.repeat(rows[r], int(c)) for r, c in zip(group.rows, counts, strict=True) if c]
-            index = np.concatenate(part)
-            own = None if data.weight is None else data.weight[index]
-            weights.append(
-                compute_class_weight(
-                    class_weight, classes=classes, y=classes[codes[index]], sample_weight=own
-                )
-            )
-    return np.stack(weights)
 
 
 LOGISTIC = register_family(LogisticFamily())

@@ -45,7 +45,7 @@ def epsilon_insensitive(z, i):
     return max(0.0, abs(z[0] - COUNTS[i]) - 0.5) ** 2
 
 
-INDICATOR = (LABELS == np.arange(K)[:, None]).astype(float)
+INDICATOR = (np.arange(K)[:, None] == LABELS).astype(float)
 CASES = {
     "binomial": (HalfBinomial(), (LABELS % 2)[None].astype(float), binomial),
     "multinomial": (HalfMultinomial(K), INDICATOR, multinomial),

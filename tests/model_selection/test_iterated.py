@@ -10,9 +10,11 @@ from sklearn import model_selection
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, TweedieRegressor
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.estimators import family_of
 from manyfit.folds import PassData, Splits
@@ -78,6 +80,44 @@ MODELS = {
 @pytest.mark.parametrize(("estimator", "y"), MODELS.values(), ids=MODELS)
 def test_generalised_linear_models(estimator, y):
     both(estimator, ALPHA, y=y, scoring=DEVIANCES)
+
+
+# Tighter than that, liblinear stops at what rounding leaves of its objective.
+LIBLINEAR = {"tol": 1e-8, "max_iter": 100_000, "dual": False}
+MACHINES = {
+    "two classes": (LinearSVC(**LIBLINEAR), Y),
+    "three classes": (LinearSVC(**LIBLINEAR), THREE),
+    "no intercept": (LinearSVC(fit_intercept=False, **LIBLINEAR), Y),
+    "balanced": (LinearSVC(class_weight="balanced", **LIBLINEAR), Y),
+    "balanced, three classes": (LinearSVC(class_weight="balanced", **LIBLINEAR), THREE),
+    "weights by name": (LinearSVC(class_weight={"low": 5.0, "middle": 0.2, "high": 1.0}, **LIBLINEAR), THREE),
+}
+
+
+@pytest.mark.parametrize(("estimator", "y"), MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_linear_svc(estimator, y, weighted):
+    scoring = {
+        "accuracy": "accuracy",
+        "hinge": make_scorer(mean_decision, response_method="decision_function"),
+    }
+    weights = {"sample_weight": rng.integers(0, 3, N) * rng.random(N)} if weighted else None
+    search = both(estimator, C, y=y, scoring=scoring, fit_params=weights, rtol=1e-5)
+    assert search.plan(X, y).groups[0].kind == "passes"
+
+
+def mean_decision(y, decisions, sample_weight=None):
+    """A score that each decision value shows in."""
+    return float(np.mean(decisions * np.arange(1, decisions.size + 1).reshape(decisions.shape)))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_linear_svr(epsilon, fit_intercept):
+    loss = "squared_epsilon_insensitive"
+    model = LinearSVR(loss=loss, epsilon=epsilon, fit_intercept=fit_intercept, **LIBLINEAR)
+    both(model, C, y=SIZES, scoring=DEVIANCES, rtol=1e-5)
+    both(make_pipeline(StandardScaler(), model), {"linearsvr__C": [0.01, 1.0]}, y=SIZES, scoring=DEVIANCES)
 
 
 CHAINS = {
@@ -238,12 +278,16 @@ NOT_SERVED = {
     "warm start": LogisticRegression(warm_start=True),
     "identity": TweedieRegressor(power=0),
     "inverse gaussian": TweedieRegressor(power=3),
+    "hinge": LinearSVC(loss="hinge"),
+    "crammer and singer": LinearSVC(multi_class="crammer_singer"),
+    "scaled intercept": LinearSVC(intercept_scaling=10.0),
+    "absolute": LinearSVR(),
 }
 
 
 @pytest.mark.parametrize("estimator", NOT_SERVED.values(), ids=NOT_SERVED)
 def test_what_is_not_served_is_said(estimator):
-    grid, y = (C, Y) if isinstance(estimator, LogisticRegression) else (ALPHA, SIZES)
+    grid, y = (C, Y) if hasattr(estimator, "C") else (ALPHA, SIZES)
     plan = GridSearchCV(estimator, grid, scoring="neg_mean_absolute_error").plan(X, y)
     assert [group.kind for group in plan.groups] == ["one by one"]
 

@@ -1,0 +1,166 @@
+"""LinearSVC and LinearSVR with squared losses, all C at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import LinearSVC, LinearSVR
+
+from manyfit.estimators._family import Cost, Shape, register_family
+from manyfit.estimators._lbfgs import LBFGS
+from manyfit.estimators._linked import Decisions, Identity, LinkedAnswers, linked_answers
+from manyfit.estimators._losses import SquaredEpsilonInsensitive, SquaredHinge
+from manyfit.estimators._objective import Rowwise
+from manyfit.estimators._path import Fitted, Model, fit_path, pass_cost
+from manyfit.estimators._weights import class_weights
+from manyfit.folds import PassData, Unsupported, require_classes
+from manyfit.metrics import LinearPredictors
+
+Array = NDArray[Any]
+
+
+class LinearSVCFamily:
+    """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
+
+    References
+    ----------
+    sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged where the
+    length of the gradient is at most ``tol min(n_pos, n_neg) / n`` of that at zero.
+    """
+
+    serves = (LinearSVC,)
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
+            raise Unsupported("only the squared hinge loss with the l2 penalty is smooth")
+        if estimator.multi_class != "ovr":
+            raise Unsupported("multi_class='crammer_singer' has an objective of its own")
+        _check(estimator, settings)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        classes, codes = np.unique(folded.y, return_inverse=True)
+        n_classes = len(classes)
+        require_classes(codes, n_classes, folded.groups)
+        weights = class_weights(estimator.class_weight, classes, codes, folded)
+        fits = []
+        for k in range(n_classes) if n_classes > 2 else [1]:
+            # One problem a class: nothing couples them.
+            own = (codes == k).astype(np.intp)
+            rowwise = Rowwise(
+                SquaredHinge(),
+                2.0 * own[None] - 1.0,
+                folded.weight,
+                None if weights is None else _one_against_the_rest(weights, k),
+                None if weights is None else own,
+            )
+            model = _model(estimator, settings, rowwise, _rarest(own, folded))
+            fits.append(fit_path(folded, model, LBFGS())[0])
+        fitted = [_side_by_side(of_split) for of_split in zip(*fits, strict=True)]
+        yield from linked_answers(fitted, Decisions(classes))
+
+
+class LinearSVRFamily:
+    """LinearSVR: ``C sum_i s_i max(0, |z_i - y_i| - epsilon)^2 + ||w||^2 / 2``, the intercept penalised.
+
+    References
+    ----------
+    sklearn.svm.LinearSVR (1.9) and liblinear.
+    """
+
+    serves = (LinearSVR,)
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        if estimator.loss != "squared_epsilon_insensitive":
+            raise Unsupported("only the squared epsilon-insensitive loss is smooth")
+        if not 0 <= float(estimator.epsilon) < np.inf:
+            raise Unsupported(f"epsilon={estimator.epsilon!r} is not a finite number from 0")
+        _check(estimator, settings)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        y = np.asarray(folded.y, dtype=np.float64)
+        rowwise = Rowwise(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
+        model = _model(estimator, settings, rowwise, 1.0)
+        yield from linked_answers(fit_path(folded, model, LBFGS())[0], Identity())
+
+
+def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    if estimator.fit_intercept and estimator.intercept_scaling != 1:
+        raise Unsupported("intercept_scaling changes the penalty of the intercept")
+    if estimator.verbose:
+        raise Unsupported("verbose follows single fits")
+    for setting in settings:
+        C = setting["C"]
+        if not isinstance(C, Real) or isinstance(C, bool) or not 0 < float(C) < np.inf:
+            raise Unsupported(f"C={C!r} is not one finite number above 0")
+
+
+def _model(estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: Rowwise, rarest: float) -> Model:
+    C = np.array([float(setting["C"]) for setting in settings])
+    return Model(
+        rowwise,
+        lambda total: 1.0 / (C * total),
+        "penalised" if estimator.fit_intercept else "none",
+        float(estimator.tol) * rarest,
+        norm="euclidean",
+    )
+
+
+def _one_against_the_rest(weights: Array, k: int) -> Array:
+    """Weights of the rest and of class `k`, (n_splits, 2): with several classes the rest counts once."""
+    if weights.shape[1] == 2:
+        return weights
+    return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
+
+
+def _rarest(own: Array, data: PassData) -> float:
+    """The smallest share that either side has of a training part, rows without weight left out."""
+    counted = np.ones(len(own)) if data.weight is None else (data.weight > 0).astype(np.float64)
+    shares = []
+    for group in data.groups:
+        held = np.stack([np.bincount(own[rows], counted[rows], minlength=2) for rows in group.rows])
+        both = group.train @ held
+        if not both.all():
+            raise Unsupported("a class has no weight in a training part")
+        shares.append((both.min(axis=1) / both.sum(axis=1)).min())
+    return float(min(shares))
+
+
+def _side_by_side(parts: Sequence[Fitted]) -> Fitted:
+    """The same settings with one output each, as settings with several."""
+    linear = [part.linear for part in parts]
+    return Fitted(
+        LinearPredictors(
+            np.concatenate([one.coef for one in linear], axis=2),
+            np.concatenate([one.at_origin for one in linear], axis=1),
+            linear[0].origin,
+        ),
+        np.logical_and.reduce([part.converged for part in parts]),
+    )
+
+
+LINEAR_SVC = register_family(LinearSVCFamily())
+LINEAR_SVR = register_family(LinearSVRFamily())
