@@ -5,7 +5,7 @@ is there nonetheless and has all names below, every search is fitted one by one,
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from types import FunctionType
 from typing import Any
@@ -175,9 +175,13 @@ def score_params_by_name(scorer: Any, params: dict[str, Any]) -> dict[str, dict[
     return {name: dict(routed[name].score) for name in named}
 
 
-def raising(scorer: Any) -> Any:
-    """The same scorer, raising where a bundle of several would note the failure as a text."""
-    return _MultimetricScorer(scorers=scorer._scorers, raise_exc=True) if is_multimetric(scorer) else scorer
+def raising(scorer: Any, names: Iterable[str] | None = None) -> Any:
+    """The same scorer, of a bundle only those named, raising where it would note a failure as a text."""
+    if not is_multimetric(scorer):
+        return scorer
+    named = scorer._scorers
+    chosen = named if names is None else {name: named[name] for name in names}
+    return _MultimetricScorer(scorers=chosen, raise_exc=True)
 
 
 def any_callbacks(search: Any) -> bool:

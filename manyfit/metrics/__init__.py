@@ -1,5 +1,6 @@
 """Metrics and scorers for many settings in one call."""
 
+from manyfit.metrics._batched import Truth
 from manyfit.metrics._moment_scores import (
     LinearPredictors,
     Residuals,
@@ -15,6 +16,7 @@ __all__ = [
     "Residuals",
     "Rounding",
     "SharedScoring",
+    "Truth",
     "lost_to_rounding",
     "residuals_from_moments",
     "scores_from_moments",

@@ -4,6 +4,8 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from manyfit.folds import Unsupported
+
 
 class _Predicted(BaseEstimator):
     """A fitted estimator whose answers for the rows to score are given.
@@ -40,6 +42,14 @@ class _Predicted(BaseEstimator):
 
 class PredictedRegressor(RegressorMixin, _Predicted):
     """See `_Predicted`."""
+
+
+class PredictedWithOwnScore(PredictedRegressor):
+    """A regressor whose ``score`` needs the fitted estimator itself."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Leave it to the estimator."""
+        raise Unsupported("the estimator's own score is not had from these predictions")
 
 
 class PredictedClassifier(ClassifierMixin, _Predicted):

@@ -1,11 +1,12 @@
 """Which scorers can read predictions of many settings, and how they are applied."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
+from sklearn.metrics import accuracy_score, r2_score
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -16,10 +17,35 @@ from manyfit._compat import (
     scorers_by_name,
 )
 from manyfit.folds import Fold, Unsupported
+from manyfit.metrics._batched import Batched, Truth
+from manyfit.metrics._batched_classes import CLASS_METRICS
+from manyfit.metrics._batched_numbers import NUMBER_METRICS
+from manyfit.metrics._deviance_explained import deviance_explained
 from manyfit.metrics._moment_scores import MOMENT_METRICS, Residuals, scores_from_moments
-from manyfit.metrics._predicted import PredictedClassifier, PredictedRegressor
+from manyfit.metrics._predicted import PredictedClassifier, PredictedRegressor, PredictedWithOwnScore
 
 Array = NDArray[Any]
+
+BATCHED: dict[Callable[..., Any], Batched] = {**CLASS_METRICS, **NUMBER_METRICS}
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """What is known of a scorer.
+
+    Attributes
+    ----------
+    sign : float
+        What scikit-learn multiplies the metric by.
+    of_moments : callable or None
+        Its metric where moments may give it: a key of `MOMENT_METRICS`.
+    batched : Batched or None
+        Its metric of many settings at once; None where scikit-learn's is called for each.
+    """
+
+    sign: float = 1.0
+    of_moments: Callable[..., Any] | None = None
+    batched: Batched | None = None
 
 
 class SharedScoring:
@@ -31,8 +57,8 @@ class SharedScoring:
         What a scikit-learn search uses: one scorer, or its multimetric bundle.
     params : dict
         Arguments of the scorer, ``sample_weight`` or nothing.
-    estimator : type
-        What is scored, behind all steps: where no scorer is given, its ``score`` is the one.
+    estimator : estimator
+        What is scored, behind all steps, unfitted: where no scorer is given, its ``score`` is the one.
 
     Raises
     ------
@@ -40,14 +66,15 @@ class SharedScoring:
         If a scorer needs the fitted estimator itself, or only some of them are given the weights.
     """
 
-    def __init__(self, scorer: Any, params: Mapping[str, Any], estimator: type) -> None:
+    def __init__(self, scorer: Any, params: Mapping[str, Any], estimator: Any) -> None:
         self.scorer = scorer
         self.named = scorers_by_name(scorer)
         for name, one in self.named.items():
             if needs_estimator(one):
                 raise Unsupported(f"the scorer {name!r} is a callable that may read the fitted estimator")
-        if any(isinstance(one, PassthroughScorer) for one in self.named.values()):
-            _require_plain_score(estimator)
+        self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
+        self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
+        self._own_score = self.by_itself and _score_of(estimator) not in INHERITED
         if set(params) - {"sample_weight"}:
             raise Unsupported(f"the scorer takes {sorted(params)}")
         if params and not all(score_params_by_name(scorer, dict(params)).values()):
@@ -55,13 +82,34 @@ class SharedScoring:
 
     def from_moments(self, residuals: Residuals) -> dict[str, Array] | None:
         """Scores of shape (m,) by name, NaN where unknown; None if a scorer needs predictions."""
-        metrics = {name: _metric(one) for name, one in self.named.items()}
-        if any(metric is None for metric, _ in metrics.values()):
+        if not self.reads_moments:
             return None
         return {
-            name: sign * scores_from_moments(metric, residuals)
-            for name, (metric, sign) in metrics.items()
-            if metric is not None
+            name: metric.sign * scores_from_moments(metric.of_moments, residuals)
+            for name, metric in self._metrics.items()
+            if metric.of_moments is not None
+        }
+
+    def from_responses(self, responses: Mapping[str, Array], truth: Truth) -> dict[str, Array]:
+        """Scores of many settings from what they predict, as far as they are known without a scorer.
+
+        Parameters
+        ----------
+        responses : dict of str to ndarray of shape (m, n) or (m, n, n_classes)
+            What each method returns for m settings; on the host.
+        truth : Truth
+            Of the n rows.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (m,)
+            Signs included, by the names of the scorers whose metrics are batched. NaN where the scorer
+            itself has to be asked, since it might warn, raise or see something else in these values.
+        """
+        return {
+            name: metric.sign * metric.batched(truth, responses[metric.batched.response])
+            for name, metric in self._metrics.items()
+            if metric.batched is not None and metric.batched.response in responses
         }
 
     @property
@@ -72,7 +120,12 @@ class SharedScoring:
     @property
     def reads_moments(self) -> bool:
         """Whether moments can give every score."""
-        return all(_metric(one)[0] is not None for one in self.named.values())
+        return all(metric.of_moments is not None for metric in self._metrics.values())
+
+    @property
+    def calls_scorers(self) -> bool:
+        """Whether some scorer is called for each setting, whatever the data."""
+        return not self.reads_moments and any(metric.batched is None for metric in self._metrics.values())
 
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""
@@ -81,22 +134,51 @@ class SharedScoring:
 
     def stub(self, responses: dict[str, Array], classes: Array | None) -> Any:
         """A stand-in estimator for one setting, to be handed to the scorer itself."""
+        if self._own_score:
+            return PredictedWithOwnScore(responses)
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
-def _require_plain_score(estimator: type) -> None:
-    own = getattr(estimator, "score", None)
-    if own not in (RegressorMixin.score, ClassifierMixin.score):
-        raise Unsupported(f"{estimator.__name__} has a score method of its own")
+# Scores that are scikit-learn's metrics.
+INHERITED = {
+    RegressorMixin.score: _Metric(1.0, r2_score, BATCHED[r2_score]),
+    ClassifierMixin.score: _Metric(1.0, None, BATCHED[accuracy_score]),
+}
 
 
-def _metric(scorer: Any) -> tuple[Any, float]:
-    """The moment metric and sign behind a scorer, or (None, 1)."""
+def _score_of(estimator: Any) -> Any:
+    return getattr(type(estimator), "score", None)
+
+
+def _metric(scorer: Any, estimator: Any) -> _Metric:
+    """What is known of a scorer.
+
+    Raises
+    ------
+    Unsupported
+        If it is the score of an estimator, and that is not a function of its predictions that we know.
+    """
     if isinstance(scorer, PassthroughScorer):
-        return r2_score, 1.0
+        return _default(estimator)
     found = plain_scorer(scorer)
     if found is None:
-        return None, 1.0
+        return _Metric()
     function, sign, kwargs, response = found
-    plain = function in MOMENT_METRICS and not kwargs and response == "predict"
-    return (function, sign) if plain else (None, 1.0)
+    if kwargs:
+        return _Metric(sign)
+    batched = BATCHED.get(function)
+    return _Metric(
+        sign,
+        function if function in MOMENT_METRICS and response == "predict" else None,
+        batched if batched is not None and response == batched.response else None,
+    )
+
+
+def _default(estimator: Any) -> _Metric:
+    """The metric that an estimator's own ``score`` is."""
+    if _score_of(estimator) in INHERITED:
+        return INHERITED[_score_of(estimator)]
+    explained = deviance_explained(estimator)
+    if explained is None:
+        raise Unsupported(f"{type(estimator).__name__} has a score method of its own")
+    return _Metric(1.0, None, explained)

@@ -57,8 +57,8 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         report.passes = prepared.data.passes
         report.spend("moments", outcome.seconds)
     if passes:
-        assert prepared.rows is not None and prepared.scoring is not None
-        part = run_passes(job, passes, prepared.rows, prepared.scoring, bar)
+        assert prepared.rows is not None
+        part = run_passes(job, passes, prepared.rows, bar)
         report.spend("passes", part.seconds)
         outcome.add(part)
     if families:

@@ -87,7 +87,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded
     answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
     fitted = time.perf_counter() - start
-    scoring = SharedScoring(task.options.scorer, task.options.score_params, type(group.prototype))
+    scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
     n = len(group.candidates)
     scores: dict[str, list[Any]] = {}
     for role in ("test", "train") if task.options.return_train_score else ("test",):

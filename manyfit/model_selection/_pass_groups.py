@@ -17,15 +17,13 @@ from manyfit.model_selection._plan import Group
 from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
 
 
-def run_passes(
-    job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
-) -> Outcome:
+def run_passes(job: Job, groups: Sequence[Group], data: SplitData, bar: Progress) -> Outcome:
     """Answer all settings of `groups` on all folds, one group after the other."""
     outcome = Outcome()
     start = time.perf_counter()
     for group in groups:
         try:
-            _answer(job, group, data, scoring, outcome)
+            _answer(job, group, data, outcome)
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             done = {pair for pair in outcome.results if pair[0] in set(group.candidates)}
@@ -36,8 +34,9 @@ def run_passes(
     return outcome
 
 
-def _answer(job: Job, group: Group, data: SplitData, scoring: SharedScoring, outcome: Outcome) -> None:
+def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome) -> None:
     assert group.family is not None
+    scoring = SharedScoring(job.options.scorer, job.options.score_params, group.prototype)
     start = time.perf_counter()
     all_answers = list(
         group.family.fit_many(group.prototype, group.settings, _pass_data(job, group.steps, data))

@@ -120,8 +120,8 @@ class Plan:
     alone : bool
         Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
     from_predictions : bool
-        Whether scores of shared fits are not had from moments: scikit-learn's scorers are then called once
-        for each setting and split.
+        Whether scores of shared fits are had neither from moments nor of all settings at once:
+        scikit-learn's scorers are then called for each setting and split.
 
     Notes
     -----
@@ -163,7 +163,7 @@ class Plan:
             names = dict.fromkeys(group.estimator for group in alike)
             lines = [_Row.of(name, [g for g in alike if g.estimator == name]) for name in names]
             title = _TITLES[kind]
-            if self.from_predictions and kind in ("moments", "family"):
+            if self.from_predictions and kind in ("moments", "passes", "family"):
                 title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
             rows.append((f"{title}: {reason}" if reason else title, lines))
         return rows

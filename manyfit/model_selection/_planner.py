@@ -36,7 +36,7 @@ class Prepared:
     plan: Plan
     data: SplitData | None
     rows: SplitData | None
-    scoring: SharedScoring | None
+    scoring: SharedScoring | None  # of the groups that moments serve
 
 
 def prepare(job: Job) -> Prepared:
@@ -51,6 +51,7 @@ class _Planner:
         self.data: SplitData | None = None
         self.rows: SplitData | None = None
         self.scoring: SharedScoring | None = None
+        self.calls_scorers = False
         self._checks: dict[Any, str | None] = {}
         self._data_reason: str | None = None
         self._data_ready = False
@@ -81,7 +82,7 @@ class _Planner:
             order=order,
             by_candidate=by_candidate,
             alone=reason is not None,
-            from_predictions=self.scoring is not None and not self.scoring.reads_moments,
+            from_predictions=self.calls_scorers,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
         return Prepared(plan, data, rows, self.scoring)
@@ -173,23 +174,28 @@ class _Planner:
             writes_in_place(step.build()) for step in (*chain.steps, chain.final)
         ):
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
-        self.scoring = SharedScoring(self.job.options.scorer, self.job.options.score_params, chain.final.cls)
+        options, prototype = self.job.options, chain.final.build()
+        scoring = SharedScoring(options.scorer, options.score_params, prototype)
         affine = all(affine_step_of(step.cls) for step in chain.steps)
         if family.needs == "moments" and affine:
             self._require(chain)
             self._require_data(chain.final)
             shape = self._shape(self.data)
-            require_cheaper(family, chain.final.build(), [{}] * len(candidates), shape)
+            require_cheaper(family, prototype, [{}] * len(candidates), shape)
+            if scoring.by_itself and not scoring.reads_moments:
+                raise Unsupported("a score of its own is not had from moments")
+            self.scoring = scoring  # the same for all these groups
             kind = "moments"
         elif family.needs == "passes" and affine:
             self._require(chain)
             self._require_rows(chain)
             shape = self._shape(self.rows)
-            require_cheaper(family, chain.final.build(), [{}] * len(candidates), shape)
+            require_cheaper(family, prototype, [{}] * len(candidates), shape)
             kind = "passes"
         else:
             self._require_rows_family(chain, len(candidates))
             kind = "family"
+        self.calls_scorers = self.calls_scorers or scoring.calls_scorers
         self.groups.append(self._group(kind, candidates, chains, family))
 
     def _group(self, kind: Any, candidates: list[int], chains: Sequence[Any], family: Family) -> Group:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from manyfit._compat import raising, score
 from manyfit.estimators import Answers, LinearAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported
-from manyfit.metrics import Residuals, SharedScoring, lost_to_rounding, residuals_from_moments
+from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
 from manyfit.model_selection._lend import guard
 
 Array = NDArray[Any]
@@ -66,8 +66,11 @@ def score_answers(
         for j in missing:
             scores[j] = Unsupported("a target is constant in the rows to score")
         return scores
+    from_responses = _FromResponses(scoring, answers.classes, y, rows)
     for block in _blocks(missing, len(y), answers, memory_limit):
-        _score_block(scoring, answers, block, rows, scores)
+        responses = answers.subset(block).respond(rows.role, rows.fold)
+        for j, one in zip(block, from_responses.scores(responses, len(block)), strict=True):
+            scores[j] = one
     return scores
 
 
@@ -109,21 +112,36 @@ def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> li
     return [missing[j : j + size] for j in range(0, len(missing), size)]
 
 
-def _score_block(
-    scoring: SharedScoring, answers: Answers, block: list[int], rows: RowsToScore, scores: list[Any]
-) -> None:
-    fold, role = rows.fold, rows.role
-    y = fold.scored_targets(role)
-    part = answers.subset(block)
-    responses = part.respond(role, fold)
-    params = scoring.params_of(fold, role)
-    strict = raising(scoring.scorer)
-    for position, j in enumerate(block):
-        stub = scoring.stub({name: array[position] for name, array in responses.items()}, answers.classes)
-        try:
-            # No scorer that is served reads X; the stub answers for the rows that it was made for. One that
-            # writes into y or the weights finds them read-only, and scikit-learn's fit gives it its own.
-            given = {name: guard(value) for name, value in params.items()}
-            scores[j] = score(stub, None, guard(y), strict, given, "raise")
-        except Exception as error:
-            scores[j] = error
+class _FromResponses:
+    """Scores of settings from their predictions: of all at once where that is known, else by the scorers."""
+
+    def __init__(self, scoring: SharedScoring, classes: Array | None, y: Array, rows: RowsToScore) -> None:
+        self.scoring, self.classes = scoring, classes
+        self.given = rows.fold.scored_targets(rows.role)
+        self.params = scoring.params_of(rows.fold, rows.role)
+        self.truth = Truth(y, rows.fold.score_weight(rows.role), classes, getattr(self.given, "dtype", None))
+
+    def scores(self, responses: Mapping[str, Array], n_settings: int) -> list[Any]:
+        """A score for each setting, or the exception that takes its place."""
+        known = self.scoring.from_responses(responses, self.truth)
+        scores: list[Any] = []
+        for j in range(n_settings):
+            values = {name: float(of_all[j]) for name, of_all in known.items() if np.isfinite(of_all[j])}
+            asked = [name for name in self.scoring.named if name not in values]
+            try:
+                if asked:
+                    own = {name: array[j] for name, array in responses.items()}
+                    values.update(self._ask(asked, self.scoring.stub(own, self.classes)))
+                scores.append(_shaped(self.scoring, {name: values[name] for name in self.scoring.named}))
+            except Exception as error:
+                scores.append(error)
+        return scores
+
+    def _ask(self, names: list[str], stub: Any) -> dict[str, float]:
+        """Scores of one setting by scikit-learn's own scorers."""
+        # No scorer that is served reads X; the stub answers for the rows that it was made for. One that
+        # writes into y or the weights finds them read-only, and scikit-learn's fit gives it its own.
+        params = {name: guard(value) for name, value in self.params.items()}
+        scorer = raising(self.scoring.scorer, names)
+        found = score(stub, None, guard(self.given), scorer, params, "raise")
+        return found if self.scoring.multimetric else {"score": found}

@@ -16,6 +16,7 @@ from manyfit._compat import TESTED, plain_scorer
 from manyfit.estimators import _family, affine_step_of, family_of
 from manyfit.folds import Unsupported
 from manyfit.metrics._moment_scores import MOMENT_METRICS
+from manyfit.metrics._scoring import BATCHED
 from tests.differential._compare import FLOAT32_ROUNDING, SLACK, Judge
 from tests.differential._register import cases
 from tests.docs._pages import PAGES, ROOT, marked, spans, table
@@ -94,6 +95,11 @@ def test_a_wrong_entry_is_found() -> None:
 def test_scores_from_moments() -> None:
     named = [eval(span) for span in spans(marked(README, "scores"))]
     assert {plain_scorer(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
+
+
+def test_scores_of_all_settings_at_once() -> None:
+    named = [span.strip('"') for span in spans(marked(README, "batched")) if span.startswith('"')]
+    assert {plain_scorer(get_scorer(name))[0] for name in named} == set(BATCHED)
 
 
 def test_tolerances_are_those_of_the_differential_tests() -> None:

@@ -45,7 +45,7 @@ def test_regression_scorers_read_a_stub(name):
 
     expected = get_scorer(name)(Positive(alpha=0.1).fit(X, Y), X, Y)
     scorer = get_scorer(name)
-    stub = SharedScoring(scorer, {}, Ridge).stub({"predict": predicted}, None)
+    stub = SharedScoring(scorer, {}, Ridge()).stub({"predict": predicted}, None)
     assert scorer(stub, None, Y) == pytest.approx(expected, rel=1e-13)
 
 
@@ -73,7 +73,7 @@ def test_classification_scorers_read_a_stub_with_classes(kind, name):
     y = BINARY if kind == "binary" else LABELS
     model = LogisticRegression().fit(X, y)
     scorer = get_scorer(name)
-    stub = SharedScoring(scorer, {}, Ridge).stub(responses(model), model.classes_)
+    stub = SharedScoring(scorer, {}, Ridge()).stub(responses(model), model.classes_)
     assert scorer(stub, None, y) == pytest.approx(scorer(model, X, y), rel=1e-13)
 
 
@@ -81,12 +81,12 @@ def test_text_labels_and_pos_label():
     y = np.where(BINARY, "yes", "no")
     model = LogisticRegression().fit(X, y)
     scorer = make_scorer(fbeta_score, beta=2, pos_label="yes")
-    stub = SharedScoring(scorer, {}, Ridge).stub(responses(model), model.classes_)
+    stub = SharedScoring(scorer, {}, Ridge()).stub(responses(model), model.classes_)
     assert scorer(stub, None, y) == scorer(model, X, y)
 
 
 def test_a_response_that_no_family_gave_is_named():
-    stub = SharedScoring(get_scorer("roc_auc"), {}, Ridge).stub({"predict": BINARY}, np.array([0, 1]))
+    stub = SharedScoring(get_scorer("roc_auc"), {}, Ridge()).stub({"predict": BINARY}, np.array([0, 1]))
     with pytest.raises(AttributeError, match="has no 'predict_proba': no family gave that response"):
         stub.predict_proba(None)
 
@@ -103,7 +103,7 @@ def test_callables_may_read_the_estimator(scoring):
     scorer = check_scoring(DummyRegressor(), scoring=scoring)
     name = "mine" if isinstance(scoring, dict) else "score"
     with pytest.raises(Unsupported, match=f"the scorer '{name}' is a callable that may read the fitted"):
-        SharedScoring(scorer, {}, Ridge)
+        SharedScoring(scorer, {}, Ridge())
 
 
 def test_a_subclass_of_sklearns_scorer_may_too():
@@ -111,19 +111,19 @@ def test_a_subclass_of_sklearns_scorer_may_too():
         pass
 
     with pytest.raises(Unsupported, match="is a callable"):
-        SharedScoring(Nosy(r2_score, 1, {}, "predict"), {}, Ridge)
+        SharedScoring(Nosy(r2_score, 1, {}, "predict"), {}, Ridge())
 
 
 def test_unknown_arguments_of_a_scorer_are_named():
     with pytest.raises(Unsupported, match=r"the scorer takes \['groups', 'sample_weight'\]"):
-        SharedScoring(get_scorer("r2"), {"sample_weight": None, "groups": None}, Ridge)
+        SharedScoring(get_scorer("r2"), {"sample_weight": None, "groups": None}, Ridge())
 
 
 def test_weights_that_only_some_scorers_take():
     scorer = check_scoring(DummyRegressor(), scoring=["r2", "neg_max_error"])
-    SharedScoring(scorer, {}, Ridge)
+    SharedScoring(scorer, {}, Ridge())
     with pytest.raises(Unsupported, match="not every scorer is given the sample_weight"):
-        SharedScoring(scorer, {"sample_weight": np.ones(3)}, Ridge)
+        SharedScoring(scorer, {"sample_weight": np.ones(3)}, Ridge())
 
 
 READS_MOMENTS = {
@@ -141,7 +141,7 @@ READS_MOMENTS = {
 
 @pytest.mark.parametrize(("scoring", "reads"), READS_MOMENTS.values(), ids=READS_MOMENTS)
 def test_what_reads_moments(scoring, reads):
-    scoring = SharedScoring(check_scoring(Ridge(), scoring=scoring), {}, Ridge)
+    scoring = SharedScoring(check_scoring(Ridge(), scoring=scoring), {}, Ridge())
     assert scoring.reads_moments is reads
     linear = LinearPredictors(COEF[:, None, None], np.zeros((1, 1)), np.zeros(3))
     moments = moments_of_rows(X, Y[:, None], slice(0, 60))
@@ -151,7 +151,7 @@ def test_what_reads_moments(scoring, reads):
 def test_signs_and_names_of_several():
     scorer = check_scoring(Ridge(), scoring={"a": "r2", "b": make_scorer(mean_squared_error)})
     model = Ridge().fit(X, Y)
-    shared = SharedScoring(scorer, {}, Ridge)
+    shared = SharedScoring(scorer, {}, Ridge())
     assert shared.multimetric
     linear = LinearPredictors(model.coef_[:, None, None], np.full((1, 1), model.intercept_), np.zeros(3))
     ours = shared.from_moments(residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60))))
@@ -159,7 +159,7 @@ def test_signs_and_names_of_several():
     assert list(ours) == ["a", "b"]
     for name, values in ours.items():
         np.testing.assert_allclose(values, theirs[name], rtol=1e-11)
-    negative = SharedScoring(get_scorer("neg_mean_squared_error"), {}, Ridge)
+    negative = SharedScoring(get_scorer("neg_mean_squared_error"), {}, Ridge())
     assert not negative.multimetric
     np.testing.assert_allclose(
         negative.from_moments(residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60))))[
@@ -172,4 +172,4 @@ def test_signs_and_names_of_several():
 
 def test_rows_without_weights_give_no_arguments():
     rows = GivenRows(X, Y, X, Y, None, X, Y, Y)
-    assert SharedScoring(get_scorer("r2"), {}, Ridge).params_of(rows, "test") == {}
+    assert SharedScoring(get_scorer("r2"), {}, Ridge()).params_of(rows, "test") == {}
