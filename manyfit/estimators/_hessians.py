@@ -121,18 +121,19 @@ class Hessians:
         self.passes = 0
 
     def solve(self, G: Array, columns: Array) -> Array:
-        """The inverse of the Hessian of each column times its gradient, (d, m, K)."""
-        d, m, K = G.shape
-        flat = np.ascontiguousarray(G.transpose(1, 2, 0)).reshape(m, -1)
-        out = np.stack([self._factors[c].solve(g) for c, g in zip(map(int, columns), flat, strict=True)])
-        return out.reshape(m, K, d).transpose(2, 0, 1)
+        """The inverse of the Hessian of each column times its gradient, (m, K, d)."""
+        flat = G.reshape(len(G), -1)
+        out = np.empty(flat.shape)
+        for j, c in enumerate(map(int, columns)):
+            out[j] = self._factors[c].solve(flat[j])
+        return out.reshape(G.shape)
 
     def renew(self, W: Array, columns: Array, share: float, dtype: Any) -> None:
         """Give columns Hessians of where they are.
 
         Parameters
         ----------
-        W : ndarray of shape (d, m, K)
+        W : ndarray of shape (m, K, d)
             Coefficients of the columns.
         columns : ndarray of int of shape (m,)
             Which they are.
@@ -150,7 +151,7 @@ class Hessians:
             else own[:0]
         )
         chosen = _chosen(away, own, share, self._room(W, len(sound)))
-        sound += [self._taken(W[:, [j]], int(columns[j]), samples[:, j], dtype) for j in chosen]
+        sound += [self._taken(W[[j]], int(columns[j]), samples[:, j], dtype) for j in chosen]
         nearest = np.concatenate([away, own[chosen]]).argmin(axis=0)
         for c, a in zip(map(int, columns), nearest, strict=True):
             self._used[c] = sound[a]
@@ -158,11 +159,11 @@ class Hessians:
         self._anchors = list(in_use.values())
         for anchor in self._anchors:
             users = [c for c in map(int, columns) if self._used[c] is anchor]
-            self._factors.update(zip(users, self._factored(anchor, users, W.shape[2]), strict=True))
+            self._factors.update(zip(users, self._factored(anchor, users, W.shape[1]), strict=True))
 
     def _room(self, W: Array, n_there: int) -> int:
         """How many Hessians may be taken for some columns: those that are worth it and fit in memory."""
-        d, m, K = W.shape
+        m, K, d = W.shape
         worth = max(1, round(COEFFICIENTS_A_COLUMN * m / (d * K))) if self._full else m
         return max(min(worth, self._most - n_there), n_there == 0)
 
@@ -196,9 +197,9 @@ class Hessians:
         X, rows = self._some
         split = self.problem.columns.split[columns]
         theta = self.problem.to_X(W, split)
-        d, m, K = theta.shape
-        Z = X @ theta[:-1].reshape(d - 1, -1) + theta[-1].ravel()
-        Z = np.ascontiguousarray(Z.reshape(-1, m, K).T)
+        m, K, d = theta.shape
+        part = theta.transpose(1, 0, 2).reshape(K * m, d)
+        Z = np.ascontiguousarray((X @ part[:, :-1].T + part[:, -1]).T).reshape(K, m, -1)
         out = np.empty(Z.shape)
         for i in np.unique(split):
             own = split == i

@@ -10,7 +10,7 @@ Nocedal, Wright: Numerical Optimization (2006), section 7.2.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from manyfit.arrays import array_namespace, device
@@ -19,16 +19,16 @@ Array = Any
 
 
 class Problem(Protocol):
-    """Convex problems, one a column, over coefficients of shape (d, m, K)."""
+    """Convex problems, one a column, over coefficients of shape (m, K, d): m columns with K outputs."""
 
     def gradient(self, W: Array, columns: Array) -> Array:
-        """Gradients of some columns at ``W[:, j]``, of the shape of `W`; one pass over the data."""
+        """Gradients of some columns at `W`, of the shape of `W`; one pass over the data."""
 
     def size(self, G: Array, columns: Array) -> Array:
         """The norm of each gradient that convergence is judged by, (m,)."""
 
     def precondition(self, G: Array, columns: Array) -> Array:
-        """An approximate inverse Hessian of each column times ``G[:, j]``; symmetric and positive."""
+        """An approximate inverse Hessian of each column times its gradient; symmetric and positive."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class LBFGS:
         ----------
         problem : Problem
             The problems.
-        start : array of shape (d, m, K)
+        start : array of shape (m, K, d)
             Where to start; not changed.
         columns : array of int of shape (m,)
             What `problem` knows the columns by.
@@ -72,7 +72,7 @@ class LBFGS:
             Size of the gradient that is good enough.
         max_passes : int, optional
             Fewer than the solver's own, where the caller has something better to do then.
-        gradient : array of shape (d, m, K), optional
+        gradient : array of shape (m, K, d), optional
             The gradients at the start, where they are known.
 
         Returns
@@ -85,8 +85,8 @@ class LBFGS:
         passes = 0 if gradient is not None else 1
         if gradient is None:
             gradient = problem.gradient(start, columns)
-        state = _State(columns, start, gradient)
-        finished: list[tuple[Array, Array, Array, Array]] = []
+        state = _State(columns, start, gradient, self.memory)
+        finished: list[tuple[Array, ...]] = []
         limit = self.max_passes if max_passes is None else min(max_passes, self.max_passes)
         while True:
             done = problem.size(state.G, state.columns) <= tol
@@ -97,13 +97,14 @@ class LBFGS:
                 break
             if n_done:
                 out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
-                parts = xp.take(state.W, out, axis=1), xp.take(state.G, out, axis=1)
-                finished.append((xp.take(place, out), *parts, xp.take(done, out)))
-                state, place, tol = state.subset(kept), xp.take(place, kept), xp.take(tol, kept)
+                finished.append(tuple(xp.take(A, out, axis=0) for A in (place, state.W, state.G, done)))
+                state.keep(kept)
+                place, tol = xp.take(place, kept), xp.take(tol, kept)
             passes += self._step(problem, state, limit - passes)
-        order = xp.argsort(xp.concat([part[0] for part in finished]))
-        W, G = (xp.take(xp.concat([part[i] for part in finished], axis=1), order, axis=1) for i in (1, 2))
-        return Solution(W, G, xp.take(xp.concat([part[3] for part in finished]), order), passes)
+        order, W, G, converged = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
+        back = xp.argsort(order)
+        W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
+        return Solution(W, G, converged, passes)
 
     def _step(self, problem: Problem, state: "_State", budget: int) -> int:
         """One step of all columns of the state; returns the passes it took."""
@@ -127,14 +128,14 @@ class LBFGS:
             ratio = -slope / (end - slope)
             ratio = xp.where(xp.isfinite(ratio), ratio, xp.zeros_like(ratio))
             length = xp.where(steep, length * xp.clip(ratio, 0.1, 0.9), length)
-            W = state.W + length[None, :, None] * D
+            W = state.W + length[:, None, None] * D
             open_ = xp.nonzero(steep)[0]
-            again = problem.gradient(xp.take(W, open_, axis=1), xp.take(state.columns, open_))
+            again = problem.gradient(xp.take(W, open_, axis=0), xp.take(state.columns, open_))
             # Where each column that was open stands among the open ones.
             among = xp.clip(xp.cumulative_sum(xp.astype(steep, xp.int64)) - 1, 0, None)
-            G = _where(steep, xp.take(again, among, axis=1), G)
+            G = _where(steep, xp.take(again, among, axis=0), G)
             passes += 1
-        state.move(W, G, self.memory)
+        state.move(W, G)
         return passes
 
 
@@ -144,9 +145,9 @@ class Solution:
 
     Attributes
     ----------
-    W : array of shape (d, m, K)
+    W : array of shape (m, K, d)
         Coefficients.
-    G : array of shape (d, m, K)
+    G : array of shape (m, K, d)
         Gradients there.
     converged : array of bool of shape (m,)
         Whether the gradient is as small as was asked.
@@ -160,53 +161,93 @@ class Solution:
     passes: int
 
 
-@dataclass
 class _State:
-    """Columns that have not converged, and the pairs that tell their curvature."""
+    """Columns that have not converged, and the pairs that tell their curvature.
 
-    columns: Array
-    W: Array
-    G: Array
-    pairs: list[tuple[Array, Array, Array]] = field(default_factory=list)
+    The pairs of a column lie one after the other, so that the two-loop recursion is four products with all
+    of them, and a small one with their inner products.
 
-    def subset(self, kept: Array) -> "_State":
+    Attributes
+    ----------
+    S, Y : array of shape (m, memory, K d)
+        Steps and changes of the gradient; the newest takes the place of the oldest.
+    inverse : array of shape (m, memory)
+        One over their inner products; zero for a pair that says nothing.
+    cross : array of shape (m, memory, memory)
+        ``S_i' Y_j``.
+    order : list of int
+        Places that are used, the oldest first.
+    """
+
+    def __init__(self, columns: Array, W: Array, G: Array, memory: int) -> None:
+        self.columns, self.W, self.G, self.memory = columns, W, G, memory
+        xp, (m, K, d) = array_namespace(W), W.shape
+        kind = {"dtype": W.dtype, "device": device(W)}
+        self.S, self.Y = (xp.zeros((m, memory, K * d), **kind) for _ in range(2))
+        self.inverse, self.cross = xp.zeros((m, memory), **kind), xp.zeros((m, memory, memory), **kind)
+        self.order: list[int] = []
+
+    def keep(self, kept: Array) -> None:
+        """Only some of the columns."""
         xp = array_namespace(self.W)
-        pairs = [
-            (xp.take(S, kept, axis=1), xp.take(Y, kept, axis=1), xp.take(r, kept)) for S, Y, r in self.pairs
-        ]
-        W, G = xp.take(self.W, kept, axis=1), xp.take(self.G, kept, axis=1)
-        return _State(xp.take(self.columns, kept), W, G, pairs)
+        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross"):
+            setattr(self, name, xp.take(getattr(self, name), kept, axis=0))
 
     def direction(self, precondition: Callable[[Array], Array]) -> Array:
         """The inverse Hessian times the gradient, by the two-loop recursion."""
-        Q, factors = self.G, []
-        for S, Y, r in reversed(self.pairs):
-            a = r * _dot(S, Q)
-            Q = Q - a[None, :, None] * Y
-            factors.append(a)
-        out = precondition(Q)
-        for (S, Y, r), a in zip(self.pairs, reversed(factors), strict=True):
-            out = out + (a - r * _dot(Y, out))[None, :, None] * S
-        return out
+        xp, n = array_namespace(self.W), len(self.order)
+        if n == 0:
+            return precondition(self.G)
+        r, cross = self.inverse, self.cross
+        flat = xp.reshape(self.G, (self.G.shape[0], -1))
+        seen = _times(self.S[:, :n, :], flat)
+        a: dict[int, Array] = {}
+        for i in reversed(self.order):
+            newer = sum((a[j] * cross[:, i, j] for j in a), start=xp.zeros_like(r[:, i]))
+            a[i] = r[:, i] * (seen[:, i] - newer)
+        Q = flat - _combined(xp.stack([a[i] for i in range(n)], axis=1), self.Y[:, :n, :])
+        out = xp.reshape(precondition(xp.reshape(Q, self.G.shape)), flat.shape)
+        seen = _times(self.Y[:, :n, :], out)
+        b: dict[int, Array] = {}
+        for i in self.order:
+            older = sum((b[j] * cross[:, j, i] for j in b), start=xp.zeros_like(r[:, i]))
+            b[i] = a[i] - r[:, i] * (seen[:, i] + older)
+        more = _combined(xp.stack([b[i] for i in range(n)], axis=1), self.S[:, :n, :])
+        return xp.reshape(out + more, self.G.shape)
 
-    def move(self, W: Array, G: Array, memory: int) -> None:
-        xp = array_namespace(W)
-        S, Y = W - self.W, G - self.G
-        curvature = _dot(S, Y)
-        # Where rounding has taken over, or a step led nowhere, a pair says nothing.
-        sound = curvature > 1e-14 * xp.sqrt(_dot(S, S) * _dot(Y, Y))
-        inverse = xp.where(
-            sound, 1.0 / xp.where(sound, curvature, xp.ones_like(curvature)), xp.zeros_like(curvature)
-        )
-        self.pairs = [*self.pairs, (S, Y, inverse)][-memory:]
+    def move(self, W: Array, G: Array) -> None:
+        """Go on to `W`, where the gradient is `G`."""
+        xp, m = array_namespace(W), W.shape[0]
+        s, y = xp.reshape(W - self.W, (m, -1)), xp.reshape(G - self.G, (m, -1))
         self.W, self.G = W, G
+        curvature = _dot(s, y)
+        # Where rounding has taken over, or a step led nowhere, a pair says nothing.
+        sound = curvature > 1e-14 * xp.sqrt(_dot(s, s) * _dot(y, y))
+        one = xp.ones_like(curvature)
+        place = len(self.order) if len(self.order) < self.memory else self.order.pop(0)
+        self.order.append(place)
+        self.inverse[:, place] = xp.where(sound, one / xp.where(sound, curvature, one), xp.zeros_like(one))
+        self.S[:, place, :], self.Y[:, place, :] = s, y
+        self.cross[:, place, :], self.cross[:, :, place] = _times(self.Y, s), _times(self.S, y)
+
+
+def _times(A: Array, v: Array) -> Array:
+    """Inner products of the rows of each matrix, (m, k, D), with one vector each, (m, D)."""
+    return (A @ v[:, :, None])[:, :, 0]
+
+
+def _combined(a: Array, A: Array) -> Array:
+    """Sums of the rows of each matrix, (m, k, D), with factors (m, k)."""
+    return (a[:, None, :] @ A)[:, 0, :]
 
 
 def _where(chosen: Array, A: Array, B: Array) -> Array:
     """The columns of `A` where they are chosen, else those of `B`."""
-    return array_namespace(A).where(chosen[None, :, None], A, B)
+    return array_namespace(A).where(chosen[:, None, None], A, B)
 
 
 def _dot(A: Array, B: Array) -> Array:
     """Inner products of the columns."""
-    return array_namespace(A).sum(A * B, axis=(0, 2))
+    m = A.shape[0]
+    xp = array_namespace(A)
+    return xp.vecdot(xp.reshape(A, (m, -1)), xp.reshape(B, (m, -1)))

@@ -113,7 +113,7 @@ class Rowwise:
 class LinearProblem:
     """Linear models of all columns, to be minimised; see `manyfit.estimators._lbfgs.Problem`.
 
-    Coefficients are (p + 1, m, K) behind the steps: the features', and in the last row the value at the
+    Coefficients are (m, K, p + 1) behind the steps: the features', and in the last place the value at the
     origin where the intercept is free, the intercept itself where it is penalised as another weight, else 0.
 
     Parameters
@@ -127,7 +127,7 @@ class LinearProblem:
     views : sequence of View or None
         The steps of each split; None for none.
     intercept : {"free", "penalised", "none"}
-        What the last row is.
+        What the last coefficient is.
     norm : {"largest", "euclidean"}
         How the size of a gradient is measured: by its largest entry, or by its length.
     precondition : callable
@@ -150,13 +150,15 @@ class LinearProblem:
 
     def to_X(self, W: Array, split: Array) -> Array:
         """Coefficients behind the steps as coefficients of the columns of X, and values at the origin."""
-        out = np.empty((self.passes.origin.size + 1, *W.shape[1:]))
+        if self.intercept == "free" and all(view is None for view in self.views):
+            return W
+        out = np.empty((*W.shape[:2], self.passes.origin.size + 1))
         for i, j, view in self._by_split(split):
-            part = W[:-1, j]
-            out[:-1, j] = part if view is None else _mapped(view.to_X, part)
-            out[-1, j] = W[-1, j]
+            part = W[j, :, :-1]
+            out[j, :, :-1] = part if view is None else _mapped(view.to_X, part)
+            out[j, :, -1] = W[j, :, -1]
             if self.intercept != "free":
-                out[-1, j] += np.tensordot(self.at_origin(i), part, 1)
+                out[j, :, -1] += part @ self.at_origin(i)
         return out
 
     def at_origin(self, i: int) -> Array:
@@ -176,17 +178,17 @@ class LinearProblem:
 
         with np.errstate(over="ignore", invalid="ignore"):  # the solver steps back from what is not finite
             G = self.passes.gradient(self.to_X(W, asked.split), asked.counts, residual)
-            G /= asked.weight[:, None]
+            G /= asked.weight[:, None, None]
             out = np.empty_like(W)
             for i, j, view in self._by_split(asked.split):
-                part = G[:-1, j]
-                out[:-1, j] = part if view is None else _mapped(view.from_X, part)
+                part = G[j, :, :-1]
+                out[j, :, :-1] = part if view is None else _mapped(view.from_X, part)
                 if self.intercept != "free":
-                    out[:-1, j] += self.at_origin(i)[:, None, None] * G[-1, j]
-            out[:-1] += asked.penalty[:, None] * W[:-1]
-            out[-1] = 0.0 if self.intercept == "none" else G[-1]
+                    out[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
+            out[:, :, :-1] += asked.penalty[:, None, None] * W[:, :, :-1]
+            out[:, :, -1] = 0.0 if self.intercept == "none" else G[:, :, -1]
             if self.intercept == "penalised":
-                out[-1] += asked.penalty[:, None] * W[-1]
+                out[:, :, -1] += asked.penalty[:, None] * W[:, :, -1]
         return out
 
     def precondition(self, G: Array, columns: Array) -> Array:
@@ -196,13 +198,13 @@ class LinearProblem:
     def size(self, G: Array, columns: Array) -> Array:
         """Size of each gradient as scikit-learn has it, with the intercept's origin at zero; (m,)."""
         own = G
-        if self.intercept == "free":
+        if self.intercept == "free" and self.passes.origin.any():
             own = G.copy()
             for i, j, _ in self._by_split(self.columns.split[columns]):
-                own[:-1, j] += self.at_origin(i)[:, None, None] * G[-1, j]
+                own[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
         if self.norm == "largest":
-            return np.asarray(np.abs(own).max(axis=(0, 2)))
-        return np.asarray(np.sqrt((own**2).sum(axis=(0, 2))))
+            return np.asarray(np.abs(own).max(axis=(1, 2)))
+        return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
 
     def behind_steps(self, full: Array, i: int, K: int) -> Array:
         """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split."""
@@ -229,5 +231,6 @@ class LinearProblem:
 
 
 def _mapped(function: Any, part: Array) -> Array:
-    """A map of matrices applied to (p, m, K)."""
-    return np.asarray(function(part.reshape(len(part), -1)).reshape(-1, *part.shape[1:]))
+    """A map of matrices by columns applied to the last axis of (m, K, p)."""
+    mapped = function(part.reshape(-1, part.shape[-1]).T)
+    return np.asarray(mapped.T.reshape(*part.shape[:2], -1))

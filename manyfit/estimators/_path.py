@@ -16,7 +16,7 @@ from manyfit.estimators._family import Cost, Shape
 from manyfit.estimators._hessians import SAMPLE_ROWS, Hessians
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
-from manyfit.folds import AtomGroup, DensePasses, PassData, Passes, Rows, View, passes_over
+from manyfit.folds import AtomGroup, DensePasses, PassData, Passes, Rows, View, condensed, passes_over
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
@@ -98,7 +98,12 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> tuple[list[Fitted],
     passes : int
         Passes over all rows, those for curvatures among them.
     """
-    fitted: list[Fitted] = []
+    if hasattr(data.X, "tocsc"):
+        Z, T = condensed(data.X)
+        if Z.shape[1] < data.X.shape[1]:
+            fitted, n_passes = fit_path(replace(data, X=Z), model, solver)
+            return [Fitted(_spread(one.linear, T), one.converged) for one in fitted], n_passes
+    fitted = []
     n_passes = 0
     for group, whole in zip(data.groups, data.wholes, strict=True):
         passes = passes_over(data.X, group)
@@ -109,6 +114,13 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> tuple[list[Fitted],
             n_passes += run.n_passes
         fitted += [_one_after_the_other(of_split) for of_split in zip(*parts, strict=True)]
     return fitted, n_passes
+
+
+def _spread(linear: LinearPredictors, T: Any) -> LinearPredictors:
+    """Predictors of condensed features as those of all."""
+    q, m, K = linear.coef.shape
+    coef = (T @ linear.coef.reshape(q, m * K)).reshape(-1, m, K)
+    return LinearPredictors(coef, linear.at_origin, np.zeros(len(coef)))
 
 
 def _chunks(data: PassData, model: Model, solver: LBFGS, n_splits: int) -> list[slice]:
@@ -183,7 +195,7 @@ class _Group:
 
     def fit(self) -> list[Fitted]:
         stage, zero = self.stage, self._zero()
-        m, first = zero.shape[1], self._coarser()
+        m, first = len(zero), self._coarser()
         scale, start = first[0].size_at(zero) if first else stage.size_at(zero), zero
         for coarse in first:
             start, _ = coarse.solve(start, coarse.columns, self._chance(scale, coarse), self.solver)
@@ -194,17 +206,17 @@ class _Group:
             start, gradient = stage.no_worse(start, zero, whole, scale)
         tol = self._tol(scale)
         W, _ = stage.solve(start, whole, max(10.0 * tol, self._chance(scale, stage)), self.solver, gradient)
-        moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)], axis=1)
+        moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)])
         W, converged = stage.solve(moved, splits, tol, self.solver)
         self.n_passes += stage.n_passes
         return self._fitted(W, converged)
 
     def _zero(self) -> Array:
-        """Where everything starts, (p + 1, m, K)."""
+        """Where everything starts, (m, K, p + 1)."""
         p = self.data.X.shape[1] if self.whole is None else self.whole.n_features
-        zero = np.zeros((p + 1, self.penalty.size, self.rowwise.loss.n_outputs))
+        zero = np.zeros((self.penalty.size, self.rowwise.loss.n_outputs, p + 1))
         if self.model.intercept == "free":
-            zero[-1] = self.model.start
+            zero[:, :, -1] = self.model.start
         return zero
 
     def _tol(self, scale: float) -> float:
@@ -247,9 +259,9 @@ class _Group:
         whole, view = self.whole, self.stage.views[i]
         if whole is None or view is None:
             return W
-        flat = W[:-1].reshape(len(W) - 1, -1)
-        moved = view.nearest(whole.to_X(flat))
-        return np.concatenate([moved.reshape(-1, *W.shape[1:]), W[-1:]])
+        flat = W[:, :, :-1].reshape(-1, W.shape[2] - 1).T
+        moved = view.nearest(whole.to_X(flat)).T.reshape(*W.shape[:2], -1)
+        return np.concatenate([moved, W[:, :, -1:]], axis=2)
 
     def _fitted(self, W: Array, converged: Array) -> list[Fitted]:
         m, passes = self.penalty.size, self.stage.passes
@@ -257,7 +269,7 @@ class _Group:
         out = []
         for i in range(self.n_splits):
             own = slice(i * m, (i + 1) * m)
-            linear = LinearPredictors(theta[:-1, own], theta[-1, own], passes.origin)
+            linear = LinearPredictors(theta[own, :, :-1].transpose(2, 0, 1), theta[own, :, -1], passes.origin)
             out.append(Fitted(linear, converged[own]))
         return out
 
@@ -334,7 +346,7 @@ class _Stage:
         """Size of the gradient at the start, which is that of all settings; one pass."""
         column = self.columns[-1:]
         self._solves += 1
-        return float(self.problem.size(self.problem.gradient(zero[:, -1:], column), column)[0])
+        return float(self.problem.size(self.problem.gradient(zero[-1:], column), column)[0])
 
     def no_worse(self, start: Array, zero: Array, columns: Array, scale: float) -> tuple[Array, Array | None]:
         """The start of each column and its gradient, or zero if any is larger than those at zero may be."""
@@ -356,14 +368,14 @@ class _Stage:
         W, left = start.copy(), np.arange(columns.size)
         spent = 0
         for share, dtype in _rounds():
-            self._hessians.renew(W[:, left], columns[left], share, dtype)
+            self._hessians.renew(W[left], columns[left], share, dtype)
             few = min(self._round(left.size), solver.max_passes - spent)
             solution = solver.solve(
-                self.problem, W[:, left], columns[left], np.full(left.size, tol), few, gradient
+                self.problem, W[left], columns[left], np.full(left.size, tol), few, gradient
             )
             gradient = None
             spent += solution.passes
-            W[:, left] = solution.W
+            W[left] = solution.W
             left = left[~solution.converged]
             if not left.size or spent >= solver.max_passes:
                 break

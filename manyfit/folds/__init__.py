@@ -1,6 +1,7 @@
 """Folded data: splits, atoms, moments and the views of a fold that families read."""
 
 from manyfit.folds._atoms import AtomGroup, Rows
+from manyfit.folds._condense import condensed
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
 from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights
 from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
@@ -42,6 +43,7 @@ __all__ = [
     "as_matrix_or_csr",
     "as_targets",
     "as_weights",
+    "condensed",
     "map_threads",
     "moments_of_rows",
     "passes_over",

@@ -58,8 +58,8 @@ class Passes(Protocol):
 
         Parameters
         ----------
-        theta : ndarray of shape (p + 1, m, K)
-            Coefficients of m columns with K outputs; the last row is the value at the origin.
+        theta : ndarray of shape (m, K, p + 1)
+            Coefficients of m columns with K outputs; the last of them is the value at the origin.
         counts : ndarray of shape (m, n_atoms)
             How often each column repeats the rows of each atom; those with 0 are not read for it.
         residual : callable
@@ -67,7 +67,7 @@ class Passes(Protocol):
 
         Returns
         -------
-        ndarray of shape (p + 1, m, K)
+        ndarray of shape (m, K, p + 1)
             float64, on the host.
         """
 
@@ -76,7 +76,7 @@ class Passes(Protocol):
 
         Parameters
         ----------
-        theta : ndarray of shape (p + 1, 1, K)
+        theta : ndarray of shape (1, K, p + 1)
             Coefficients where they are taken.
         curvature : callable
             See `Curvature`; called from several threads.
@@ -112,9 +112,9 @@ class DensePasses:
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
-        d, _, K = theta.shape
+        _, K, d = theta.shape
         used = [np.flatnonzero(counts[:, a]) for a in range(len(self.rows))]
-        parts = [np.ascontiguousarray(theta[:, columns].T).reshape(-1, d) for columns in used]
+        parts = [theta[columns].transpose(1, 0, 2).reshape(-1, d) for columns in used]
         width = d + max(len(part) for part in parts)
         size = min(max(128, BLOCK_VALUES // width), BLOCK_ROWS)
 
@@ -131,13 +131,13 @@ class DensePasses:
         pieces = self._pieces(piece, [bool(columns.size) for columns in used])
         out = np.zeros(theta.shape)
         for (a, _), part in zip(pieces, map_threads(work, pieces), strict=True):
-            out[:, used[a]] += part.reshape(K, -1, d).T * counts[used[a], a][:, None]
+            out[used[a]] += part.reshape(K, -1, d).transpose(1, 0, 2) * counts[used[a], a][:, None, None]
         return out
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
         """See `Passes`."""
-        d, _, K = theta.shape
-        flat = np.ascontiguousarray(theta[:, 0].T)
+        _, K, d = theta.shape
+        flat = theta[0]
 
         def work(item: tuple[int, Rows]) -> Array:
             total = np.zeros((K * d, K * d))
@@ -163,8 +163,8 @@ class DensePasses:
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
         """See `Passes`."""
-        d, _, K = theta.shape
-        flat = np.ascontiguousarray(theta[:, 0].T)
+        _, K, d = theta.shape
+        flat = theta[0]
 
         def work(item: tuple[int, Rows]) -> Array:
             total = np.zeros((K, d))
@@ -225,11 +225,13 @@ class SparsePasses:
         n_pieces = max(1, blas_threads())
         self._atoms = [X[piece] for piece in rows]
         ends = np.linspace(0, X.shape[1], n_pieces + 1).astype(int)
-        self._features = [by_column[:, start:stop].T.tocsr() for start, stop in pairwise(ends)]
+        self._features = [
+            (slice(start, stop), by_column[:, start:stop].T.tocsr()) for start, stop in pairwise(ends)
+        ]
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
-        d, m, K = theta.shape
+        m, K, d = theta.shape
         R = np.zeros((self.n, K, m))
 
         def forward(a: int) -> None:
@@ -237,28 +239,34 @@ class SparsePasses:
             if columns.size:
                 rows = self.rows[a]
                 with np.errstate(over="ignore", invalid="ignore"):
-                    out = residual(self._predictors(a, theta[:, columns]), rows, columns)
+                    out = residual(self._predictors(a, theta[columns]), rows, columns)
                 out *= counts[columns, a][:, None]
                 index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
                 R[index[:, None], :, columns] = out.transpose(2, 1, 0)
 
         map_threads(forward, range(len(self.rows)))
         flat = R.reshape(self.n, -1)
-        back = map_threads(lambda part: part @ flat, self._features)
-        out = np.concatenate([*back, flat.sum(axis=0)[None]])
-        return np.ascontiguousarray(out.reshape(d, K, m).transpose(0, 2, 1))
+        out = np.empty((m, K, d))
+        out[:, :, -1] = flat.sum(axis=0).reshape(K, m).T
+
+        def back(piece: tuple[slice, Any]) -> None:
+            features, part = piece
+            out[:, :, features] = (part @ flat).T.reshape(K, m, -1).transpose(1, 0, 2)
+
+        map_threads(back, self._features)
+        return out
 
     def _predictors(self, a: int, theta: Array) -> Array:
         """Linear predictors of the rows of an atom, (K, m, b)."""
-        d, m, K = theta.shape
-        part = np.ascontiguousarray(theta.transpose(0, 2, 1)).reshape(d, -1)
+        m, K, d = theta.shape
+        part = theta.transpose(2, 1, 0).reshape(d, K * m)
         Z = self._atoms[a] @ part[:-1]
         Z += part[-1]
         return np.ascontiguousarray(Z.T).reshape(K, m, -1)
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
         """See `Passes`; in the precision of X."""
-        d, _, K = theta.shape
+        _, K, d = theta.shape
         out = np.zeros((len(self.rows), K, d, K, d))
         for a, (rows, A) in enumerate(zip(self.rows, self._atoms, strict=True)):
             D, P = curvature(self._predictors(a, theta), rows)

@@ -21,15 +21,15 @@ class Quadratics:
             Q = np.linalg.qr(rng.normal(size=(D * K, D * K)))[0]
             parts.append(Q @ np.diag(np.geomspace(1.0, c, D * K)) @ Q.T)
         self.A = np.stack(parts)
-        self.centre = rng.normal(size=(D, len(conditions), K))
+        self.centre = rng.normal(size=(len(conditions), K, D))
 
     def gradient(self, W, columns):
         self.asked.append(len(columns))
-        off = (W - self.centre[:, columns]).transpose(1, 0, 2).reshape(len(columns), D * K, 1)
-        return (self.A[columns] @ off).reshape(len(columns), D, K).transpose(1, 0, 2)
+        off = (W - self.centre[columns]).reshape(len(columns), K * D, 1)
+        return (self.A[columns] @ off).reshape(len(columns), K, D)
 
     def size(self, G, columns):
-        return np.abs(G).max(axis=(0, 2))
+        return np.abs(G).max(axis=(1, 2))
 
     def precondition(self, G, columns):
         return G
@@ -37,7 +37,7 @@ class Quadratics:
 
 def test_every_column_comes_to_its_minimum():
     problem = Quadratics()
-    solution = LBFGS(max_passes=400).solve(problem, np.zeros((D, M, K)), np.arange(M), np.full(M, 1e-9))
+    solution = LBFGS(max_passes=800).solve(problem, np.zeros((M, K, D)), np.arange(M), np.full(M, 1e-9))
     assert solution.converged.all()
     assert np.all(problem.size(problem.gradient(solution.W, np.arange(M)), None) <= 1e-9)
     np.testing.assert_allclose(solution.W, problem.centre, atol=1e-8)
@@ -45,14 +45,14 @@ def test_every_column_comes_to_its_minimum():
 
 def test_converged_columns_leave_the_batch():
     problem = Quadratics()
-    solution = LBFGS(max_passes=400).solve(problem, np.zeros((D, M, K)), np.arange(M), np.full(M, 1e-9))
+    solution = LBFGS(max_passes=800).solve(problem, np.zeros((M, K, D)), np.arange(M), np.full(M, 1e-9))
     assert problem.asked[0] == M and problem.asked[-1] == 1
     assert solution.passes == len(problem.asked)
 
 
 def test_what_does_not_converge_says_so():
     problem = Quadratics(conditions=(1.0, 1e6))
-    solution = LBFGS().solve(problem, np.zeros((D, 2, K)), np.arange(2), np.full(2, 1e-9), max_passes=3)
+    solution = LBFGS().solve(problem, np.zeros((2, K, D)), np.arange(2), np.full(2, 1e-9), max_passes=3)
     np.testing.assert_array_equal(solution.converged, [True, False])
     assert solution.passes <= 3
     np.testing.assert_array_equal(solution.G, problem.gradient(solution.W, np.arange(2)))
@@ -67,7 +67,7 @@ def test_an_overflow_is_stepped_back_from():
         def precondition(self, G, columns):
             return 100.0 * G
 
-    start = np.full((D, 1, K), -1.0)
+    start = np.full((1, K, D), -1.0)
     solution = LBFGS().solve(Steep(), start, np.arange(1), np.full(1, 1e-6))
     assert solution.converged.all()
     np.testing.assert_allclose(solution.W, 0.0, atol=1e-7)
@@ -78,7 +78,7 @@ def test_a_gradient_that_is_not_finite_never_counts_as_converged():
         def gradient(self, W, columns):
             return np.full(W.shape, np.nan)
 
-    solution = LBFGS(max_passes=7).solve(Broken(), np.zeros((D, M, K)), np.arange(M), np.full(M, 1e-9))
+    solution = LBFGS(max_passes=7).solve(Broken(), np.zeros((M, K, D)), np.arange(M), np.full(M, 1e-9))
     assert not solution.converged.any() and solution.passes <= 7
 
 
@@ -90,18 +90,18 @@ def test_any_namespace():
             index = [int(c) for c in columns]
             parts = []
             for position, j in enumerate(index):
-                off = strict.reshape(W[:, position, :] - self.there[:, j, :], (-1,))
-                parts.append(strict.reshape(self.matrices[j, ...] @ off, (D, K)))
-            return strict.stack(parts, axis=1)
+                off = strict.reshape(W[position, ...] - self.there[j, ...], (-1,))
+                parts.append(strict.reshape(self.matrices[j, ...] @ off, (K, D)))
+            return strict.stack(parts)
 
         def size(self, G, columns):
-            return strict.max(strict.abs(G), axis=(0, 2))
+            return strict.max(strict.abs(G), axis=(1, 2))
 
     device = strict.Device("device1")
     problem = There(conditions=(1.0, 10.0, 100.0))
     problem.there = strict.asarray(problem.centre, device=device, copy=True)
     problem.matrices = strict.asarray(problem.A, device=device, copy=True)
-    start = strict.zeros((D, 3, K), device=device)
+    start = strict.zeros((3, K, D), device=device)
     tol = strict.full((3,), 1e-9, device=device)
     solution = LBFGS().solve(problem, start, strict.arange(3, device=device), tol)
     assert solution.W.device == device and bool(strict.all(solution.converged))
