@@ -209,6 +209,8 @@ BOUNDED = {
     "neg_log_loss",
     "roc_auc",
     "balanced_accuracy",
+    "neg_brier_score",
+    "roc_auc_ovr",
     "own",
 }
 

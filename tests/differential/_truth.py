@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import _num_features
 
 from . import _oracle
+from ._optimum import at_the_optimum
 from ._problem import Problem, weighable_steps
 from ._recipe import FORMS, Data
 
@@ -76,7 +77,9 @@ class Truth:
         problem, data = self.problem, self.problem.recipe.build()
         if problem.case.result == "converged":
             tighten = problem.case.tight
-            return self._run(data, problem.grid, lambda estimator: estimator.set_params(**tighten))
+            # The optimum for the numbers that are given, whatever their dtype.
+            data = replace(data, X=data.matrix.astype(np.float64))
+            return self._run(data, problem.grid, lambda e: at_the_optimum(e.set_params(**tighten)))
         if not _oracle.AVAILABLE:
             return {}
         grids = problem.grid if isinstance(problem.grid, list) else [problem.grid]
@@ -99,7 +102,9 @@ class Truth:
         rng = np.random.default_rng(seed)
         pairs = [(rng.permutation(train), test) for train, test in self.problem.pairs(data)]
         if seed % 2:
-            matrix, labels = _by_one_ulp(data.matrix, rng), _by_one_ulp(data.labels, rng)
+            matrix, labels = _by_one_ulp(data.matrix, rng), data.labels
+            if not is_classifier(self.problem.estimator):
+                labels = _by_one_ulp(labels, rng)
             form = FORMS[self.problem.recipe.form] if "pandas" in self.problem.recipe.form else np.asarray
             data = replace(data, X=form(matrix), y=labels)
         return data, self.problem.grid, lambda estimator: estimator, pairs
