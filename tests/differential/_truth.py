@@ -76,10 +76,7 @@ class Truth:
         """`cv_results_` by the better route; NaN, or nothing at all, where there is none."""
         problem, data = self.problem, self.problem.recipe.build()
         if problem.case.result == "converged":
-            tighten = problem.case.tight
-            # The optimum for the numbers that are given, whatever their dtype.
-            data = replace(data, X=data.matrix.astype(np.float64))
-            return self._run(data, problem.grid, lambda e: at_the_optimum(e.set_params(**tighten)))
+            return self._optimum()
         if not _oracle.AVAILABLE:
             return {}
         grids = problem.grid if isinstance(problem.grid, list) else [problem.grid]
@@ -91,6 +88,21 @@ class Truth:
         """`cv_results_` of scikit-learn where only rounding differs."""
         data = self.problem.recipe.build()
         return [self._run(*self._perturbed(data, seed)) for seed in range(PERTURBED_RUNS)]
+
+    @cached_property
+    def nearby(self) -> list[dict[str, Any]]:
+        """`cv_results_` where a family that converges may end; none for one that is exact."""
+        if self.problem.case.result == "exact":
+            return []
+        return [self._optimum(aside=seed) for seed in range(PERTURBED_RUNS)]
+
+    def _optimum(self, aside: int | None = None) -> dict[str, Any]:
+        """At the optimum, or as far from it as a gradient that is small enough may leave one."""
+        tighten = self.problem.case.tight if aside is None else {}
+        # For the numbers that are given, whatever their dtype.
+        data = self.problem.recipe.build()
+        data = replace(data, X=data.matrix.astype(np.float64))
+        return self._run(data, self.problem.grid, lambda e: at_the_optimum(e.set_params(**tighten), aside))
 
     def _run(self, data: Data, grid: Any, wrap: Any = clone, pairs: Any = None) -> dict[str, Any]:
         pairs = self.problem.pairs(data) if pairs is None else pairs
