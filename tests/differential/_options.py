@@ -94,6 +94,9 @@ WEIGHED = {
     "neg_log_loss",
     "roc_auc",
     "balanced_accuracy",
+    "neg_brier_score",
+    "neg_mean_poisson_deviance",
+    "neg_mean_gamma_deviance",
 }
 
 

@@ -194,6 +194,12 @@ def _nan_target(rng: np.random.Generator, Z: np.ndarray) -> np.ndarray:
     return y
 
 
+def _parts(rng: np.random.Generator, Z: np.ndarray, *shares: float) -> np.ndarray:
+    """Which part of the range a noisy value falls in, cut at quantiles."""
+    values = _noisy(0.5)(rng, Z)
+    return np.digitize(values, np.quantile(values, shares))
+
+
 Target = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 TARGETS: dict[str, Target] = {
     "noisy": _noisy(0.5),
@@ -212,10 +218,17 @@ TARGETS: dict[str, Target] = {
     "nan": _nan_target,
     "counts": lambda rng, Z: 1 + rng.poisson(np.exp(np.clip(_noisy(0.1)(rng, Z), -2, 3))),
     "text": lambda rng, Z: np.array(["low", "high"])[rng.integers(0, 2, len(Z))],
+    "zero counts": lambda rng, Z: rng.poisson(np.exp(np.clip(_noisy(0.1)(rng, Z), -4, 2) - 0.5)),
+    "sizes": lambda rng, Z: np.exp(np.clip(_noisy(0.3)(rng, Z), -3, 3)) + 1e-3,
+    "large sizes": lambda rng, Z: 1e5 * np.exp(np.clip(_noisy(0.3)(rng, Z), -3, 3)),
     "two classes": lambda rng, Z: (_noisy(0.5)(rng, Z) > 0).astype(np.int64),
     "three classes": lambda rng, Z: rng.integers(0, 3, len(Z)),
     "named classes": lambda rng, Z: np.array(["a", "b", "c"])[rng.integers(0, 3, len(Z))],
     "rare class": lambda rng, Z: (np.arange(len(Z)) == len(Z) // 2).astype(np.int64),
+    "separable": lambda rng, Z: _noisy(0.0)(rng, Z) > 0,
+    "signs": lambda rng, Z: np.where(_noisy(1.0)(rng, Z) > 0, 1.0, -1.0),
+    "ordered classes": lambda rng, Z: np.array(["low", "mid", "high", "top"])[_parts(rng, Z, 0.2, 0.5, 0.8)],
+    "uneven classes": lambda rng, Z: np.array(["yes", "no", "maybe"])[_parts(rng, Z, 0.7, 0.92)],
     "one class": lambda rng, Z: np.ones(len(Z), dtype=np.int64),
 }
 REGRESSION = tuple(TARGETS)[: tuple(TARGETS).index("nan")]

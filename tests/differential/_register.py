@@ -88,3 +88,8 @@ def cases() -> list[Case]:
     from . import families  # noqa: F401  (registers them; imported here since they import this module)
 
     return list(_CASES.values())
+
+
+def case_named(name: str) -> Case:
+    """The family registered by this name."""
+    return next(case for case in cases() if case.name == name)

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import _num_features
 
 from . import _oracle
+from ._optimum import at_the_optimum
 from ._problem import Problem, weighable_steps
 from ._recipe import FORMS, Data
 
@@ -75,8 +76,7 @@ class Truth:
         """`cv_results_` by the better route; NaN, or nothing at all, where there is none."""
         problem, data = self.problem, self.problem.recipe.build()
         if problem.case.result == "converged":
-            tighten = problem.case.tight
-            return self._run(data, problem.grid, lambda estimator: estimator.set_params(**tighten))
+            return self._optimum()
         if not _oracle.AVAILABLE:
             return {}
         grids = problem.grid if isinstance(problem.grid, list) else [problem.grid]
@@ -89,6 +89,21 @@ class Truth:
         data = self.problem.recipe.build()
         return [self._run(*self._perturbed(data, seed)) for seed in range(PERTURBED_RUNS)]
 
+    @cached_property
+    def nearby(self) -> list[dict[str, Any]]:
+        """`cv_results_` where a family that converges may end; none for one that is exact."""
+        if self.problem.case.result == "exact":
+            return []
+        return [self._optimum(aside=seed) for seed in range(PERTURBED_RUNS)]
+
+    def _optimum(self, aside: int | None = None) -> dict[str, Any]:
+        """At the optimum, or as far from it as a gradient that is small enough may leave one."""
+        tighten = self.problem.case.tight if aside is None else {}
+        # For the numbers that are given, whatever their dtype.
+        data = self.problem.recipe.build()
+        data = replace(data, X=data.matrix.astype(np.float64))
+        return self._run(data, self.problem.grid, lambda e: at_the_optimum(e.set_params(**tighten), aside))
+
     def _run(self, data: Data, grid: Any, wrap: Any = clone, pairs: Any = None) -> dict[str, Any]:
         pairs = self.problem.pairs(data) if pairs is None else pairs
         changes = {"refit": False, "error_score": np.nan, "return_train_score": True}
@@ -99,7 +114,9 @@ class Truth:
         rng = np.random.default_rng(seed)
         pairs = [(rng.permutation(train), test) for train, test in self.problem.pairs(data)]
         if seed % 2:
-            matrix, labels = _by_one_ulp(data.matrix, rng), _by_one_ulp(data.labels, rng)
+            matrix, labels = _by_one_ulp(data.matrix, rng), data.labels
+            if not is_classifier(self.problem.estimator):
+                labels = _by_one_ulp(labels, rng)
             form = FORMS[self.problem.recipe.form] if "pandas" in self.problem.recipe.form else np.asarray
             data = replace(data, X=form(matrix), y=labels)
         return data, self.problem.grid, lambda estimator: estimator, pairs

@@ -18,10 +18,11 @@ from ._compare import check
 from ._options import Options
 from ._problem import Problem
 from ._recipe import BASES, FORMS, REFUSED_TARGETS, REGRESSION, TARGET_FORMS, TWISTS, WEIGHTS, Recipe
-from ._register import REGRESSION_SCORERS, Grid, cases
+from ._register import REGRESSION_SCORERS, Grid, case_named
 from ._splits import LISTS, SPLITTERS, Splits
 from ._subject import subject
 
+LEAST_SQUARES = case_named("scaler, ridge")
 PLAIN = Recipe(n=20, p=4, seed=1)
 SPLITS = Splits("KFold", 3, 0)
 OPTIONS = Options(
@@ -59,7 +60,7 @@ def _forms() -> dict[str, Recipe]:
 
 def _problem(pipeline: str, recipe: Recipe, splits: Splits, options: Options) -> Problem:
     estimator, grid = PIPELINES[pipeline]
-    return Problem(cases()[0], estimator, grid, recipe, splits, options)
+    return Problem(LEAST_SQUARES, estimator, grid, recipe, splits, options)
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -74,7 +75,7 @@ def test_training_scores_of_a_fit_that_nearly_interpolates() -> None:
     options = Options(("r2", "neg_median_absolute_error"), "list", return_train_score=True)
     estimator = make_pipeline(StandardScaler(), Ridge())
     grid = {"ridge__alpha": [0.001, 1.0], "standardscaler__with_std": [False, True]}
-    problem = Problem(cases()[0], estimator, grid, recipe, Splits("int", 2, 232), options)
+    problem = Problem(LEAST_SQUARES, estimator, grid, recipe, Splits("int", 2, 232), options)
     check(problem, subject(), GridSearchCV)
 
 
@@ -84,7 +85,7 @@ def test_ties_that_float32_cannot_decide(seed: int) -> None:
     recipe = Recipe(24, 4, seed, base="near ties", dtype="float32")
     grid = {"pca__n_components": [1, 2, 3], "ridge__alpha": [1e-3]}
     problem = Problem(
-        cases()[0], make_pipeline(PCA(), Ridge()), grid, recipe, Splits("one split", 3, 0), OPTIONS
+        LEAST_SQUARES, make_pipeline(PCA(), Ridge()), grid, recipe, Splits("one split", 3, 0), OPTIONS
     )
     theirs, ours = check(problem, subject(), GridSearchCV)
     np.testing.assert_allclose(ours.results["split0_test_r2"], theirs.results["split0_test_r2"], atol=1e-6)
@@ -124,7 +125,7 @@ def test_each_way_to_fail(error_score: Any, refit: Any) -> None:
     """Three columns cannot be chosen from where the training parts have two rows, nor can -1 be a penalty."""
     options = replace(OPTIONS, error_score=error_score, refit=refit)
     problem = Problem(
-        cases()[0],
+        LEAST_SQUARES,
         make_pipeline(StandardScaler(), PCA(), Ridge()),
         {"pca__n_components": [1, 3, 9], "ridge__alpha": [1.0, -1.0]},
         PLAIN,

@@ -20,12 +20,12 @@ from ._compare import check
 from ._options import Options
 from ._problem import Problem
 from ._recipe import Recipe
-from ._register import cases
+from ._register import case_named
 from ._splits import Splits
 from ._strategies import problems
 
 PLAIN = Problem(
-    case=next(case for case in cases() if case.name == "scaler, ridge"),
+    case=case_named("scaler, ridge"),
     estimator=make_pipeline(StandardScaler(), Ridge()),
     grid={"ridge__alpha": [1e-3, 10.0]},
     recipe=Recipe(n=20, p=3, seed=1),

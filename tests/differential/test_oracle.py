@@ -20,7 +20,7 @@ from . import _oracle
 from ._options import Options
 from ._problem import Problem, weighable_steps
 from ._recipe import Recipe
-from ._register import cases
+from ._register import case_named
 from ._splits import Splits
 from ._truth import Truth
 
@@ -114,9 +114,8 @@ def test_truth_of_a_search(estimator: Any, routing: bool, weights: str | None, s
     path = "ridge__" if weighable(estimator) == ["standardscaler", "ridge"] else ""
     options = Options(("r2",), routing=routing, weighted="last", weighted_scores=(routing,))
     recipe = Recipe(n=20, p=3, weights=weights, form="pandas")
-    problem = Problem(
-        cases()[0], estimator, {f"{path}alpha": [0.1, 10.0]}, recipe, Splits(splits, 3, 0), options
-    )
+    case, grid = case_named("scaler, ridge"), {f"{path}alpha": [0.1, 10.0]}
+    problem = Problem(case, estimator, grid, recipe, Splits(splits, 3, 0), options)
     theirs = problem.run(GridSearchCV).results
     truth = Truth(problem)
     for results in (truth.results, *truth.scatter):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
@@ -45,10 +46,10 @@ def tree_classifier(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return DecisionTreeClassifier(random_state=1, max_features=1), grid
 
 
-@register("scaler, logistic regression", classes=True)
-def scaler_logistic(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    grid = {"logisticregression__C": draw(st.sampled_from([[1.0], [0.01, 100.0], [0.1, 1.0, 10.0]]))}
-    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=30)), grid
+@register("scaler, naive bayes", classes=True)
+def scaler_naive_bayes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    smoothings = draw(st.sampled_from([[1e-9], [1e-3, 1.0], [1e-12, 1e-6, 0.1]]))
+    return make_pipeline(StandardScaler(), GaussianNB()), {"gaussiannb__var_smoothing": smoothings}
 
 
 @register("scaler, pca, neighbours", classes=True)
