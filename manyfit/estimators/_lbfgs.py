@@ -57,6 +57,7 @@ class LBFGS:
         tol: Array,
         max_passes: int | None = None,
         gradient: Array | None = None,
+        least_steps: int = 0,
     ) -> "Solution":
         """Follow all columns until the size of each gradient is at most its `tol`.
 
@@ -74,6 +75,8 @@ class LBFGS:
             Fewer than the solver's own, where the caller has something better to do then.
         gradient : array of shape (m, K, d), optional
             The gradients at the start, where they are known.
+        least_steps : int
+            Steps that every column takes, however small its gradient is.
 
         Returns
         -------
@@ -88,8 +91,11 @@ class LBFGS:
         state = _State(columns, start, gradient, self.memory)
         finished: list[tuple[Array, ...]] = []
         limit = self.max_passes if max_passes is None else min(max_passes, self.max_passes)
+        steps = 0
         while True:
             done = problem.size(state.G, state.columns) <= tol
+            if steps < least_steps:
+                done = xp.zeros_like(done)
             # One answer for the host, once a step.
             n_done = int(xp.count_nonzero(done))
             if n_done == done.shape[0] or passes >= limit:
@@ -101,6 +107,7 @@ class LBFGS:
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)
             passes += self._step(problem, state, limit - passes)
+            steps += 1
         order, W, G, converged = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
         W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
@@ -207,6 +214,7 @@ class _State:
             a[i] = r[:, i] * (seen[:, i] - newer)
         Q = flat - _combined(xp.stack([a[i] for i in range(n)], axis=1), self.Y[:, :n, :])
         out = xp.reshape(precondition(xp.reshape(Q, self.G.shape)), flat.shape)
+        out = self._scale(precondition)[:, None] * out
         seen = _times(self.Y[:, :n, :], out)
         b: dict[int, Array] = {}
         for i in self.order:
@@ -214,6 +222,15 @@ class _State:
             b[i] = a[i] - r[:, i] * (seen[:, i] + older)
         more = _combined(xp.stack([b[i] for i in range(n)], axis=1), self.S[:, :n, :])
         return xp.reshape(out + more, self.G.shape)
+
+    def _scale(self, precondition: Callable[[Array], Array]) -> Array:
+        """What fits the preconditioner to the newest pair, (m,); 1 where that says nothing."""
+        xp, newest = array_namespace(self.W), self.order[-1]
+        y = self.Y[:, newest, :]
+        along = _dot(y, precondition(xp.reshape(y, self.G.shape)))
+        r, one = self.inverse[:, newest], xp.ones_like(along)
+        sound = (r > 0.0) & (along > 0.0)
+        return xp.where(sound, one / xp.where(sound, r * along, one), one)
 
     def move(self, W: Array, G: Array) -> None:
         """Go on to `W`, where the gradient is `G`."""

@@ -147,6 +147,9 @@ class LinearProblem:
         self.passes, self.rowwise, self.columns, self.views = passes, rowwise, columns, views
         self.intercept, self.norm = intercept, norm
         self._precondition = precondition
+        # Steps may keep more features on some splits than on others: those that a split lacks stay zero.
+        p = passes.origin.size
+        self.n_features = max((p if view is None else view.n_features for view in views), default=p)
 
     def to_X(self, W: Array, split: Array) -> Array:
         """Coefficients behind the steps as coefficients of the columns of X, and values at the origin."""
@@ -154,12 +157,16 @@ class LinearProblem:
             return W
         out = np.empty((*W.shape[:2], self.passes.origin.size + 1))
         for i, j, view in self._by_split(split):
-            part = W[j, :, :-1]
+            part = W[j, :, : self._n_features(i)]
             out[j, :, :-1] = part if view is None else _mapped(view.to_X, part)
             out[j, :, -1] = W[j, :, -1]
             if self.intercept != "free":
                 out[j, :, -1] += part @ self.at_origin(i)
         return out
+
+    def _n_features(self, i: int) -> int:
+        view = self.views[i]
+        return self.passes.origin.size if view is None else view.n_features
 
     def at_origin(self, i: int) -> Array:
         """Features of a split at the origin of the passes."""
@@ -179,12 +186,12 @@ class LinearProblem:
         with np.errstate(over="ignore", invalid="ignore"):  # the solver steps back from what is not finite
             G = self.passes.gradient(self.to_X(W, asked.split), asked.counts, residual)
             G /= asked.weight[:, None, None]
-            out = np.empty_like(W)
+            out = np.zeros_like(W)
             for i, j, view in self._by_split(asked.split):
-                part = G[j, :, :-1]
-                out[j, :, :-1] = part if view is None else _mapped(view.from_X, part)
+                part, own = G[j, :, :-1], slice(self._n_features(i))
+                out[j, :, own] = part if view is None else _mapped(view.from_X, part)
                 if self.intercept != "free":
-                    out[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
+                    out[j, :, own] += G[j, :, -1:] * self.at_origin(i)
             out[:, :, :-1] += asked.penalty[:, None, None] * W[:, :, :-1]
             out[:, :, -1] = 0.0 if self.intercept == "none" else G[:, :, -1]
             if self.intercept == "penalised":
@@ -201,7 +208,7 @@ class LinearProblem:
         if self.intercept == "free" and self.passes.origin.any():
             own = G.copy()
             for i, j, _ in self._by_split(self.columns.split[columns]):
-                own[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
+                own[j, :, : self._n_features(i)] += G[j, :, -1:] * self.at_origin(i)
         if self.norm == "largest":
             return np.asarray(np.abs(own).max(axis=(1, 2)))
         return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
@@ -217,10 +224,11 @@ class LinearProblem:
             out[:, -1] *= self.intercept != "none"
             return out.ravel()
         linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
-        T = np.zeros((p + 1, linear.shape[1] + 1))
-        T[:-1, :-1] = linear
+        q = linear.shape[1]
+        T = np.zeros((p + 1, self.n_features + 1))
+        T[:-1, :q] = linear
         if self.intercept != "free":
-            T[-1, :-1] = self.at_origin(i)
+            T[-1, :q] = self.at_origin(i)
         T[-1, -1] = self.intercept != "none"
         if full.ndim == 1:
             # The diagonal behind the steps, as if the features of X did not mix.

@@ -4,7 +4,7 @@ What is solved on all rows lies next to what each split needs: a split starts th
 and takes a few steps. Most of the way is so gone once, not once a split.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -24,7 +24,9 @@ Array = NDArray[Any]
 # A result's gradient is at most this share of what the estimator's tol asks.
 TOL_SHARE = 1e-2
 # Rounding of a gradient, in machine epsilons of its size at zero.
-ROUNDING = 1e3
+ROUNDING = 30.0
+# A round that does not make a gradient that much smaller, by a Hessian of its own, has come to the end.
+PROGRESS = 0.5
 # Rows of the first, small problem for each feature; fewer would say little of the others.
 SMALL_ROWS = 20
 # Each problem has that many times the rows of the one before it.
@@ -41,6 +43,8 @@ MANY = 10**9
 # Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
+# Rounds with Hessians of single precision.
+PRECISE = 2
 
 
 @dataclass(frozen=True)
@@ -204,25 +208,23 @@ class _Group:
         gradient = None
         if first:
             start, gradient = stage.no_worse(start, zero, whole, scale)
-        tol = self._tol(scale)
+        asked = self.model.tol * (scale if self.model.norm == "euclidean" else 1.0)
+        tol = max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)
         W, _ = stage.solve(start, whole, max(10.0 * tol, self._chance(scale, stage)), self.solver, gradient)
         moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)])
-        W, converged = stage.solve(moved, splits, tol, self.solver)
+        # What is solved on all rows has seen the test rows: a step with the split's own Hessian, however
+        # small the gradient, leaves nothing of what only they say.
+        W, size = stage.solve(moved, splits, min(tol, asked), self.solver, least_steps=1)
         self.n_passes += stage.n_passes
-        return self._fitted(W, converged)
+        return self._fitted(W, size <= asked)
 
     def _zero(self) -> Array:
         """Where everything starts, (m, K, p + 1)."""
-        p = self.data.X.shape[1] if self.whole is None else self.whole.n_features
+        p = self.stage.problem.n_features
         zero = np.zeros((self.penalty.size, self.rowwise.loss.n_outputs, p + 1))
         if self.model.intercept == "free":
             zero[:, :, -1] = self.model.start
         return zero
-
-    def _tol(self, scale: float) -> float:
-        """Size of a gradient that is small enough: less than is asked, as far as rounding lets."""
-        asked = self.model.tol * (scale if self.model.norm == "euclidean" else 1.0)
-        return float(min(asked, max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)))
 
     @staticmethod
     def _chance(scale: float, stage: "_Stage") -> float:
@@ -259,9 +261,11 @@ class _Group:
         whole, view = self.whole, self.stage.views[i]
         if whole is None or view is None:
             return W
-        flat = W[:, :, :-1].reshape(-1, W.shape[2] - 1).T
-        moved = view.nearest(whole.to_X(flat)).T.reshape(*W.shape[:2], -1)
-        return np.concatenate([moved, W[:, :, -1:]], axis=2)
+        flat = W[:, :, : whole.n_features].reshape(-1, whole.n_features).T
+        moved = np.zeros(W.shape)
+        moved[:, :, : view.n_features] = view.nearest(whole.to_X(flat)).T.reshape(*W.shape[:2], -1)
+        moved[:, :, -1] = W[:, :, -1]
+        return moved
 
     def _fitted(self, W: Array, converged: Array) -> list[Fitted]:
         m, passes = self.penalty.size, self.stage.passes
@@ -358,31 +362,40 @@ class _Stage:
         return zero, None
 
     def solve(
-        self, start: Array, columns: Array, tol: float, solver: LBFGS, gradient: Array | None = None
+        self,
+        start: Array,
+        columns: Array,
+        tol: float,
+        solver: LBFGS,
+        gradient: Array | None = None,
+        least_steps: int = 0,
     ) -> tuple[Array, Array]:
-        """Coefficients of some columns and whether their gradients are at most `tol`.
+        """Coefficients of some columns, and the sizes of their gradients, at most `tol` as far as can be.
 
         What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
-        Newton's method.
+        Newton's method. What makes no progress then is at the end of what rounding lets.
         """
         W, left = start.copy(), np.arange(columns.size)
+        size = np.full(columns.size, np.inf)
         spent = 0
-        for share, dtype in _rounds():
-            self._hessians.renew(W[left], columns[left], share, dtype)
-            few = min(self._round(left.size), solver.max_passes - spent)
+        for i in count():
+            self._hessians.renew(W[left], columns[left], *_round(i))
+            few = min(self._passes_of_round(left.size), solver.max_passes - spent)
             solution = solver.solve(
-                self.problem, W[left], columns[left], np.full(left.size, tol), few, gradient
+                self.problem, W[left], columns[left], np.full(left.size, tol), few, gradient, least_steps
             )
-            gradient = None
+            gradient, least_steps = None, 0
             spent += solution.passes
-            W[left] = solution.W
-            left = left[~solution.converged]
+            now = self.problem.size(solution.G, columns[left])
+            moving = ~solution.converged & ((now <= PROGRESS * size[left]) | (i <= PRECISE))
+            W[left], size[left] = solution.W, now
+            left = left[moving]
             if not left.size or spent >= solver.max_passes:
                 break
         self._solves += spent
-        return W, ~np.isin(np.arange(columns.size), left)
+        return W, size
 
-    def _round(self, n_columns: int) -> int:
+    def _passes_of_round(self, n_columns: int) -> int:
         """Passes after which a new Hessian is worth its cost: about as many as it costs."""
         if not self._full:
             return MANY
@@ -390,7 +403,6 @@ class _Stage:
         return max(ROUND, round(self._width / (8.0 * n_columns)))
 
 
-def _rounds() -> Iterator[tuple[float, Any]]:
-    """How near and how precise the Hessians of each round are: in the end, those of Newton's method."""
-    for i in count():
-        yield HESSIAN_SHARE * NEARER**i, np.float32 if i < 2 else np.float64
+def _round(i: int) -> tuple[float, Any]:
+    """How near and how precise the Hessians of a round are: in the end, those of Newton's method."""
+    return HESSIAN_SHARE * NEARER**i, np.float32 if i < PRECISE else np.float64
