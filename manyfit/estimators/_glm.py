@@ -64,9 +64,10 @@ class TweedieFamily:
             lambda total: alphas,
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
+            max_iter=estimator.max_iter if estimator.solver == "lbfgs" else None,
             start=float(np.log(mean)),
         )
-        yield from linked_answers(fit_path(folded, model, LBFGS())[0], LogLink())
+        yield from linked_answers(fit_path(folded, model, LBFGS()), LogLink())
 
 
 def _power(estimator: Any) -> Any:

@@ -4,6 +4,7 @@ A Hessian is a sum over the rows, so that one product over the rows of each atom
 splits. Settings whose curvatures are near each other share one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +51,7 @@ class Factor:
         shift[:, -1] = {"free": 0.0, "penalised": penalty, "none": 1.0}[intercept]
         own = matrix if matrix.ndim == 1 else np.diagonal(matrix)
         # A little where nothing else holds a coefficient.
-        diagonal = own + shift.ravel() + 1e-12 * (own.max(initial=0.0) + penalty) + 1e-300
+        diagonal = own + shift.ravel() + 1e-16 * (own.max(initial=0.0) + penalty) + 1e-300
         # To a unit diagonal: columns of any size are alike, in any precision.
         self._scale = 1.0 / np.sqrt(diagonal)
         self._factor = None if matrix.ndim == 1 else self._factored(matrix)
@@ -118,7 +119,6 @@ class Hessians:
         self._anchors: list[_Anchor] = []
         self._used: dict[int, _Anchor] = {}
         self._factors: dict[int, Factor] = {}
-        self.passes = 0
 
     def solve(self, G: Array, columns: Array) -> Array:
         """The inverse of the Hessian of each column times its gradient, (m, K, d)."""
@@ -160,6 +160,19 @@ class Hessians:
         for anchor in self._anchors:
             users = [c for c in map(int, columns) if self._used[c] is anchor]
             self._factors.update(zip(users, self._factored(anchor, users, W.shape[1]), strict=True))
+
+    def matrices(self, columns: Array) -> Iterator[tuple[Array, Array]]:
+        """The Hessians of the mean loss that columns of one split use, with those of them that use each.
+
+        None where only their diagonals are known.
+        """
+        if not self._full:
+            return
+        split = int(self.problem.columns.split[columns[0]])
+        for anchor in self._anchors:
+            users = np.array([c for c in columns if self._used[int(c)] is anchor], dtype=int)
+            if users.size:
+                yield self._matrix(anchor, split, self.problem.rowwise.loss.n_outputs), users
 
     def _room(self, W: Array, n_there: int) -> int:
         """How many Hessians may be taken for some columns: those that are worth it and fit in memory."""
@@ -210,7 +223,6 @@ class Hessians:
         problem = self.problem
         split = int(problem.columns.split[column])
         theta = problem.to_X(w, np.array([split]))
-        self.passes += 1
 
         def curvature(Z: Array, rows: Rows) -> tuple[Array, Array | None]:
             return problem.rowwise.curvature(Z, rows, split)

@@ -57,7 +57,7 @@ class LBFGS:
         tol: Array,
         max_passes: int | None = None,
         gradient: Array | None = None,
-        least_steps: int = 0,
+        newton_steps: int = 0,
     ) -> "Solution":
         """Follow all columns until the size of each gradient is at most its `tol`.
 
@@ -75,8 +75,8 @@ class LBFGS:
             Fewer than the solver's own, where the caller has something better to do then.
         gradient : array of shape (m, K, d), optional
             The gradients at the start, where they are known.
-        least_steps : int
-            Steps that every column takes, however small its gradient is.
+        newton_steps : int
+            Steps by the preconditioner alone that every column takes at first, however small its gradient is.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class LBFGS:
         steps = 0
         while True:
             done = problem.size(state.G, state.columns) <= tol
-            if steps < least_steps:
+            if steps < newton_steps:
                 done = xp.zeros_like(done)
             # One answer for the host, once a step.
             n_done = int(xp.count_nonzero(done))
@@ -106,14 +106,14 @@ class LBFGS:
                 finished.append(tuple(xp.take(A, out, axis=0) for A in (place, state.W, state.G, done)))
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)
-            passes += self._step(problem, state, limit - passes)
+            passes += self._step(problem, state, limit - passes, steps >= newton_steps)
             steps += 1
         order, W, G, converged = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
         W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
         return Solution(W, G, converged, passes)
 
-    def _step(self, problem: Problem, state: "_State", budget: int) -> int:
+    def _step(self, problem: Problem, state: "_State", budget: int, learn: bool) -> int:
         """One step of all columns of the state; returns the passes it took."""
         xp = array_namespace(state.W)
         D = -state.direction(lambda G: problem.precondition(G, state.columns))
@@ -132,8 +132,9 @@ class LBFGS:
                 W, G = _where(steep, state.W, W), _where(steep, state.G, G)
                 break
             # The slope of a convex function rises along the step: about where it would cross zero.
-            ratio = -slope / (end - slope)
-            ratio = xp.where(xp.isfinite(ratio), ratio, xp.zeros_like(ratio))
+            rise = end - slope
+            risen = xp.isfinite(rise) & (rise > 0.0)
+            ratio = xp.where(risen, -slope / xp.where(risen, rise, xp.ones_like(rise)), xp.zeros_like(rise))
             length = xp.where(steep, length * xp.clip(ratio, 0.1, 0.9), length)
             W = state.W + length[:, None, None] * D
             open_ = xp.nonzero(steep)[0]
@@ -142,7 +143,7 @@ class LBFGS:
             among = xp.clip(xp.cumulative_sum(xp.astype(steep, xp.int64)) - 1, 0, None)
             G = _where(steep, xp.take(again, among, axis=0), G)
             passes += 1
-        state.move(W, G)
+        state.move(W, G, learn)
         return passes
 
 
@@ -232,11 +233,13 @@ class _State:
         sound = (r > 0.0) & (along > 0.0)
         return xp.where(sound, one / xp.where(sound, r * along, one), one)
 
-    def move(self, W: Array, G: Array) -> None:
-        """Go on to `W`, where the gradient is `G`."""
+    def move(self, W: Array, G: Array, learn: bool) -> None:
+        """Go on to `W`, where the gradient is `G`, and keep what that tells of the curvature, or not."""
         xp, m = array_namespace(W), W.shape[0]
         s, y = xp.reshape(W - self.W, (m, -1)), xp.reshape(G - self.G, (m, -1))
         self.W, self.G = W, G
+        if not learn:
+            return
         curvature = _dot(s, y)
         # Where rounding has taken over, or a step led nowhere, a pair says nothing.
         sound = curvature > 1e-14 * xp.sqrt(_dot(s, s) * _dot(y, y))

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.estimators._family import Cost, Shape, register_family
+from manyfit.estimators._fitted import Fitted
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import Decisions, Identity, LinkedAnswers, linked_answers
 from manyfit.estimators._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.estimators._objective import Rowwise
-from manyfit.estimators._path import Fitted, Model, fit_path, pass_cost
+from manyfit.estimators._path import Model, fit_path, pass_cost
 from manyfit.estimators._weights import class_weights
 from manyfit.folds import PassData, Unsupported, require_classes
-from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
@@ -67,8 +67,8 @@ class LinearSVCFamily:
                 None if weights is None else own,
             )
             model = _model(estimator, settings, rowwise, _rarest(own, folded))
-            fits.append(fit_path(folded, model, LBFGS())[0])
-        fitted = [_side_by_side(of_split) for of_split in zip(*fits, strict=True)]
+            fits.append(fit_path(folded, model, LBFGS()))
+        fitted = [Fitted.side_by_side(of_split) for of_split in zip(*fits, strict=True)]
         yield from linked_answers(fitted, Decisions(classes))
 
 
@@ -104,7 +104,7 @@ class LinearSVRFamily:
         y = np.asarray(folded.y, dtype=np.float64)
         rowwise = Rowwise(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0)
-        yield from linked_answers(fit_path(folded, model, LBFGS())[0], Identity())
+        yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
 
 
 def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -147,19 +147,6 @@ def _rarest(own: Array, data: PassData) -> float:
             raise Unsupported("a class has no weight in a training part")
         shares.append((both.min(axis=1) / both.sum(axis=1)).min())
     return float(min(shares))
-
-
-def _side_by_side(parts: Sequence[Fitted]) -> Fitted:
-    """The same settings with one output each, as settings with several."""
-    linear = [part.linear for part in parts]
-    return Fitted(
-        LinearPredictors(
-            np.concatenate([one.coef for one in linear], axis=2),
-            np.concatenate([one.at_origin for one in linear], axis=1),
-            linear[0].origin,
-        ),
-        np.logical_and.reduce([part.converged for part in parts]),
-    )
 
 
 LINEAR_SVC = register_family(LinearSVCFamily())

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from manyfit.estimators._family import Role
+from manyfit.estimators._fitted import Fitted
 from manyfit.estimators._losses import softmax
-from manyfit.estimators._path import Fitted
 from manyfit.folds import Fold
 from manyfit.metrics import LinearPredictors
 
@@ -112,17 +112,27 @@ class LinkedAnswers:
 
     Attributes
     ----------
-    linear : LinearPredictors
-        One for each setting, those left alone included.
+    fitted : Fitted
+        Linear predictors of each setting, those left alone included, and how sure they are.
     link : Link
         From linear predictors to responses.
     alone : mapping of int to str
         See `Answers`.
     """
 
-    linear: LinearPredictors
+    fitted: Fitted
     link: Link
     alone: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def linear(self) -> LinearPredictors:
+        """Linear predictors of each setting."""
+        return self.fitted.linear
+
+    @property
+    def cut_short(self) -> Array:
+        """See `Fitted`."""
+        return self.fitted.cut_short
 
     @property
     def classes(self) -> Array | None:
@@ -131,17 +141,24 @@ class LinkedAnswers:
 
     def subset(self, settings: Sequence[int]) -> "LinkedAnswers":
         """See `Answers`."""
-        index, linear = list(settings), self.linear
-        return LinkedAnswers(
-            LinearPredictors(linear.coef[:, index], linear.at_origin[index], linear.origin), self.link
-        )
+        return LinkedAnswers(self.fitted.subset(list(settings)), self.link)
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Responses from one product of the rows with the coefficients of all settings."""
+        return self.link.responses(_predicted(self.linear, fold.rows(role)))
+
+    def near_boundary(self, role: Role, fold: Fold) -> Array:
+        """How many rows are nearer a change of their label than the error of the fit, (m,)."""
         X = fold.rows(role)
-        return self.link.responses(
-            self.linear(X) if isinstance(X, np.ndarray) else _of_sparse(self.linear, X)
-        )
+        Z, error = _predicted(self.linear, X), _predicted(self.fitted.error, X)
+        if Z.shape[2] == 1:
+            return np.asarray((np.abs(Z) <= np.abs(error)).sum(axis=(1, 2)))
+        best = np.partition(Z, -2, axis=2)[:, :, -2:]
+        return np.asarray((best[:, :, 1] - best[:, :, 0] <= np.ptp(error, axis=2)).sum(axis=1))
+
+
+def _predicted(linear: LinearPredictors, X: Any) -> Array:
+    return linear(X) if isinstance(X, np.ndarray) else _of_sparse(linear, X)
 
 
 def _of_sparse(linear: LinearPredictors, X: Any) -> Array:
@@ -160,4 +177,4 @@ def linked_answers(fitted: Sequence[Fitted], link: Link) -> Iterator[LinkedAnswe
     """The answers of each split; what did not converge is left alone."""
     for one in fitted:
         alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
-        yield LinkedAnswers(one.linear, link, alone)
+        yield LinkedAnswers(one, link, alone)

@@ -70,8 +70,9 @@ class LogisticFamily:
             lambda total: 1.0 / (C * total),
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
+            max_iter=estimator.max_iter if estimator.solver == "lbfgs" else None,
         )
-        yield from linked_answers(fit_path(folded, model, LBFGS())[0], Probabilities(classes))
+        yield from linked_answers(fit_path(folded, model, LBFGS()), Probabilities(classes))
 
 
 def _only_l2(estimator: Any) -> bool:

@@ -161,7 +161,7 @@ class LinearProblem:
             out[j, :, :-1] = part if view is None else _mapped(view.to_X, part)
             out[j, :, -1] = W[j, :, -1]
             if self.intercept != "free":
-                out[j, :, -1] += part @ self.at_origin(i)
+                out[j, :, -1] += W[j, :, :-1] @ self.at_origin(i)
         return out
 
     def _n_features(self, i: int) -> int:
@@ -169,9 +169,10 @@ class LinearProblem:
         return self.passes.origin.size if view is None else view.n_features
 
     def at_origin(self, i: int) -> Array:
-        """Features of a split at the origin of the passes."""
+        """Features of a split at the origin of the passes, zero for those that it lacks."""
         view = self.views[i]
-        return self.passes.origin if view is None else view.plain.x_origin
+        own = self.passes.origin if view is None else view.plain.x_origin
+        return own if own.size == self.n_features else np.pad(own, (0, self.n_features - own.size))
 
     def _by_split(self, split: Array) -> list[tuple[int, Array, View | None]]:
         return [(int(i), np.flatnonzero(split == i), self.views[i]) for i in np.unique(split)]
@@ -191,7 +192,7 @@ class LinearProblem:
                 part, own = G[j, :, :-1], slice(self._n_features(i))
                 out[j, :, own] = part if view is None else _mapped(view.from_X, part)
                 if self.intercept != "free":
-                    out[j, :, own] += G[j, :, -1:] * self.at_origin(i)
+                    out[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
             out[:, :, :-1] += asked.penalty[:, None, None] * W[:, :, :-1]
             out[:, :, -1] = 0.0 if self.intercept == "none" else G[:, :, -1]
             if self.intercept == "penalised":
@@ -208,7 +209,7 @@ class LinearProblem:
         if self.intercept == "free" and self.passes.origin.any():
             own = G.copy()
             for i, j, _ in self._by_split(self.columns.split[columns]):
-                own[j, :, : self._n_features(i)] += G[j, :, -1:] * self.at_origin(i)
+                own[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
         if self.norm == "largest":
             return np.asarray(np.abs(own).max(axis=(1, 2)))
         return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
@@ -228,7 +229,7 @@ class LinearProblem:
         T = np.zeros((p + 1, self.n_features + 1))
         T[:-1, :q] = linear
         if self.intercept != "free":
-            T[-1, :q] = self.at_origin(i)
+            T[-1, :-1] = self.at_origin(i)
         T[-1, -1] = self.intercept != "none"
         if full.ndim == 1:
             # The diagonal behind the steps, as if the features of X did not mix.

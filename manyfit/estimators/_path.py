@@ -4,7 +4,7 @@ What is solved on all rows lies next to what each split needs: a split starts th
 and takes a few steps. Most of the way is so gone once, not once a split.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.estimators._family import Cost, Shape
+from manyfit.estimators._fitted import Fitted
 from manyfit.estimators._hessians import SAMPLE_ROWS, Hessians
+from manyfit.estimators._iterations import within
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
 from manyfit.folds import AtomGroup, DensePasses, PassData, Passes, Rows, View, condensed, passes_over
@@ -25,8 +27,10 @@ Array = NDArray[Any]
 TOL_SHARE = 1e-2
 # Rounding of a gradient, in machine epsilons of its size at zero.
 ROUNDING = 30.0
-# A round that does not make a gradient that much smaller, by a Hessian of its own, has come to the end.
+# What has not come to a gradient that much smaller than before, in some rounds with Hessians of its own, is
+# at the end of what rounding lets.
 PROGRESS = 0.5
+IDLE_ROUNDS = 3
 # Rows of the first, small problem for each feature; fewer would say little of the others.
 SMALL_ROWS = 20
 # Each problem has that many times the rows of the one before it.
@@ -43,8 +47,8 @@ MANY = 10**9
 # Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
-# Rounds with Hessians of single precision.
-PRECISE = 2
+# Newton steps that each split takes from what was solved on all rows.
+OWN_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,8 @@ class Model:
         How it measures it; the euclidean norm is relative to that at zero.
     start : float
         Linear predictor to start at, where the intercept is free.
+    max_iter : int or None
+        Where scikit-learn's L-BFGS stops; None if its solver is another.
     """
 
     rowwise: Rowwise
@@ -74,57 +80,29 @@ class Model:
     tol: float
     norm: Norm = "largest"
     start: float = 0.0
+    max_iter: int | None = None
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """All settings of one split.
-
-    Attributes
-    ----------
-    linear : LinearPredictors
-        On the columns of X.
-    converged : ndarray of bool of shape (m,)
-        Whether the gradient is as small as it should be.
-    """
-
-    linear: LinearPredictors
-    converged: Array
-
-
-def fit_path(data: PassData, model: Model, solver: LBFGS) -> tuple[list[Fitted], int]:
+def fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
     """Fit all settings on all splits.
 
     Returns
     -------
-    fitted : list of Fitted
+    list of Fitted
         One for each split.
-    passes : int
-        Passes over all rows, those for curvatures among them.
     """
     if hasattr(data.X, "tocsc"):
         Z, T = condensed(data.X)
         if Z.shape[1] < data.X.shape[1]:
-            fitted, n_passes = fit_path(replace(data, X=Z), model, solver)
-            return [Fitted(_spread(one.linear, T), one.converged) for one in fitted], n_passes
+            return [one.spread(T) for one in fit_path(replace(data, X=Z), model, solver)]
     fitted = []
-    n_passes = 0
     for group, whole in zip(data.groups, data.wholes, strict=True):
         passes = passes_over(data.X, group)
         parts = []
         for settings in _chunks(data, model, solver, len(group.splits)):
-            run = _Group(data, _only(model, settings), solver, group, whole, passes)
-            parts.append(run.fit())
-            n_passes += run.n_passes
-        fitted += [_one_after_the_other(of_split) for of_split in zip(*parts, strict=True)]
-    return fitted, n_passes
-
-
-def _spread(linear: LinearPredictors, T: Any) -> LinearPredictors:
-    """Predictors of condensed features as those of all."""
-    q, m, K = linear.coef.shape
-    coef = (T @ linear.coef.reshape(q, m * K)).reshape(-1, m, K)
-    return LinearPredictors(coef, linear.at_origin, np.zeros(len(coef)))
+            parts.append(_Group(data, _only(model, settings), solver, group, whole, passes).fit())
+        fitted += [Fitted.one_after_the_other(of_split) for of_split in zip(*parts, strict=True)]
+    return fitted
 
 
 def _chunks(data: PassData, model: Model, solver: LBFGS, n_splits: int) -> list[slice]:
@@ -138,18 +116,6 @@ def _chunks(data: PassData, model: Model, solver: LBFGS, n_splits: int) -> list[
 
 def _only(model: Model, settings: slice) -> Model:
     return replace(model, penalties=lambda total: model.penalties(total)[settings])
-
-
-def _one_after_the_other(parts: Sequence[Fitted]) -> Fitted:
-    linear = [part.linear for part in parts]
-    return Fitted(
-        LinearPredictors(
-            np.concatenate([one.coef for one in linear], axis=1),
-            np.concatenate([one.at_origin for one in linear]),
-            linear[0].origin,
-        ),
-        np.concatenate([part.converged for part in parts]),
-    )
 
 
 def pass_cost(n_settings: int, shape: Shape) -> Cost:
@@ -195,14 +161,13 @@ class _Group:
         penalties[-1] = penalties[:-1].mean(axis=0)
         self.penalty = penalties[-1]
         self.stage = _Stage(data, model, passes, rowwise, counts, np.array(totals), penalties, views)
-        self.n_passes = 0
 
     def fit(self) -> list[Fitted]:
         stage, zero = self.stage, self._zero()
         m, first = len(zero), self._coarser()
         scale, start = first[0].size_at(zero) if first else stage.size_at(zero), zero
         for coarse in first:
-            start, _ = coarse.solve(start, coarse.columns, self._chance(scale, coarse), self.solver)
+            start, _, _ = coarse.solve(start, coarse.columns, self._chance(scale, coarse), self.solver)
         every = np.arange(m * (self.n_splits + 1))
         splits, whole = every[:-m], every[-m:]
         gradient = None
@@ -210,13 +175,34 @@ class _Group:
             start, gradient = stage.no_worse(start, zero, whole, scale)
         asked = self.model.tol * (scale if self.model.norm == "euclidean" else 1.0)
         tol = max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)
-        W, _ = stage.solve(start, whole, max(10.0 * tol, self._chance(scale, stage)), self.solver, gradient)
+        W, _, _ = stage.solve(
+            start, whole, max(10.0 * tol, self._chance(scale, stage)), self.solver, gradient
+        )
+        cut_short = self._cut_short(W, whole)
         moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)])
-        # What is solved on all rows has seen the test rows: a step with the split's own Hessian, however
-        # small the gradient, leaves nothing of what only they say.
-        W, size = stage.solve(moved, splits, min(tol, asked), self.solver, least_steps=1)
-        self.n_passes += stage.n_passes
-        return self._fitted(W, size <= asked)
+        # What is solved on all rows has seen the test rows. Steps with the split's own Hessian, however small
+        # the gradient, leave nothing of what only they say; nor does a memory that begins behind them.
+        W, G, size = stage.solve(moved, splits, min(tol, asked), self.solver, newton_steps=OWN_STEPS)
+        away = stage.problem.precondition(G, splits)
+        return [
+            Fitted(self._linear(W, i), self._linear(away, i), size[own] <= asked, cut_short)
+            for i, own in enumerate(splits.reshape(self.n_splits, m))
+        ]
+
+    def _cut_short(self, W: Array, whole: Array) -> Array:
+        """Which settings scikit-learn's solver would not be done with, told by those on all rows."""
+        out = np.zeros(len(W), dtype=bool)
+        if self.model.max_iter is not None:
+            problem, last = self.stage.problem, self.n_splits
+            for matrix, own in self.stage.hessians.matrices(whole):
+                j = own - whole[0]
+                free = self.model.intercept == "free"
+                near = within(
+                    matrix, problem.columns.penalty[own], problem.at_origin(last) if free else None,
+                    W[j], self.model.tol, self.model.max_iter,
+                )  # fmt: skip
+                out[j] = ~near
+        return out
 
     def _zero(self) -> Array:
         """Where everything starts, (m, K, p + 1)."""
@@ -253,7 +239,15 @@ class _Group:
         data = replace(self.data, X=few)
         total = np.array([rowwise.total(every, 0)])
         return _Stage(
-            data, self.model, passes, rowwise, np.ones((1, 1)), total, self.penalty[None], [self.whole]
+            data,
+            self.model,
+            passes,
+            rowwise,
+            np.ones((1, 1)),
+            total,
+            self.penalty[None],
+            [self.whole],
+            np.float32,
         )
 
     def _moved(self, W: Array, i: int) -> Array:
@@ -267,15 +261,12 @@ class _Group:
         moved[:, :, -1] = W[:, :, -1]
         return moved
 
-    def _fitted(self, W: Array, converged: Array) -> list[Fitted]:
-        m, passes = self.penalty.size, self.stage.passes
-        theta = self.stage.problem.to_X(W, np.repeat(np.arange(self.n_splits), m))
-        out = []
-        for i in range(self.n_splits):
-            own = slice(i * m, (i + 1) * m)
-            linear = LinearPredictors(theta[own, :, :-1].transpose(2, 0, 1), theta[own, :, -1], passes.origin)
-            out.append(Fitted(linear, converged[own]))
-        return out
+    def _linear(self, W: Array, i: int) -> LinearPredictors:
+        m = self.penalty.size
+        theta = self.stage.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
+        return LinearPredictors(
+            theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.stage.passes.origin
+        )
 
 
 class _Stage:
@@ -299,6 +290,9 @@ class _Stage:
         Of the settings on each set.
     views : list of View or None
         The steps of each set.
+    dtype : dtype
+        Precision of Hessians. Single precision loses what only the penalty holds, which on some of the rows
+        does no harm.
     """
 
     def __init__(
@@ -311,8 +305,9 @@ class _Stage:
         totals: Array,
         penalties: Array,
         views: list[View | None],
+        dtype: Any = np.float64,
     ) -> None:
-        self.passes, self.views = passes, views
+        self.passes, self.views, self._dtype = passes, views, dtype
         self.n_rows = data.X.shape[0]
         n_sets, m = penalties.shape
         split = np.repeat(np.arange(n_sets), m)
@@ -331,15 +326,9 @@ class _Stage:
             views,
             model.intercept,
             model.norm,
-            lambda G, c: self._hessians.solve(G, c),
+            lambda G, c: self.hessians.solve(G, c),
         )
-        self._hessians = Hessians(self.problem, self._full, (some, rows), max(most, 1))
-        self._solves = 0
-
-    @property
-    def n_passes(self) -> int:
-        """Passes over the rows so far, those for Hessians among them."""
-        return self._solves + self._hessians.passes
+        self.hessians = Hessians(self.problem, self._full, (some, rows), max(most, 1))
 
     def _most(self, limit: int, n_sets: int, m: int, n_atoms: int) -> int:
         """Whole Hessians that fit in half of the memory, beside a factor for each column."""
@@ -349,13 +338,11 @@ class _Stage:
     def size_at(self, zero: Array) -> float:
         """Size of the gradient at the start, which is that of all settings; one pass."""
         column = self.columns[-1:]
-        self._solves += 1
         return float(self.problem.size(self.problem.gradient(zero[-1:], column), column)[0])
 
     def no_worse(self, start: Array, zero: Array, columns: Array, scale: float) -> tuple[Array, Array | None]:
         """The start of each column and its gradient, or zero if any is larger than those at zero may be."""
         gradient = self.problem.gradient(start, columns)
-        self._solves += 1
         # NaN compares as larger. Twice: `scale` may be that of some of the rows.
         if (self.problem.size(gradient, columns) <= 2.0 * scale).all():
             return start, gradient
@@ -368,32 +355,33 @@ class _Stage:
         tol: float,
         solver: LBFGS,
         gradient: Array | None = None,
-        least_steps: int = 0,
-    ) -> tuple[Array, Array]:
-        """Coefficients of some columns, and the sizes of their gradients, at most `tol` as far as can be.
+        newton_steps: int = 0,
+    ) -> tuple[Array, Array, Array]:
+        """Coefficients of some columns, their gradients, and the sizes of these: at most `tol` if it can be.
 
         What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
         Newton's method. What makes no progress then is at the end of what rounding lets.
         """
-        W, left = start.copy(), np.arange(columns.size)
-        size = np.full(columns.size, np.inf)
-        spent = 0
+        W, G, left = start.copy(), np.empty_like(start), np.arange(columns.size)
+        size, best = np.full((2, columns.size), np.inf)
+        idle, spent = np.zeros(columns.size, dtype=int), 0
         for i in count():
-            self._hessians.renew(W[left], columns[left], *_round(i))
+            self.hessians.renew(W[left], columns[left], HESSIAN_SHARE * NEARER**i, self._dtype)
             few = min(self._passes_of_round(left.size), solver.max_passes - spent)
             solution = solver.solve(
-                self.problem, W[left], columns[left], np.full(left.size, tol), few, gradient, least_steps
+                self.problem, W[left], columns[left], np.full(left.size, tol), few, gradient, newton_steps
             )
-            gradient, least_steps = None, 0
+            gradient, newton_steps = None, 0
             spent += solution.passes
-            now = self.problem.size(solution.G, columns[left])
-            moving = ~solution.converged & ((now <= PROGRESS * size[left]) | (i <= PRECISE))
-            W[left], size[left] = solution.W, now
-            left = left[moving]
+            W[left], G[left] = solution.W, solution.G
+            size[left] = self.problem.size(solution.G, columns[left])
+            progress = size[left] <= PROGRESS * best[left]
+            best[left] = np.fmin(best[left], size[left])
+            idle[left] = np.where(progress, 0, idle[left] + 1)
+            left = left[~solution.converged & (idle[left] < IDLE_ROUNDS)]
             if not left.size or spent >= solver.max_passes:
                 break
-        self._solves += spent
-        return W, size
+        return W, G, size
 
     def _passes_of_round(self, n_columns: int) -> int:
         """Passes after which a new Hessian is worth its cost: about as many as it costs."""
@@ -401,8 +389,3 @@ class _Stage:
             return MANY
         # A Gram matrix takes the operations of d K / (8 m) passes over m columns, in single precision.
         return max(ROUND, round(self._width / (8.0 * n_columns)))
-
-
-def _round(i: int) -> tuple[float, Any]:
-    """How near and how precise the Hessians of a round are: in the end, those of Newton's method."""
-    return HESSIAN_SHARE * NEARER**i, np.float32 if i < PRECISE else np.float64

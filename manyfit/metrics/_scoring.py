@@ -127,6 +127,12 @@ class SharedScoring:
         """Whether some scorer is called for each setting, whatever the data."""
         return not self.reads_moments and any(metric.batched is None for metric in self._metrics.values())
 
+    @property
+    def reads_labels(self) -> bool:
+        """Whether some scorer reads what ``predict`` returns, or may do so."""
+        found = [plain_scorer(one) for one in self.named.values()]
+        return any(one is None or one[3] == "predict" for one in found)
+
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""
         weight = fold.score_weight(role)

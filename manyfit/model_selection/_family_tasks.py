@@ -13,6 +13,7 @@ from manyfit.cluster import Progress, run_tasks
 from manyfit.estimators import Family, Shape
 from manyfit.folds import AtomGroup, GivenFold, GivenRows, PassData, Unsupported, as_labels, as_matrix
 from manyfit.metrics import SharedScoring
+from manyfit.model_selection._convergence import note_convergence
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._moment_groups import make_result, why_not
@@ -72,7 +73,8 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
-    outcome.work, outcome.seconds = folds.work, time.perf_counter() - start
+    outcome.work += folds.work
+    outcome.seconds = time.perf_counter() - start
     return outcome
 
 
@@ -93,6 +95,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     for role in ("test", "train") if task.options.return_train_score else ("test",):
         to_score = RowsToScore(folded, 0, role)
         scores[role] = score_answers(scoring, answers, n, to_score, task.options.memory_limit)
+    note_convergence(outcome, answers, group.candidates, scoring, folded.fold(0))
     scored = time.perf_counter() - start - fitted
     for j, c in enumerate(group.candidates):
         why = why_alone(answers, scores, j)

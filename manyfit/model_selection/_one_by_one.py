@@ -34,7 +34,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
         (c, task.i): make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
         for c, params in task.settings
     }
-    return Outcome(results, {}, folds.work, time.perf_counter() - start)
+    return Outcome(results, work=folds.work, seconds=time.perf_counter() - start)
 
 
 def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:

@@ -18,6 +18,8 @@ class Outcome:
         Pairs that shared work hands back to scikit-learn, with the reasons.
     work : Counter of str
         Counts of a `Report` about shared steps.
+    cut_short : set of int
+        Candidates that scikit-learn's solver is expected to leave at its ``max_iter``.
     seconds : float
         Of several workers, the sum.
     """
@@ -25,6 +27,7 @@ class Outcome:
     results: dict[Pair, Result] = field(default_factory=dict)
     alone: dict[Pair, str] = field(default_factory=dict)
     work: Counter[str] = field(default_factory=Counter)
+    cut_short: set[int] = field(default_factory=set)
     seconds: float = 0.0
 
     def add(self, other: "Outcome") -> None:
@@ -32,4 +35,5 @@ class Outcome:
         self.results.update(other.results)
         self.alone.update(other.alone)
         self.work += other.work
+        self.cut_short |= other.cut_short
         self.seconds += other.seconds

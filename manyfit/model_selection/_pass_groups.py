@@ -10,6 +10,7 @@ from manyfit.estimators import affine_step_of
 from manyfit.folds import PassData, SplitData, Unsupported, View
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Step
+from manyfit.model_selection._convergence import note_convergence
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._moment_groups import make_result, why_not
 from manyfit.model_selection._outcome import Outcome
@@ -50,6 +51,7 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome) -> None:
             role: score_answers(scoring, answers, n, RowsToScore(data, i, role), job.options.memory_limit)
             for role in roles
         }
+        note_convergence(outcome, answers, group.candidates, scoring, data.fold(i))
         score_time = (time.perf_counter() - start) / n
         for j, c in enumerate(group.candidates):
             why = why_alone(answers, scores, j)

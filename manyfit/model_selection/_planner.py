@@ -23,6 +23,7 @@ from manyfit.folds import (
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
+from manyfit.model_selection._convergence import reason_of
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
@@ -202,10 +203,12 @@ class _Planner:
         chain: Chain = chains[candidates[0]]
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
+        reason = reason_of(chain.final.build()) if family.needs == "passes" else ""
         return Group(
             kind=kind,
             candidates=tuple(candidates),
             estimator=_title(chain),
+            reason=reason,
             fits_requested=len(candidates) * k,
             fits_planned=0,
             transformer_fits=len(chain.steps) * k if kind == "family" else 0,

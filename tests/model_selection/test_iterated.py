@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -331,3 +334,62 @@ def test_a_small_memory_limit_gives_the_same_scores():
     np.testing.assert_allclose(
         tight.cv_results_["mean_test_score"], roomy.cv_results_["mean_test_score"], rtol=1e-4
     )
+
+
+def test_settings_that_scikit_learn_would_leave_unconverged_are_named():
+    """Its warnings are the second route."""
+    data, target = load_breast_cancer(return_X_y=True)
+    grid = {"C": [1e-3, 1.0, 100.0]}
+    for Z, expected in [(StandardScaler().fit_transform(data), []), (data, grid["C"])]:
+        search = GridSearchCV(LogisticRegression(), grid, refit=False).fit(Z, target)
+        assert [params["C"] for params in search.report_.cut_short] == expected
+        for C_ in grid["C"]:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                LogisticRegression(C=C_).fit(Z, target)
+            assert bool(caught) == (C_ in expected)
+    assert f"settings that scikit-learn would stop at max_iter  {len(grid['C'])}" in re.sub(
+        r"  +", "  ", str(search.report_)
+    )
+    assert "down to tol=0.0001, also where scikit-learn would stop at max_iter=100" in str(
+        search.plan(data, target)
+    )
+
+
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
+def test_rows_nearer_the_boundary_than_the_error_are_counted(y):
+    """As many as the labels of scikit-learn's exact optimum could differ in; rough answers have more."""
+    counts = []
+    for tol in (1e-8, 0.3):
+        search = GridSearchCV(LogisticRegression(tol=tol), C, refit=False).fit(X, y)
+        counts.append(search.report_.near_boundary)
+        assert search.report_.fits_done == 0
+    assert counts[0] == 0 < counts[1]
+    probabilities = GridSearchCV(LogisticRegression(tol=0.3), C, refit=False, scoring="neg_log_loss")
+    assert probabilities.fit(X, y).report_.near_boundary == 0
+
+
+def test_nothing_of_the_test_rows_is_left_in_a_split():
+    """A column that is zero in a training part has a coefficient of zero, however wide `tol` is."""
+    Z = np.c_[np.zeros(N), X[:, 0]]
+    Z[:60, 0] = 30.0 * (2 * Y[:60] - 1)
+    grid = {"C": [1.0, 1e4]}
+    both(
+        LogisticRegression(tol=1e-2, max_iter=1000), grid, X=Z, cv=KFold(5), scoring="neg_log_loss", rtol=1e-2
+    )
+    splits = Splits.draw(KFold(5), Z, Y, N, {})
+    data = PassData(Z, Y, splits.atom_groups, None, [None] * 5, [None])
+    estimator = LogisticRegression(tol=1e-2)
+    first = next(
+        iter(family_of(LogisticRegression).fit_many(estimator, [{"C": C_} for C_ in grid["C"]], data))
+    )
+    np.testing.assert_allclose(first.linear.coef[0], 0.0, atol=1e-6)
+
+
+def test_steps_that_keep_other_numbers_of_columns_on_each_split():
+    Z = X[:90].copy()
+    Z[:30, 0] *= 5.0
+    model = make_pipeline(PCA(0.8), GammaRegressor(**TIGHT))
+    sizes = {model[0].fit(Z[train]).n_components_ for train, _ in KFold(3).split(Z)}
+    assert len(sizes) > 1
+    both(model, {"gammaregressor__alpha": [0.01, 1.0]}, X=Z, y=SIZES[:90], cv=3, scoring=DEVIANCES)

@@ -1,0 +1,79 @@
+"""What an iterating fit came to on one split, for all settings."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.metrics import LinearPredictors
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """All settings of one split.
+
+    Attributes
+    ----------
+    linear : LinearPredictors
+        On the columns of X.
+    error : LinearPredictors
+        About how far that is from the optimum: the step that Newton's method would take next.
+    converged : ndarray of bool of shape (m,)
+        Whether the gradient is as small as it should be.
+    cut_short : ndarray of bool of shape (m,)
+        Whether scikit-learn's solver is expected to stop at its ``max_iter`` before it is there.
+    """
+
+    linear: LinearPredictors
+    error: LinearPredictors
+    converged: Array
+    cut_short: Array
+
+    @classmethod
+    def one_after_the_other(cls, parts: Sequence["Fitted"]) -> "Fitted":
+        """The settings of several as those of one."""
+        return cls(
+            _joined([part.linear for part in parts], 0),
+            _joined([part.error for part in parts], 0),
+            np.concatenate([part.converged for part in parts]),
+            np.concatenate([part.cut_short for part in parts]),
+        )
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence["Fitted"]) -> "Fitted":
+        """The same settings with one output each, as settings with several."""
+        return cls(
+            _joined([part.linear for part in parts], 1),
+            _joined([part.error for part in parts], 1),
+            np.logical_and.reduce([part.converged for part in parts]),
+            np.logical_or.reduce([part.cut_short for part in parts]),
+        )
+
+    def subset(self, settings: Sequence[int]) -> "Fitted":
+        """Some of the settings."""
+        index = list(settings)
+        linear, error = (
+            LinearPredictors(one.coef[:, index], one.at_origin[index], one.origin)
+            for one in (self.linear, self.error)
+        )
+        return Fitted(linear, error, self.converged[index], self.cut_short[index])
+
+    def spread(self, T: Any) -> "Fitted":
+        """On all features, where the fit has seen ``X @ T``."""
+        return Fitted(_spread(self.linear, T), _spread(self.error, T), self.converged, self.cut_short)
+
+
+def _joined(parts: Sequence[LinearPredictors], axis: int) -> LinearPredictors:
+    """One behind the other along the settings (0) or the outputs (1)."""
+    coef = np.concatenate([part.coef for part in parts], axis=axis + 1)
+    return LinearPredictors(coef, np.concatenate([part.at_origin for part in parts], axis), parts[0].origin)
+
+
+def _spread(linear: LinearPredictors, T: Any) -> LinearPredictors:
+    q, m, K = linear.coef.shape
+    coef = (T @ linear.coef.reshape(q, m * K)).reshape(-1, m, K)
+    return LinearPredictors(coef, linear.at_origin, np.zeros(len(coef)))
