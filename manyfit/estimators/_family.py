@@ -27,12 +27,15 @@ class Shape:
         Columns of y; 1 where it is one-dimensional.
     n_splits : int
         Splits of the search.
+    n_classes : int
+        Classes of y, for a classifier; else 0.
     """
 
     n_train: int
     n_features: int
     n_targets: int
     n_splits: int
+    n_classes: int = 0
 
 
 @dataclass(frozen=True)

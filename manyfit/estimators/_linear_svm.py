@@ -45,7 +45,7 @@ class LinearSVCFamily:
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
-        return pass_cost(len(settings), shape)
+        return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
@@ -95,7 +95,7 @@ class LinearSVRFamily:
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
-        return pass_cost(len(settings), shape)
+        return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData

@@ -118,15 +118,28 @@ def _only(model: Model, settings: slice) -> Model:
     return replace(model, penalties=lambda total: model.penalties(total)[settings])
 
 
-def pass_cost(n_settings: int, shape: Shape) -> Cost:
+def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     """Operations of an iterating family by shared passes, and one by one.
 
-    By passes: about ten over all settings and eight over all settings and splits; Hessians are only taken
-    where they save more than that. One by one: about thirty iterations a fit.
+    By passes: about ten over all settings and eight over all settings and splits, three Hessians, and a
+    factor of one for each setting and split. One by one: about thirty iterations a fit.
+
+    Parameters
+    ----------
+    n_settings : int
+        Settings of the group.
+    shape : Shape
+        Of the data.
+    coupled : bool
+        Whether the classes are fitted together, with one Hessian of all; else one after the other.
     """
-    n, p, k = shape.n_train, shape.n_features, shape.n_splits
-    shared = 4.0 * n * p * n_settings * (10.0 + 8.0 * k)
-    return Cost(shared, n_settings * k * (1e6 + 30.0 * 4.0 * n * p))
+    n, d, k = shape.n_train, shape.n_features + 1, shape.n_splits
+    outputs = shape.n_classes if shape.n_classes > 2 else 1
+    width, times = (d * outputs, 1) if coupled else (d, outputs)
+    shared = times * 4.0 * n * width * n_settings * (10.0 + 8.0 * k)
+    if width <= WORTH_PASSES * n_settings * (k + 1):
+        shared += times * (1.5 * n * width**2 + 0.5 * n_settings * k * width**3)
+    return Cost(shared, n_settings * k * (1e6 + times * 30.0 * 4.0 * n * width))
 
 
 class _Group:

@@ -21,7 +21,7 @@ from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
 from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
-from manyfit.model_selection._worth import require_cheaper, require_memory
+from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:
     """The plan does not know the data behind the steps, so it is here that a group may be refused."""
     rows = folded.fold(0)
     (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
-    require_cheaper(group.family, group.prototype, group.settings, Shape(n, p, q, 1))
+    shape = Shape(n, p, q, 1, n_classes(group.prototype, rows.y_train))
+    require_cheaper(group.family, group.prototype, group.settings, shape)
     if group.family.needs == "moments":
         require_memory(folded.moment_bytes, limit)
 

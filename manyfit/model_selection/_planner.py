@@ -27,7 +27,7 @@ from manyfit.model_selection._convergence import reason_of
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
-from manyfit.model_selection._worth import require_cheaper, require_memory
+from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class _Planner:
         if family.needs == "moments" and affine:
             self._require(chain)
             self._require_data(chain.final)
-            shape = self._shape(self.data)
+            shape = self._shape(self.data, prototype)
             require_cheaper(family, prototype, [{}] * len(candidates), shape)
             if scoring.by_itself and not scoring.reads_moments:
                 raise Unsupported("a score of its own is not had from moments")
@@ -190,7 +190,7 @@ class _Planner:
         elif family.needs == "passes" and affine:
             self._require(chain)
             self._require_rows(chain)
-            shape = self._shape(self.rows)
+            shape = self._shape(self.rows, prototype)
             require_cheaper(family, prototype, [{}] * len(candidates), shape)
             kind = "passes"
         else:
@@ -280,10 +280,11 @@ class _Planner:
         numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))
         return SplitData(X, y, job.splits, weights, job.y, numbers)
 
-    def _shape(self, data: SplitData | None) -> Shape:
+    def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None
         y, k = data.y, self.job.splits.n_splits
-        return Shape(max(1, round(len(y) * (1 - 1 / max(k, 2)))), data.X.shape[1], np.size(y[0]), k)
+        n_train = max(1, round(len(y) * (1 - 1 / max(k, 2))))
+        return Shape(n_train, data.X.shape[1], np.size(y[0]), k, n_classes(estimator, y))
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job

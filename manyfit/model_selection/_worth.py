@@ -3,10 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from dask.utils import format_bytes
+from sklearn.base import is_classifier
 
 from manyfit.estimators import Family, Shape
 from manyfit.folds import Unsupported
+
+
+def n_classes(estimator: Any, y: Any) -> int:
+    """How many classes a classifier is given; 0 for other estimators."""
+    return len(np.unique(y)) if is_classifier(estimator) else 0
 
 
 def require_cheaper(
