@@ -40,6 +40,9 @@ COARSER = 4
 CHANCE = 0.3
 # A whole Hessian takes the operations of d K / (4 m) passes over m columns; it saves dozens.
 WORTH_PASSES = 120
+# Bytes of X that a cache holds, and operations that it takes to begin with another class.
+CACHE = 2**21
+SETTING_UP = 2e8
 # Passes between two Hessians at least.
 ROUND = 8
 # As many passes as the solver takes.
@@ -139,7 +142,11 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     shared = times * 4.0 * n * width * n_settings * (10.0 + 8.0 * k)
     if width <= WORTH_PASSES * n_settings * (k + 1):
         shared += times * (1.5 * n * width**2 + 0.5 * n_settings * k * width**3)
-    return Cost(shared, n_settings * k * (1e6 + times * 30.0 * 4.0 * n * width))
+    # One problem a class: scikit-learn's finds an X that fits a cache there, where single products are fast.
+    in_cache = not coupled and outputs > 1 and 8.0 * n * d < CACHE
+    begun = SETTING_UP * times if times > 1 else 0.0
+    iterations = 12.0 if in_cache else 30.0
+    return Cost(shared + begun, n_settings * k * (1e6 + times * iterations * 4.0 * n * width))
 
 
 class _Group:
