@@ -22,7 +22,10 @@ _INK, _MUTED, _OURS, _THEIRS = "#222222", "#6b6b6b", "#0b6e8f", "#b9bec4"
 
 @dataclass(frozen=True)
 class Panel:
-    """One row of the figure: curves of scores by ours and theirs, and the seconds of each search."""
+    """One row of the figure: curves of scores by ours and theirs, and the seconds of each search.
+
+    ``lines`` ends the sentence that says what the lines are. A single line has the key None and no label.
+    """
 
     title: str
     axis: str
@@ -56,8 +59,9 @@ def _scores(axes: Axes, panel: Panel) -> None:
     axes.set_xscale("log")
     axes.set_xlabel(panel.axis)
     axes.set_ylabel(panel.score)
-    _titles(axes, panel.title, f"lines manyfit, circles scikit-learn, by {panel.lines}")
-    _label_lines(axes, panel, list(colours))
+    _titles(axes, panel.title, f"lines manyfit, circles scikit-learn{panel.lines}")
+    if None not in panel.ours:
+        _label_lines(axes, panel, list(colours))
     _plain(axes)
 
 

@@ -29,6 +29,8 @@ def test_prints_plans_tables_and_the_place_of_the_figure(monkeypatch, capsys, tm
         assert example.title in printed.out
     assert printed.out.count("Plan:") == printed.out.count("fits asked for  ") == len(small)
     assert printed.out.count("the same setting as scikit-learn's") == len(small)
+    assert printed.out.count("what scikit-learn's own tol (1e-4) leaves") == 1
+    assert printed.out.count("differs from scikit-learn n_jobs=-1 tol=1e-06 by") == 1
     assert f"figure: {tmp_path / 'demo.png'}" in printed.out
     assert "100%" in printed.err  # the progress bar
     picture = imread(tmp_path / "demo.png")
