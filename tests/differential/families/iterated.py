@@ -15,6 +15,7 @@ from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_classif
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, TweedieRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
 
 from .._recipe import Recipe, mostly
 from .._register import CLASS_SCORERS, Grid, register
@@ -138,3 +139,29 @@ def steps_generalised_linear_model(draw: st.DrawFn, recipe: Recipe) -> tuple[Any
     solver = draw(st.sampled_from([*SOLVERS]))
     model = _generalised(draw, tol=1e-9, max_iter=SOLVERS[solver], solver=solver)
     return Pipeline([*steps, ("model", model)]), {"model__alpha": _strengths(draw), **_step_grid(draw, steps)}
+
+
+# Where liblinear's own answer comes to; tighter than that it stops at what rounding leaves of its objective.
+LIBLINEAR = {"tol": 1e-9, "max_iter": 100_000, "dual": False}
+
+
+@register(
+    "linear svc",
+    classes=True,
+    scorers=("accuracy", "balanced_accuracy", "roc_auc"),
+    result="converged",
+    tight=LIBLINEAR,
+)
+def linear_svc(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    weight, intercept = _class_weight(draw, recipe), draw(st.booleans())
+    model = LinearSVC(class_weight=weight, fit_intercept=intercept, dual=False, tol=1e-6, max_iter=10_000)
+    return model, {"C": draw(STRENGTHS)}
+
+
+@register("linear svr", scorers=("r2", "neg_mean_absolute_error"), result="converged", tight=LIBLINEAR)
+def linear_svr(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    loss = "squared_epsilon_insensitive"
+    model = LinearSVR(
+        loss=loss, epsilon=draw(st.sampled_from([0.0, 0.3])), dual=False, tol=1e-6, max_iter=10_000
+    )
+    return model, {"C": draw(STRENGTHS), "fit_intercept": draw(st.sampled_from([[True], [True, False]]))}
