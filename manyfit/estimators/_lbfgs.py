@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from manyfit.arrays import array_namespace, device
 
 Array = Any
@@ -106,6 +108,8 @@ class LBFGS:
         W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
         return Solution(W, G, converged, passes)
 
+    # What overflows is found by its slope, and stepped back from.
+    @np.errstate(over="ignore", invalid="ignore")
     def _step(self, problem: Problem, state: "_State", budget: int) -> int:
         """One step of all columns of the state; returns the passes it took."""
         xp = array_namespace(state.W)
@@ -125,8 +129,9 @@ class LBFGS:
                 W, G = _where(steep, state.W, W), _where(steep, state.G, G)
                 break
             # The slope of a convex function rises along the step: about where it would cross zero.
-            ratio = -slope / (end - slope)
-            ratio = xp.where(xp.isfinite(ratio), ratio, xp.zeros_like(ratio))
+            rise = end - slope
+            sound = (rise > 0.0) & xp.isfinite(rise)
+            ratio = xp.where(sound, -slope / xp.where(sound, rise, xp.ones_like(rise)), xp.zeros_like(rise))
             length = xp.where(steep, length * xp.clip(ratio, 0.1, 0.9), length)
             W = state.W + length[:, None, None] * D
             open_ = xp.nonzero(steep)[0]
