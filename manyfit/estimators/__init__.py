@@ -21,6 +21,7 @@ from manyfit.estimators._family import (
     register_family,
     unregister_family,
 )
+from manyfit.estimators._linked import LinkedAnswers
 
 __all__ = [
     "AffineStep",
@@ -28,6 +29,7 @@ __all__ = [
     "Cost",
     "Family",
     "LinearAnswers",
+    "LinkedAnswers",
     "Predictions",
     "Shape",
     "affine_step_of",

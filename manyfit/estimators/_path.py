@@ -16,7 +16,17 @@ from manyfit.estimators._family import Cost, Shape
 from manyfit.estimators._hessians import SAMPLE_ROWS, Hessians
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
-from manyfit.folds import AtomGroup, DensePasses, PassData, Passes, Rows, View, condensed, passes_over
+from manyfit.folds import (
+    AtomGroup,
+    DensePasses,
+    PassData,
+    Passes,
+    Rows,
+    Unsupported,
+    View,
+    condensed,
+    passes_over,
+)
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
@@ -186,6 +196,8 @@ class _Group:
             sum(c * rowwise.total(rows, i) for c, rows in zip(own, group.rows, strict=True) if c)
             for i, own in enumerate(counts)
         ]
+        if not all(0.0 < total < np.inf for total in totals):
+            raise Unsupported("the weights of a training part have no finite sum above 0")
         penalties = np.stack([model.penalties(total) for total in totals])
         # The penalty of all rows is that of the splits: their solutions lie about its own.
         penalties[-1] = penalties[:-1].mean(axis=0)
@@ -196,7 +208,9 @@ class _Group:
     def fit(self) -> list[Fitted]:
         stage, zero = self.stage, self._zero()
         m, first = len(zero), self._coarser()
-        scale, start = first[0].size_at(zero) if first else stage.size_at(zero), zero
+        # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero.
+        few = bool(first) and self.model.norm == "largest"
+        scale, start = (first[0] if few else stage).size_at(zero), zero
         for coarse in first:
             start, _ = coarse.solve(start, coarse.columns, self._chance(scale, coarse), self.solver)
         every = np.arange(m * (self.n_splits + 1))
