@@ -29,6 +29,8 @@ class Shape:
         Splits of the search.
     n_classes : int
         Classes of y, for a classifier; else 0.
+    n_entries : int or None
+        Entries that a sparse X stores in one training set; None for a dense X.
     """
 
     n_train: int
@@ -36,6 +38,7 @@ class Shape:
     n_targets: int
     n_splits: int
     n_classes: int = 0
+    n_entries: int | None = None
 
 
 @dataclass(frozen=True)

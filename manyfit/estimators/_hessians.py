@@ -50,11 +50,14 @@ class Factor:
         # A free intercept is not penalised; one that is not there only must not be singular.
         shift[:, -1] = {"free": 0.0, "penalised": penalty, "none": 1.0}[intercept]
         own = matrix if matrix.ndim == 1 else np.diagonal(matrix)
+        whole = matrix.ndim == 2 and bool(np.isfinite(matrix).all())
+        # What is not finite says nothing of its coefficient; any positive number is a preconditioner.
+        own = np.where(np.isfinite(own), own, 1.0)
         # A little where nothing else holds a coefficient.
         diagonal = own + shift.ravel() + 1e-16 * (own.max(initial=0.0) + penalty) + 1e-300
         # To a unit diagonal: columns of any size are alike, in any precision.
         self._scale = 1.0 / np.sqrt(diagonal)
-        self._factor = None if matrix.ndim == 1 else self._factored(matrix)
+        self._factor = self._factored(matrix) if whole else None
 
     def _factored(self, matrix: Array) -> Any:
         unit = (matrix * self._scale[:, None] * self._scale).astype(self._dtype)
@@ -76,7 +79,8 @@ class Factor:
             size = float(np.abs(scaled).max(initial=0.0))
             if not 0.0 < size < np.inf:
                 return scaled
-            scaled = size * cho_solve(self._factor, (scaled / size).astype(self._dtype), check_finite=False)
+            unit = cho_solve(self._factor, (scaled / size).astype(self._dtype), check_finite=False)
+            scaled = size * unit.astype(np.float64)
         return np.asarray(self._scale * scaled, dtype=np.float64)
 
 
@@ -119,6 +123,7 @@ class Hessians:
         self._anchors: list[_Anchor] = []
         self._used: dict[int, _Anchor] = {}
         self._factors: dict[int, Factor] = {}
+        self.passes = 0  # over the rows, so far
 
     def solve(self, G: Array, columns: Array) -> Array:
         """The inverse of the Hessian of each column times its gradient, (m, K, d)."""
@@ -142,6 +147,10 @@ class Hessians:
         dtype : dtype
             Precision of Hessians; those that are there and less precise do not serve.
         """
+        with np.errstate(over="ignore", invalid="ignore"):  # `Factor` leaves out what is not finite
+            self._renew(W, columns, share, dtype)
+
+    def _renew(self, W: Array, columns: Array, share: float, dtype: Any) -> None:
         samples = self._samples(W, columns)
         sound = [anchor for anchor in self._anchors if np.finfo(anchor.dtype).eps <= np.finfo(dtype).eps]
         own = self._away(samples, columns, samples)
@@ -228,7 +237,13 @@ class Hessians:
             return problem.rowwise.curvature(Z, rows, split)
 
         passes = problem.passes
-        atoms = passes.gram(theta, curvature, dtype) if self._full else passes.squares(theta, curvature)
+        self.passes += 1
+        if not self._full:
+            return _Anchor(sample, passes.squares(theta, curvature), dtype)
+        atoms = passes.gram(theta, curvature, dtype)
+        if not np.isfinite(atoms).all():  # squares of large values overflow in a narrow type
+            dtype = np.float64
+            atoms = passes.gram(theta, curvature, dtype)
         return _Anchor(sample, atoms, dtype)
 
     def _matrix(self, anchor: _Anchor, split: int, n_outputs: int) -> Array:

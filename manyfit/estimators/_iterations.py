@@ -69,6 +69,8 @@ def within(matrix: Array, penalty: Array, origin: Array | None, W: Array, tol: f
     -------
     ndarray of bool of shape (m,)
     """
+    if not np.isfinite(matrix).all():
+        return np.ones(len(W), dtype=bool)  # nobody knows
     target = W.copy()
     if origin is not None:
         target[:, :, -1] -= W[:, :, :-1] @ origin

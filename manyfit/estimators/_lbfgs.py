@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from manyfit.arrays import array_namespace, device
 
 Array = Any
@@ -113,6 +115,8 @@ class LBFGS:
         W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
         return Solution(W, G, converged, passes)
 
+    # What overflows is found by its slope, and stepped back from.
+    @np.errstate(over="ignore", invalid="ignore")
     def _step(self, problem: Problem, state: "_State", budget: int, learn: bool) -> int:
         """One step of all columns of the state; returns the passes it took."""
         xp = array_namespace(state.W)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.estimators._losses import Loss
-from manyfit.folds import Passes, Rows, View
+from manyfit.folds import Passes, Rows, Unsupported, View
 
 Array = NDArray[Any]
 Intercept = Literal["free", "penalised", "none"]
@@ -62,6 +62,11 @@ class Rowwise:
         Weights of the classes on each split.
     codes : ndarray of int of shape (n,) or None
         The class of each row, where classes have weights.
+
+    Raises
+    ------
+    Unsupported
+        If a weight is negative or NaN.
     """
 
     loss: Loss
@@ -69,6 +74,12 @@ class Rowwise:
     weight: Array | None = None
     class_weight: Array | None = None
     codes: Array | None = None
+
+    def __post_init__(self) -> None:
+        for weights in (self.weight, self.class_weight):
+            if weights is not None and not (weights >= 0.0).all():
+                # Then the objective is not convex, and a vanishing gradient says nothing.
+                raise Unsupported("a weight is negative or NaN")
 
     def gradient(self, Z: Array, rows: Rows, splits: Array) -> Array:
         """Weighted derivatives of the loss of some rows, (K, m, b); may overwrite `Z`."""

@@ -65,9 +65,11 @@ def as_matrix_or_csr(X: Any) -> Any:
     """
     if not hasattr(X, "tocsr"):
         return as_matrix(X)
-    if X.ndim != 2 or X.dtype.str[1:] not in ("f4", "f8") or 0 in X.shape:
+    if X.ndim != 2 or X.dtype.str[1:] not in ("f4", "f8", "i1", "i2", "i4", "i8") or 0 in X.shape:
         raise Unsupported(f"X is sparse with {X.ndim} dimensions, shape {X.shape} and dtype {X.dtype}")
     X = X.tocsr()
+    if X.dtype.kind == "i":
+        X = X.astype(np.float64)  # as scikit-learn does; counts of words
     if not np.isfinite(X.data).all():
         raise Unsupported("X holds NaN or infinity")
     return X
@@ -130,7 +132,10 @@ def as_labels(y: Any) -> Array:
     if y is None or hasattr(y, "tocsr"):
         raise Unsupported("y is missing or sparse")
     dtype = getattr(y, "dtype", None)
-    if dtype is not None and not isinstance(dtype, np.dtype) and hasattr(y, "array"):
+    if getattr(dtype, "name", None) in ("str", "string") and hasattr(y, "isna") and not y.isna().any():
+        # Texts of pandas are the objects that scikit-learn makes of them.
+        y = np.asarray(y, dtype=object)
+    elif dtype is not None and not isinstance(dtype, np.dtype) and hasattr(y, "array"):
         raise Unsupported(f"y has the pandas extension dtype {dtype}")
     array = np.asarray(y) if type(y) is not np.ndarray else y
     if array.ndim not in (1, 2) or not array.size:

@@ -141,18 +141,10 @@ class DensePasses:
 
         def work(item: tuple[int, Rows]) -> Array:
             total = np.zeros((K * d, K * d))
-            for block, B in self._blocks(item[1], GRAM_ROWS):
-                D, P = curvature((flat @ B.T)[:, None], block)
-                rows = B.astype(dtype, copy=False)
-                if P is not None:
-                    M = (rows[:, None, :] * P[:, 0].T.astype(dtype)[:, :, None]).reshape(len(B), -1)
-                    between = (M.T @ M).reshape(K, d, K, d)
-                    between[np.arange(K), :, np.arange(K)] = 0.0
-                    total -= between.reshape(K * d, K * d)
-                for k in range(K):
-                    own = slice(k * d, (k + 1) * d)
-                    root = rows * np.sqrt(D[k, 0]).astype(dtype)[:, None]
-                    total[own, own] += root.T @ root
+            with np.errstate(over="ignore", invalid="ignore"):
+                for block, B in self._blocks(item[1], GRAM_ROWS):
+                    D, P = curvature((flat @ B.T)[:, None], block)
+                    total += _gram_of(B.astype(dtype, copy=False), D[:, 0], None if P is None else P[:, 0])
             return total
 
         pieces = self._pieces(self._share(GRAM_ROWS))
@@ -168,9 +160,10 @@ class DensePasses:
 
         def work(item: tuple[int, Rows]) -> Array:
             total = np.zeros((K, d))
-            for block, B in self._blocks(item[1], GRAM_ROWS):
-                D, _ = curvature((flat @ B.T)[:, None], block)
-                total += D[:, 0] @ B**2
+            with np.errstate(over="ignore", invalid="ignore"):
+                for block, B in self._blocks(item[1], GRAM_ROWS):
+                    D, _ = curvature((flat @ B.T)[:, None], block)
+                    total += D[:, 0] @ B**2
             return total.ravel()
 
         pieces = self._pieces(self._share(GRAM_ROWS))
@@ -201,6 +194,22 @@ class DensePasses:
         """Rows of a part where each part has a large result of its own: as few parts as keep threads busy."""
         largest = max(length_of(rows) for rows in self.rows)
         return max(least, largest // max(1, blas_threads()) + 1)
+
+
+def _gram_of(rows: Array, D: Array, P: Array | None) -> Array:
+    """Second derivatives of some rows, (b, d), with curvatures (K, b), in their dtype; (K d, K d)."""
+    (b, d), K, dtype = rows.shape, len(D), rows.dtype
+    if P is None:
+        total = np.zeros((K * d, K * d), dtype)
+    else:
+        M = (rows[:, None, :] * P.T.astype(dtype)[:, :, None]).reshape(b, -1)
+        total = M.T @ M
+        np.negative(total, out=total)
+    for k in range(K):
+        own = slice(k * d, (k + 1) * d)
+        root = rows * np.sqrt(D[k]).astype(dtype)[:, None]
+        total[own, own] = root.T @ root
+    return total
 
 
 class SparsePasses:

@@ -4,6 +4,7 @@ Blocks that fit a cache are too small to be worth splitting inside BLAS: its thr
 every block, and wait for each other where the machine has other work.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -16,7 +17,18 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 # BLAS has one number of threads for the whole process: who sets it holds this lock until it is set back.
+# Not reentrant: a task must not call `map_threads`.
 _lock = Lock()
+
+
+def _renew_lock() -> None:
+    """A process that is forked while another thread holds the lock would wait for it for ever."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @cache
@@ -33,6 +45,20 @@ def blas_threads() -> int:
 def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """``[task(item) for item in items]``, on as many threads as BLAS would use.
 
+    Parameters
+    ----------
+    task : callable
+        Called with one item; must not call `map_threads` itself.
+    items : sequence
+        What it is called with.
+
+    Returns
+    -------
+    list
+        The results in the order of the items.
+
+    Notes
+    -----
     An exception, also KeyboardInterrupt, waits for the items that are being worked on and drops the others.
     """
     with _lock:

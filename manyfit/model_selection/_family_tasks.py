@@ -11,7 +11,16 @@ from sklearn.pipeline import Pipeline
 
 from manyfit.cluster import Progress, run_tasks
 from manyfit.estimators import Family, Shape
-from manyfit.folds import AtomGroup, GivenFold, GivenRows, PassData, Unsupported, as_labels, as_matrix
+from manyfit.folds import (
+    AtomGroup,
+    GivenFold,
+    GivenRows,
+    PassData,
+    Unsupported,
+    as_labels,
+    as_matrix,
+    as_matrix_or_csr,
+)
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._convergence import note_convergence
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
@@ -83,7 +92,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     if writes_in_place(model):
         raise Unsupported("a step may write into its input (copy=False)")
-    rows = _rows(model, folds.get(task.i, model), task.options.return_train_score)
+    sparse = group.family.needs == "passes"
+    rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
     folded = GivenFold(rows)
     _require_worth(group, folded, task.options.memory_limit)
     seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded
@@ -120,13 +130,14 @@ def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:
     """The plan does not know the data behind the steps, so it is here that a group may be refused."""
     rows = folded.fold(0)
     (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
-    shape = Shape(n, p, q, 1, n_classes(group.prototype, rows.y_train))
+    entries = getattr(rows.X_train, "nnz", None)
+    shape = Shape(n, p, q, 1, n_classes(group.prototype, rows.y_train), entries)
     require_cheaper(group.family, group.prototype, group.settings, shape)
     if group.family.needs == "moments":
         require_memory(folded.moment_bytes, limit)
 
 
-def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:
+def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> GivenRows:
     """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
     lend = fold.cache.lend
     X_train, X_test = lend(fold.X_train), lend(fold.X_test)
@@ -137,8 +148,9 @@ def _rows(model: Any, fold: SharedFold, with_train: bool) -> GivenRows:
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if with_train else X_fitted
         X_train = X_fitted
-    train, test = as_matrix(X_train), as_matrix(X_test)
-    score = train if X_score is X_train else as_matrix(X_score)
+    read = as_matrix_or_csr if sparse else as_matrix
+    train, test = read(X_train), read(X_test)
+    score = train if X_score is X_train else read(X_score)
     return GivenRows(
         train, as_labels(fold.y_train), test, as_labels(fold.y_test), None, score, fold.y_train, fold.y_test
     )

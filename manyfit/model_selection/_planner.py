@@ -45,6 +45,10 @@ def prepare(job: Job) -> Prepared:
     return _Planner(job).prepare()
 
 
+# Parameters that do not change an optimum, but where a solver stops on its way to it.
+PATH = ("max_iter", "tol", "solver")
+
+
 class _Planner:
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -55,6 +59,7 @@ class _Planner:
         self.calls_scorers = False
         self._checks: dict[Any, str | None] = {}
         self._data_reason: str | None = None
+        self._paths: frozenset[int] | None = None
         self._data_ready = False
 
     def prepare(self) -> Prepared:
@@ -131,6 +136,8 @@ class _Planner:
                 reasons[c] = f"no family serves {chain.final.cls.__name__}"
             elif set(family.free) - set(chain.final.params):
                 reasons[c] = f"{chain.final.cls.__name__} lacks a parameter of its family"
+            elif family.result == "converged" and c in self._followed(chains):
+                reasons[c] = f"the search varies {' or '.join(PATH)}: where each fit stops is looked for"
             else:
                 steps = tuple(step.key for step in chain.steps)
                 together[steps, chain.final.path, chain.final.key_without(family.free)].append(c)
@@ -141,6 +148,18 @@ class _Planner:
                 left += part
                 reasons.update(dict.fromkeys(part, why))
         return sorted(left), reasons
+
+    def _followed(self, chains: Sequence[Chain | str]) -> frozenset[int]:
+        """Settings among which what decides where a solver stops differs."""
+        if self._paths is None:
+            by_class: dict[Any, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+            for c, chain in enumerate(chains):
+                if isinstance(chain, Chain):
+                    stops = tuple(value_key(chain.final.params.get(name)) for name in PATH)
+                    by_class[chain.final.path, chain.final.cls][stops].append(c)
+            differ = [stops for stops in by_class.values() if len(stops) > 1]
+            self._paths = frozenset(c for stops in differ for own in stops.values() for c in own)
+        return self._paths
 
     def _place_group(self, candidates: list[int], chains: Sequence[Any]) -> list[tuple[list[int], str]]:
         """Place settings that differ in free parameters only; return those not placed, with the reason."""
@@ -283,8 +302,9 @@ class _Planner:
     def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None
         y, k = data.y, self.job.splits.n_splits
-        n_train = max(1, round(len(y) * (1 - 1 / max(k, 2))))
-        return Shape(n_train, data.X.shape[1], np.size(y[0]), k, n_classes(estimator, y))
+        n_train, X = max(1, round(len(y) * (1 - 1 / max(k, 2)))), data.X
+        entries = round(X.nnz * n_train / len(y)) if hasattr(X, "nnz") else None
+        return Shape(n_train, X.shape[1], np.size(y[0]), k, n_classes(estimator, y), entries)
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job

@@ -6,12 +6,14 @@ import re
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn import model_selection
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, Ridge, TweedieRegressor
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
@@ -22,6 +24,8 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.estimators import Cost, family_of
 from manyfit.folds import PassData, Splits
 from manyfit.model_selection import GridSearchCV, cross_validate
+
+pytestmark = pytest.mark.slow
 
 rng = np.random.default_rng(0)
 N, P = 300, 6
@@ -282,9 +286,11 @@ def test_a_target_outside_of_the_distribution():
         GridSearchCV(PoissonRegressor(), ALPHA, error_score="raise").fit(X, -COUNTS)
 
 
+# scikit-learn 1.8 names a penalty by its ratio.
+L1 = {"l1_ratio": 1.0} if LogisticRegression().get_params()["penalty"] != "l2" else {"penalty": "l1"}
 NOT_SERVED = {
     "liblinear": LogisticRegression(solver="liblinear"),
-    "l1": LogisticRegression(solver="saga", l1_ratio=1.0, tol=1e-2),
+    "l1": LogisticRegression(solver="saga", tol=1e-2, **L1),
     "warm start": LogisticRegression(warm_start=True),
     "identity": TweedieRegressor(power=0),
     "inverse gaussian": TweedieRegressor(power=3),
@@ -400,3 +406,27 @@ def test_steps_that_keep_other_numbers_of_columns_on_each_split():
     sizes = {model[0].fit(Z[train]).n_components_ for train, _ in KFold(3).split(Z)}
     assert len(sizes) > 1
     both(model, {"gammaregressor__alpha": [0.01, 1.0]}, X=Z, y=SIZES[:90], cv=3, scoring=DEVIANCES)
+
+
+@pytest.mark.parametrize("name", ["max_iter", "tol", "solver"])
+def test_a_search_for_where_to_stop_is_not_shared(name):
+    values = {"max_iter": [1, 100], "tol": [1e-1, 1e-4], "solver": ["lbfgs", "newton-cg"]}[name]
+    plan = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0], name: values}).plan(X, Y)
+    assert [group.kind for group in plan.groups] == ["one by one"]
+    assert "the search varies max_iter or tol or solver" in str(plan)
+
+
+def test_texts_of_pandas():
+    labels = pd.Series(np.where(Y, "good", "bad"))
+    for dtype in ("string", "str", "object"):
+        both(LogisticRegression(**TIGHT), C, pd.DataFrame(X), labels.astype(dtype), scoring=LOSSES)
+    missing = labels.astype("string")
+    missing[0] = pd.NA
+    assert GridSearchCV(LogisticRegression(), C).plan(X, missing).groups[0].kind == "one by one"
+
+
+def test_a_vectorizer_gives_sparse_rows():
+    words = np.array([f"w{i}" for i in range(400)])
+    texts = [" ".join(words[rng.zipf(1.4, 30) % 400]) for _ in range(N)]
+    model = make_pipeline(CountVectorizer(), LogisticRegression(**TIGHT))
+    both(model, {"logisticregression__C": [0.01, 1.0]}, texts, Y, scoring=LOSSES)

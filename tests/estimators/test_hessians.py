@@ -1,0 +1,233 @@
+"""Factors against NumPy, and which columns share a Hessian."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from manyfit.estimators._hessians import Factor, Hessians, _chosen
+from manyfit.estimators._losses import HalfBinomial, HalfMultinomial
+from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
+from manyfit.folds import DensePasses
+
+rng = np.random.default_rng(0)
+INTERCEPTS = ["free", "penalised", "none"]
+
+
+def gram(d, rank=None):
+    A = rng.normal(size=(rank or 10 * d, d))
+    return A.T @ A
+
+
+def shifted(matrix, penalty, intercept, K):
+    shift = np.full((K, len(matrix) // K), penalty)
+    shift[:, -1] = {"free": 0.0, "penalised": penalty, "none": 1.0}[intercept]
+    return matrix + np.diag(shift.ravel())
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-9), (np.float32, 1e-3)])
+@pytest.mark.parametrize("scale", [1e-30, 1e-8, 1.0, 1e8, 1e30])
+def test_a_factor_solves(intercept, K, dtype, rtol, scale):
+    d = 4
+    matrix = gram(K * d) * scale
+    if intercept == "none":
+        matrix[d - 1 :: d] = matrix[:, d - 1 :: d] = 0.0
+    g = rng.normal(size=K * d)
+    if intercept == "none":
+        g[d - 1 :: d] = 0.0
+    got = Factor(matrix, 0.1 * scale, intercept, K, dtype).solve(g)
+    expected = np.linalg.solve(shifted(matrix, 0.1 * scale, intercept, K), g)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_a_diagonal_is_divided_by(intercept):
+    own = np.array([1e-20, 2.0, 0.0, 5.0])
+    got = Factor(own, 0.5, intercept, 1, np.float32).solve(np.ones(4))
+    np.testing.assert_allclose(got, 1.0 / np.diagonal(shifted(np.diag(own), 0.5, intercept, 1)), rtol=1e-9)
+
+
+def test_columns_of_any_size_are_alike():
+    size = 1e15 * 10.0 ** np.array([-4, 0, -1, -3, -2])
+    matrix, g = gram(5), rng.normal(size=5)
+    factor = Factor(matrix * size * size[:, None], 0.0, "free", 1, np.float32)
+    expected = np.linalg.solve(matrix, g) / size
+    np.testing.assert_allclose(factor.solve(g * size), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("g_size", [1e-200, 1e-50, 1.0, 1e50, 1e200])
+def test_gradients_of_any_size(dtype, g_size):
+    matrix, g = gram(4), rng.normal(size=4)
+    got = Factor(matrix, 0.1, "free", 1, dtype).solve(g * g_size) / g_size
+    np.testing.assert_allclose(got, np.linalg.solve(shifted(matrix, 0.1, "free", 1), g), rtol=1e-3)
+
+
+def test_no_gradient_no_step():
+    assert not Factor(gram(3), 0.1, "free", 1, np.float32).solve(np.zeros(3)).any()
+
+
+INDEFINITE = gram(6) - 2.0 * np.eye(6)
+DOUBTFUL = {
+    "zero": np.zeros((6, 6)),
+    "singular": gram(6, rank=2),
+    "one column twice": np.ones((6, 6)),
+    "indefinite": INDEFINITE + 10.0 * np.outer(np.r_[1, 1, 0, 0, 0, 0], np.r_[1, 1, 0, 0, 0, 0]),
+    "rounded": (gram(6, rank=2).astype(np.float32) * (1 + 1e-6 * rng.normal(size=(6, 6)))),
+    "infinite": np.where(np.eye(6) > 0, 1e300, np.inf),
+    "infinite on the diagonal": np.diag([np.inf, 1, 1, 1, 1, 1.0]),
+    "nan": np.full((6, 6), np.nan),
+    "nan, diagonal": np.array([np.nan, np.inf, 1.0, 0.0, 1.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("penalty", [0.0, 1e-3])
+@pytest.mark.parametrize("matrix", DOUBTFUL.values(), ids=DOUBTFUL)
+def test_a_doubtful_matrix_still_gives_a_descent(matrix, penalty, dtype):
+    factor = Factor(matrix.copy(), penalty, "free", 1, dtype)
+    inverse = np.stack([factor.solve(e) for e in np.eye(6)], axis=1)
+    scale = np.sqrt(np.diagonal(inverse))
+    unit = inverse / scale / scale[:, None]
+    assert np.isfinite(unit).all()
+    tol = 100 * np.finfo(dtype).eps
+    np.testing.assert_allclose(unit, unit.T, atol=tol)
+    assert np.linalg.eigvalsh((unit + unit.T) / 2).min() > -tol
+
+
+def test_the_first_serves_all_as_well_as_one_can():
+    place = np.array([0.0, 1.0, 2.0, 9.0])
+    own = np.abs(place[:, None] - place)
+    assert _chosen(own[:0], own, 10.0, 3) == [1]  # of 1 and 2, whose sums are least, 10 both
+    assert _chosen(own[:0], own, 3.0, 3) == [1, 3]  # and then the farthest
+    assert _chosen(own[:0], own, 0.0, 4) == [1, 3, 0, 2]
+    assert _chosen(own[:0], own, 0.0, 2) == [1, 3]  # no room
+
+
+def test_what_is_there_serves_first():
+    place, there = np.array([0.0, 1.0, 9.0]), np.array([0.5])
+    own, away = np.abs(place[:, None] - place), np.abs(there[:, None] - place)
+    assert _chosen(away, own, 0.5, 3) == [2]
+    assert _chosen(away, own, 9.0, 3) == []
+
+
+N, P = 400, 3
+X = rng.normal(size=(N, P))
+Y = (X[:, 0] + rng.normal(size=N) > 0).astype(float)
+ATOMS = [slice(0, 150), slice(150, N)]
+COUNTS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+def hessians(penalties, *, full=True, most=10, K=1, sets=3, X=X):
+    """Of settings on each half of the rows and on all."""
+    passes = DensePasses(X, ATOMS)
+    if K == 1:
+        rowwise = Rowwise(HalfBinomial(), Y[None])
+    else:
+        rowwise = Rowwise(HalfMultinomial(K), np.eye(K)[:, rng.integers(0, K, N)])
+    split = np.repeat(np.arange(sets), len(penalties))
+    weight = np.array([150.0, 250.0, 400.0])[split]
+    columns = Columns(split, np.tile(np.asarray(penalties, dtype=float), sets), weight, COUNTS[split])
+    problem = LinearProblem(passes, rowwise, columns, [None] * sets, "free")
+    return Hessians(problem, full, (X[::2] - passes.origin, slice(0, N, 2)), most), problem
+
+
+def by_differences(problem, w, column, step=1e-6):
+    """The Hessian of a column from its gradients."""
+    c, d = np.array([column]), w.size
+    out = np.empty((d, d))
+    for i in range(d):
+        e = step * np.eye(d)[i].reshape(w.shape)
+        out[i] = (problem.gradient(w + e, c) - problem.gradient(w - e, c)).ravel() / (2 * step)
+    return out
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_a_column_is_solved_with_the_hessian_of_its_own_rows_and_penalty(K):
+    hess, problem = hessians([1e-3, 1.0], K=K)
+    columns = np.arange(6)
+    w = 0.3 * rng.normal(size=(1, K, P + 1))
+    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1, np.float64)
+    assert hess.passes == 1  # all are at one place
+    G = rng.normal(size=(6, K, P + 1))
+    got = hess.solve(G, columns)
+    for c in columns:
+        matrix = by_differences(problem, w, c)
+        if K > 1:  # the intercepts of all classes together are free of any curvature
+            G[c] -= G[c].mean(axis=0)
+            got[c] = hess.solve(G[[c]], columns[[c]])[0]
+        np.testing.assert_allclose(matrix @ got[c].ravel(), G[c].ravel(), rtol=1e-5, atol=1e-5)
+
+
+def test_near_columns_share_a_hessian():
+    hess, _ = hessians([1e-3] * 100, sets=1)
+    W = np.zeros((100, 1, P + 1))
+    W[:, 0, 0] = np.repeat([0.0, 0.01, 6.0, 6.01], 25)
+    columns = np.arange(100)
+    hess.renew(W, columns, 0.25, np.float32)
+    assert hess.passes == len(hess._anchors) == 2
+    assert hess._used[0] is hess._used[30] is not hess._used[60]
+    assert hess._used[60] is hess._used[99]
+    # What is there and near is not taken again.
+    hess.renew(W, columns, 0.25, np.float32)
+    assert hess.passes == 2
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_no_more_are_kept_than_fit(most):
+    hess, _ = hessians([1e-3] * 200, sets=1, most=most)
+    columns = np.arange(200)
+    for times in (1.0, 2.0, 3.0):
+        W = times * np.linspace(0, 6, 200)[:, None, None] * np.ones((1, 1, P + 1))
+        hess.renew(W, columns, 1e-3, np.float32)
+        assert len(hess._anchors) <= most
+    assert set(hess._factors) == set(columns)
+
+
+def test_precise_rounds_take_their_own():
+    hess, _ = hessians([1.0, 2.0])
+    W, columns = np.zeros((6, 1, P + 1)), np.arange(6)
+    hess.renew(W, columns, 0.25, np.float32)
+    assert [anchor.dtype for anchor in hess._anchors] == [np.float32]
+    hess.renew(W, columns, 0.25, np.float64)
+    assert [anchor.dtype for anchor in hess._anchors] == [np.float64]
+    # Precise ones serve wherever they are near.
+    hess.renew(W, columns, 0.25, np.float32)
+    assert hess.passes == 2
+    # Those of others are left to them.
+    hess.renew(W[:1] + 9.0, columns[:1], 0.25, np.float32)
+    assert hess._used[0] is not hess._used[1]
+    assert hess._used[1].dtype == np.float64
+
+
+def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
+    size = 10.0 ** np.array([25, 0, -3])
+    hess, _ = hessians([1e-3], sets=1, X=X * size)
+    w = np.zeros((1, 1, P + 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hess.renew(w, np.array([0]), 0.25, np.float32)
+    assert hess._anchors[0].dtype == np.float64
+    expected, plain = hessians([1e-3 / 1e50], sets=1)[0], np.r_[size, 1.0]
+    expected.renew(w, np.array([0]), 0.25, np.float64)
+    g = np.zeros((1, 1, P + 1))
+    g[0, 0, 0] = 1.0
+    got = hess.solve(g * plain, np.array([0]))[0, 0, 0] * size[0]
+    # The large column alone: the penalty weighs on the others, but not on it.
+    assert 0.5 < got / expected.solve(g, np.array([0]))[0, 0, 0] < 1.5
+
+
+def test_diagonals():
+    hess, problem = hessians([1e-3, 1.0], full=False)
+    columns = np.arange(6)
+    w = 0.3 * rng.normal(size=(1, 1, P + 1))
+    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1, np.float32)
+    G = rng.normal(size=(6, 1, P + 1))
+    for c in columns:
+        own = np.diagonal(by_differences(problem, w, c))
+        np.testing.assert_allclose(hess.solve(G, columns)[c, 0], G[c, 0] / own, rtol=1e-5)
