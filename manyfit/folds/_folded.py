@@ -327,7 +327,7 @@ class GivenFold:
         self._fold = fold
         self._view: View | None = None
         self._scoring: dict[str, Moments] = {}
-        self._ranges = AtomRanges(fold.X_train, [slice(0, len(fold.X_train))])
+        self._ranges = AtomRanges(fold.X_train, [slice(0, fold.X_train.shape[0])])
 
     @property
     def moment_bytes(self) -> int:
