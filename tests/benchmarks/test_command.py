@@ -12,7 +12,7 @@ from benchmarks.__main__ import main
 from benchmarks._benchmark import all_benchmarks
 
 NAMES = ("ridge-28kB", "ridge-2.8MB", "ridge-28MB", "affine-pipeline", "svc-pipeline", "overhead")
-ITERATED = ("logistic", "logistic-multinomial", "logistic-sparse", "poisson")
+ITERATED = ("logistic", "logistic-multinomial", "logistic-sparse", "poisson", "linear-svc")
 
 
 def test_lists_every_benchmark_with_a_line(capsys):

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import pytest
 
 from benchmarks._benchmark import all_benchmarks
+from benchmarks._floor import linear_passes_work
 from benchmarks._measure import run
 from benchmarks._report import table, write_json
 
@@ -38,6 +39,7 @@ ROW_FIELDS = {
 @pytest.mark.parametrize("name", all_benchmarks())
 def test_finite_table_and_complete_json(name, tmp_path):
     benchmark = all_benchmarks()[name]
+    exact = benchmark.work is not linear_passes_work  # the others converge: a bar on scores says how far
     result = run(benchmark, repeat=1, quick=True, memory=False)
     assert [row.name for row in result.rows] == [contender.name for contender in benchmark.contenders]
     for row in result.rows:
@@ -46,9 +48,10 @@ def test_finite_table_and_complete_json(name, tmp_path):
             continue
         assert row.failure is None
         assert row.median > 0
-        if row.name != "RidgeCV leave-one-out":  # another criterion
+        if exact and row.name != "RidgeCV leave-one-out":  # another criterion
             assert row.mean_difference <= 1e-8
-    assert result.best("ours").split_difference <= 1e-9
+    if exact:
+        assert result.best("ours").split_difference <= 1e-9
     assert result.one_fit > 0
     assert 0 < result.floor.seconds < math.inf
     # no score apart from scikit-learn's, whatever the time
