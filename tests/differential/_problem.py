@@ -163,5 +163,8 @@ def _attributes(search: Any, data: Data) -> dict[str, Any]:
     found["scorer_"] = type(search.scorer_).__name__
     if hasattr(search, "best_estimator_"):
         found["best_estimator_"] = repr(search.best_estimator_)
-        found["predictions"] = np.asarray(search.predict(data.X))
+        try:
+            found["predictions"] = np.asarray(search.predict(data.X))
+        except Exception as error:  # some estimators fit what they cannot predict: a mean of texts
+            found["predictions"] = type(error).__name__
     return found
