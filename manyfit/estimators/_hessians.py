@@ -19,8 +19,8 @@ Array = NDArray[Any]
 
 # Rows on which curvatures are compared.
 SAMPLE_ROWS = 2000
-# A Hessian of d K coefficients takes the operations of d K / 8 passes over one column (in single precision)
-# and saves half a dozen of the columns that it serves: it should serve d K / 50 of them.
+# A Hessian of d K coefficients takes the operations of d K / 8 passes over one column (d K / 4 in double
+# precision) and saves half a dozen of the columns that it serves: it should serve d K / 50 of them.
 COEFFICIENTS_A_COLUMN = 50
 
 

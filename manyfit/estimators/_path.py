@@ -33,7 +33,8 @@ from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
-# A result's gradient is at most this share of what the estimator's tol asks.
+# A result is followed until its gradient is this share of what the estimator's tol asks, and taken if it
+# comes to what is asked.
 TOL_SHARE = 1e-2
 # Rounding of a gradient, in machine epsilons of its size at zero.
 ROUNDING = 30.0
