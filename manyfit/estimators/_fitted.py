@@ -1,7 +1,7 @@
 """What an iterating fit came to on one split, for all settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,16 @@ class Fitted:
         Whether the gradient is as small as it should be.
     cut_short : ndarray of bool of shape (m,)
         Whether scikit-learn's solver is expected to stop at its ``max_iter`` before it is there.
+    rows_read : float
+        Rows of X that were gone over, each as often as it was; of passes for several splits, the share of
+        this one.
     """
 
     linear: LinearPredictors
     error: LinearPredictors
     converged: Array
     cut_short: Array
+    rows_read: float
 
     @classmethod
     def one_after_the_other(cls, parts: Sequence["Fitted"]) -> "Fitted":
@@ -41,6 +45,7 @@ class Fitted:
             _joined([part.error for part in parts], 0),
             np.concatenate([part.converged for part in parts]),
             np.concatenate([part.cut_short for part in parts]),
+            sum(part.rows_read for part in parts),
         )
 
     @classmethod
@@ -51,6 +56,7 @@ class Fitted:
             _joined([part.error for part in parts], 1),
             np.logical_and.reduce([part.converged for part in parts]),
             np.logical_or.reduce([part.cut_short for part in parts]),
+            sum(part.rows_read for part in parts),
         )
 
     def subset(self, settings: Sequence[int]) -> "Fitted":
@@ -60,11 +66,13 @@ class Fitted:
             LinearPredictors(one.coef[:, index], one.at_origin[index], one.origin)
             for one in (self.linear, self.error)
         )
-        return Fitted(linear, error, self.converged[index], self.cut_short[index])
+        return replace(
+            self, linear=linear, error=error, converged=self.converged[index], cut_short=self.cut_short[index]
+        )
 
     def spread(self, T: Any) -> "Fitted":
         """On all features, where the fit has seen ``X @ T``."""
-        return Fitted(_spread(self.linear, T), _spread(self.error, T), self.converged, self.cut_short)
+        return replace(self, linear=_spread(self.linear, T), error=_spread(self.error, T))
 
 
 def _joined(parts: Sequence[LinearPredictors], axis: int) -> LinearPredictors:

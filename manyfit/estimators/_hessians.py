@@ -19,9 +19,29 @@ Array = NDArray[Any]
 
 # Rows on which curvatures are compared.
 SAMPLE_ROWS = 2000
-# A Hessian of d K coefficients takes the operations of d K / 8 passes over one column (d K / 4 in double
-# precision) and saves half a dozen of the columns that it serves: it should serve d K / 50 of them.
-COEFFICIENTS_A_COLUMN = 50
+# A Hessian of d K coefficients takes the operations of d K / 4 passes over one column, which are products of
+# narrow matrices and take twice as long, and saves a dozen or two of each column that it serves: it should
+# serve d K / 130 of them.
+COEFFICIENTS_A_COLUMN = 130
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A Hessian of the mean loss, whole or in part; coefficients in the order of a (K, d) array.
+
+    Attributes
+    ----------
+    diagonal : ndarray of shape (K d,)
+        Its diagonal.
+    block : ndarray of shape (k, k)
+        The rows and columns that are known; the others are zero but for the diagonal.
+    place : ndarray of int of shape (k,), or slice
+        Which they are.
+    """
+
+    diagonal: Array
+    block: Array
+    place: Any
 
 
 class Factor:
@@ -29,9 +49,8 @@ class Factor:
 
     Parameters
     ----------
-    matrix : ndarray of shape (K d, K d) or (K d,)
-        Of the mean loss, coefficients in the order of a (K, d) array; a vector where only its diagonal is
-        known.
+    matrix : Matrix
+        Of the mean loss.
     penalty : float
         What is added to its diagonal.
     intercept : {"free", "penalised", "none"}
@@ -43,30 +62,31 @@ class Factor:
     """
 
     def __init__(
-        self, matrix: Array, penalty: float, intercept: Intercept, n_outputs: int, dtype: Any
+        self, matrix: Matrix, penalty: float, intercept: Intercept, n_outputs: int, dtype: Any
     ) -> None:
-        self._dtype = dtype
-        shift = np.full(matrix.shape[0], penalty).reshape(n_outputs, -1)
+        self._dtype, self._place, own = dtype, matrix.place, matrix.diagonal
+        shift = np.full(own.size, penalty).reshape(n_outputs, -1)
         # A free intercept is not penalised; one that is not there only must not be singular.
         shift[:, -1] = {"free": 0.0, "penalised": penalty, "none": 1.0}[intercept]
-        own = matrix if matrix.ndim == 1 else np.diagonal(matrix)
-        whole = matrix.ndim == 2 and bool(np.isfinite(matrix).all())
         # What is not finite says nothing of its coefficient; any positive number is a preconditioner.
         own = np.where(np.isfinite(own), own, 1.0)
         # A little where nothing else holds a coefficient.
         diagonal = own + shift.ravel() + 1e-16 * (own.max(initial=0.0) + penalty) + 1e-300
         # To a unit diagonal: columns of any size are alike, in any precision.
         self._scale = 1.0 / np.sqrt(diagonal)
-        self._factor = self._factored(matrix) if whole else None
+        known = matrix.block.size and np.isfinite(matrix.block).all()
+        self._factor = self._factored(matrix.block, self._scale[self._place]) if known else None
 
-    def _factored(self, matrix: Array) -> Any:
-        unit = (matrix * self._scale[:, None] * self._scale).astype(self._dtype)
+    def _factored(self, block: Array, scale: Array) -> Any:
         more = 16.0 * float(np.finfo(self._dtype).eps)
         while True:
-            own = unit.copy()
-            own[np.diag_indices_from(own)] = 1.0 + more
+            unit = block * scale
+            unit *= scale[:, None]
+            unit = unit.astype(self._dtype, copy=False)
+            np.fill_diagonal(unit, 1.0 + more)
             try:
-                return cho_factor(own, lower=True, overwrite_a=True, check_finite=False)
+                # Transposed it is the same, and in the order that LAPACK works in.
+                return cho_factor(unit.T, lower=True, overwrite_a=True, check_finite=False)
             except np.linalg.LinAlgError:
                 # Rounding made it indefinite. A larger shift is only a shorter step.
                 more *= 10.0
@@ -75,12 +95,13 @@ class Factor:
         """The inverse of the Hessian times `g`, of shape (K d,)."""
         scaled = g * self._scale
         if self._factor is not None:
+            own = scaled[self._place]
             # Gradients may be smaller than a narrow type holds.
-            size = float(np.abs(scaled).max(initial=0.0))
+            size = float(np.abs(own).max(initial=0.0))
             if not 0.0 < size < np.inf:
                 return scaled
-            unit = cho_solve(self._factor, (scaled / size).astype(self._dtype), check_finite=False)
-            scaled = size * unit.astype(np.float64)
+            unit = cho_solve(self._factor, (own / size).astype(self._dtype), check_finite=False)
+            scaled[self._place] = size * unit.astype(np.float64)
         return np.asarray(self._scale * scaled, dtype=np.float64)
 
 
@@ -92,14 +113,17 @@ class _Anchor:
     ----------
     sample : ndarray of shape (K, b)
         Curvatures of some rows there.
-    atoms : ndarray of shape (n_atoms, K d, K d) or (n_atoms, K d)
-        Sums over the rows of each atom.
+    blocks : ndarray of shape (n_atoms, k, k)
+        Sums over the rows of each atom, for the coefficients that are known whole.
+    diagonals : ndarray of shape (n_atoms, K d), or None
+        The same for the diagonals; None where all coefficients are known whole.
     dtype : dtype
-        Their precision.
+        Precision of the blocks.
     """
 
     sample: Array
-    atoms: Array
+    blocks: Array
+    diagonals: Array | None
     dtype: Any
 
 
@@ -110,16 +134,17 @@ class Hessians:
     ----------
     problem : LinearProblem
         The problem; its ``precondition`` may be `solve`.
-    full : bool
-        Whole Hessians, else their diagonals.
+    head : ndarray of int of shape (h,), or None
+        Features between which, and the intercepts, second derivatives are known; of the others only by one
+        coefficient twice. None: all. Not all where there are steps: then none, ``h = 0``.
     some : tuple of (X, Rows)
         Some rows of X less its origin, dense or sparse, and which they are.
     most : int
         Hessians that are kept at most; beyond them the nearest serves.
     """
 
-    def __init__(self, problem: LinearProblem, full: bool, some: tuple[Any, Rows], most: int) -> None:
-        self.problem, self._full, self._some, self._most = problem, full, some, most
+    def __init__(self, problem: LinearProblem, head: Array | None, some: tuple[Any, Rows], most: int) -> None:
+        self.problem, self._head, self._some, self._most = problem, head, some, most
         self._anchors: list[_Anchor] = []
         self._used: dict[int, _Anchor] = {}
         self._factors: dict[int, Factor] = {}
@@ -173,20 +198,21 @@ class Hessians:
     def matrices(self, columns: Array) -> Iterator[tuple[Array, Array]]:
         """The Hessians of the mean loss that columns of one split use, with those of them that use each.
 
-        None where only their diagonals are known.
+        Nothing where they are not known whole.
         """
-        if not self._full:
+        if self._head is not None:
             return
         split = int(self.problem.columns.split[columns[0]])
         for anchor in self._anchors:
             users = np.array([c for c in columns if self._used[int(c)] is anchor], dtype=int)
             if users.size:
-                yield self._matrix(anchor, split, self.problem.rowwise.loss.n_outputs), users
+                yield self._matrix(anchor, split, self.problem.rowwise.loss.n_outputs).block, users
 
     def _room(self, W: Array, n_there: int) -> int:
         """How many Hessians may be taken for some columns: those that are worth it and fit in memory."""
         m, K, d = W.shape
-        worth = max(1, round(COEFFICIENTS_A_COLUMN * m / (d * K))) if self._full else m
+        width = K * d if self._head is None else K * (len(self._head) + 1)
+        worth = max(1, round(COEFFICIENTS_A_COLUMN * m / width))
         return max(min(worth, self._most - n_there), n_there == 0)
 
     def _away(self, samples: Array, columns: Array, anchors: Array) -> Array:
@@ -206,7 +232,9 @@ class Hessians:
     def _factored(self, anchor: _Anchor, columns: list[int], n_outputs: int) -> list[Factor]:
         problem = self.problem
         split, penalty = problem.columns.split, problem.columns.penalty
-        matrices = {i: self._matrix(anchor, i, n_outputs) for i in {int(split[c]) for c in columns}}
+        splits = sorted({int(split[c]) for c in columns})
+        found = map_threads(lambda i: self._matrix(anchor, i, n_outputs), splits)
+        matrices = dict(zip(splits, found, strict=True))
 
         def factor(c: int) -> Factor:
             matrix = matrices[int(split[c])]
@@ -238,19 +266,31 @@ class Hessians:
 
         passes = problem.passes
         self.passes += 1
-        if not self._full:
-            return _Anchor(sample, passes.squares(theta, curvature), dtype)
-        atoms = passes.gram(theta, curvature, dtype)
-        if not np.isfinite(atoms).all():  # squares of large values overflow in a narrow type
+        diagonals = None if self._head is None else passes.squares(theta, curvature)
+        blocks = passes.gram(theta, curvature, dtype, self._head)
+        if not np.isfinite(blocks).all():  # squares of large values overflow in a narrow type
             dtype = np.float64
-            atoms = passes.gram(theta, curvature, dtype)
-        return _Anchor(sample, atoms, dtype)
+            blocks = passes.gram(theta, curvature, dtype, self._head)
+        return _Anchor(sample, blocks, diagonals, dtype)
 
-    def _matrix(self, anchor: _Anchor, split: int, n_outputs: int) -> Array:
-        columns = self.problem.columns
+    def _matrix(self, anchor: _Anchor, split: int, n_outputs: int) -> Matrix:
+        problem, columns = self.problem, self.problem.columns
         own = int(np.flatnonzero(columns.split == split)[0])
-        matrix = np.tensordot(columns.counts[own], anchor.atoms, 1) / columns.weight[own]
-        return self.problem.behind_steps(matrix, split, n_outputs)
+
+        def of_split(atoms: Array) -> Array:
+            return np.asarray(np.tensordot(columns.counts[own], atoms, 1) / columns.weight[own])
+
+        if anchor.diagonals is None:
+            block = problem.behind_steps(of_split(anchor.blocks), split, n_outputs)
+            return Matrix(np.diagonal(block), block, slice(None))
+        diagonal = problem.behind_steps(of_split(anchor.diagonals), split, n_outputs)
+        assert self._head is not None
+        if not self._head.size:
+            return Matrix(diagonal, np.empty((0, 0)), slice(0))
+        d = diagonal.size // n_outputs
+        place = (np.arange(n_outputs)[:, None] * d + np.append(self._head, d - 1)).ravel()
+        block = problem.behind_steps(of_split(anchor.blocks), split, n_outputs, self._head)
+        return Matrix(diagonal, block, place)
 
 
 def _chosen(away: Array, own: Array, share: float, room: int) -> list[int]:

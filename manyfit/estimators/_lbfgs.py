@@ -57,9 +57,10 @@ class LBFGS:
         start: Array,
         columns: Array,
         tol: Array,
-        max_passes: int | None = None,
+        worth: Callable[[int], int] | None = None,
         gradient: Array | None = None,
         newton_steps: int = 0,
+        state: "State | None" = None,
     ) -> "Solution":
         """Follow all columns until the size of each gradient is at most its `tol`.
 
@@ -73,12 +74,17 @@ class LBFGS:
             What `problem` knows the columns by.
         tol : array of shape (m,)
             Size of the gradient that is good enough.
-        max_passes : int, optional
-            Fewer than the solver's own, where the caller has something better to do then.
+        worth : callable, optional
+            From the number of columns that have not converged to the passes after which the caller has
+            something better to do with them.
         gradient : array of shape (m, K, d), optional
             The gradients at the start, where they are known.
         newton_steps : int
             Steps by the preconditioner alone that every column takes at first, however small its gradient is.
+        state : State, optional
+            Where all columns were left before, to go on from there with what was learnt of their curvature,
+            although the preconditioner may be another; `start` and `gradient` are not read then. It is
+            changed.
 
         Returns
         -------
@@ -87,21 +93,24 @@ class LBFGS:
         """
         xp = array_namespace(start)
         place = xp.arange(columns.shape[0], device=device(start))
-        passes = 0 if gradient is not None else 1
-        if gradient is None:
-            gradient = problem.gradient(start, columns)
-        state = _State(columns, start, gradient, self.memory)
+        passes = 0
+        if state is None:
+            if gradient is None:
+                gradient, passes = problem.gradient(start, columns), 1
+            state = State(columns, start, gradient, self.memory)
         finished: list[tuple[Array, ...]] = []
-        limit = self.max_passes if max_passes is None else min(max_passes, self.max_passes)
-        steps = 0
+        limit, steps = self.max_passes, 0
         while True:
             done = problem.size(state.G, state.columns) <= tol
             if steps < newton_steps:
                 done = xp.zeros_like(done)
             # One answer for the host, once a step.
             n_done = int(xp.count_nonzero(done))
+            if worth is not None:
+                limit = min(self.max_passes, worth(done.shape[0] - n_done))
             if n_done == done.shape[0] or passes >= limit:
                 finished.append((place, state.W, state.G, done))
+                state.keep(xp.nonzero(~done)[0])
                 break
             if n_done:
                 out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
@@ -113,11 +122,11 @@ class LBFGS:
         order, W, G, converged = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
         W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
-        return Solution(W, G, converged, passes)
+        return Solution(W, G, converged, passes, state)
 
     # What overflows is found by its slope, and stepped back from.
     @np.errstate(over="ignore", invalid="ignore")
-    def _step(self, problem: Problem, state: "_State", budget: int, learn: bool) -> int:
+    def _step(self, problem: Problem, state: "State", budget: int, learn: bool) -> int:
         """One step of all columns of the state; returns the passes it took."""
         xp = array_namespace(state.W)
         D = -state.direction(lambda G: problem.precondition(G, state.columns))
@@ -165,15 +174,18 @@ class Solution:
         Whether the gradient is as small as was asked.
     passes : int
         Passes over the data.
+    left : State
+        The columns that did not converge, in their order.
     """
 
     W: Array
     G: Array
     converged: Array
     passes: int
+    left: "State"
 
 
-class _State:
+class State:
     """Columns that have not converged, and the pairs that tell their curvature.
 
     The pairs of a column lie one after the other, so that the two-loop recursion is four products with all

@@ -68,7 +68,7 @@ class LinearSVCFamily:
             )
             model = _model(estimator, settings, rowwise, _rarest(own, folded))
             fits.append(fit_path(folded, model, LBFGS()))
-        fitted = [Fitted.side_by_side(of_split) for of_split in zip(*fits, strict=True)]
+        fitted = map(Fitted.side_by_side, zip(*fits, strict=True))
         yield from linked_answers(fitted, Decisions(classes))
 
 

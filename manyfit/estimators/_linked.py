@@ -1,6 +1,6 @@
 """Answers of linear models whose responses are functions of the linear predictor: classifiers, log links."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -135,6 +135,11 @@ class LinkedAnswers:
         return self.fitted.cut_short
 
     @property
+    def rows_read(self) -> float:
+        """See `Fitted`."""
+        return self.fitted.rows_read
+
+    @property
     def classes(self) -> Array | None:
         """See `Answers`."""
         return self.link.classes
@@ -173,7 +178,7 @@ def _of_sparse(linear: LinearPredictors, X: Any) -> Array:
 NOT_CONVERGED = "the gradient did not become small enough"
 
 
-def linked_answers(fitted: Sequence[Fitted], link: Link) -> Iterator[LinkedAnswers]:
+def linked_answers(fitted: Iterable[Fitted], link: Link) -> Iterator[LinkedAnswers]:
     """The answers of each split; what did not converge is left alone."""
     for one in fitted:
         alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)

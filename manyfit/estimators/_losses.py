@@ -51,7 +51,8 @@ class Loss(Protocol):
         D : array of the shape of `Z`
             By one output twice; not negative.
         P : array of the shape of `Z`, or None
-            By outputs k and l: ``-P_k P_l``. None: zero.
+            By outputs k and l: ``-P_k P_l``. None: zero. Where it is not, the loss depends on differences of
+            the outputs alone: the derivatives by k and all l sum to zero.
         """
 
 

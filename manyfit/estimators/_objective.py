@@ -225,11 +225,19 @@ class LinearProblem:
             return np.asarray(np.abs(own).max(axis=(1, 2)))
         return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
 
-    def behind_steps(self, full: Array, i: int, K: int) -> Array:
-        """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split."""
+    def behind_steps(self, full: Array, i: int, K: int, features: Array | None = None) -> Array:
+        """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split.
+
+        That by some `features` alone, where they are given: there must be no steps.
+        """
         view, p = self.views[i], self.passes.origin.size
         if view is None and self.intercept == "free":
             return full
+        if features is not None:
+            T = np.eye(len(features) + 1)
+            T[-1, :-1] = self.passes.origin[features]
+            T[-1, -1] = self.intercept != "none"
+            return _congruent(full, T, K)
         if view is None and full.ndim == 1:
             out = full.reshape(K, p + 1).copy()
             out[:, :-1] += self.passes.origin**2 * out[:, -1:]
@@ -245,9 +253,15 @@ class LinearProblem:
         if full.ndim == 1:
             # The diagonal behind the steps, as if the features of X did not mix.
             return np.asarray(full.reshape(K, p + 1) @ T**2).ravel()
-        blocks = full.reshape(K, p + 1, K, p + 1).transpose(0, 2, 1, 3)
-        mapped = (T.T @ blocks @ T).transpose(0, 2, 1, 3)
-        return np.asarray(mapped.reshape(K * T.shape[1], K * T.shape[1]))
+        return _congruent(full, T, K)
+
+
+def _congruent(full: Array, T: Array, K: int) -> Array:
+    """``T' H T`` of each of the K x K blocks of a matrix."""
+    d, e = T.shape
+    blocks = full.reshape(K, d, K, d).transpose(0, 2, 1, 3)
+    mapped = (T.T @ blocks @ T).transpose(0, 2, 1, 3)
+    return np.asarray(mapped.reshape(K * e, K * e))
 
 
 def _mapped(function: Any, part: Array) -> Array:

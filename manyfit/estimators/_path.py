@@ -4,7 +4,7 @@ What is solved on all rows lies next to what each split needs: a split starts th
 and takes a few steps. Most of the way is so gone once, not once a split.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
@@ -38,10 +38,12 @@ Array = NDArray[Any]
 TOL_SHARE = 1e-2
 # Rounding of a gradient, in machine epsilons of its size at zero.
 ROUNDING = 30.0
-# What has not come to a gradient that much smaller than before, in some rounds with Hessians of its own, is
-# at the end of what rounding lets.
+# What has not come to a gradient that much smaller than before, in so many passes and with Hessians of its
+# own, is at the end of what rounding lets.
 PROGRESS = 0.5
-IDLE_ROUNDS = 3
+IDLE_PASSES = 100
+# Passes after which a result that has come to what is asked is good enough.
+ENOUGH_PASSES = 60
 # Rows of the first, small problem for each feature; fewer would say little of the others.
 SMALL_ROWS = 20
 # Each problem has that many times the rows of the one before it.
@@ -54,10 +56,10 @@ WORTH_PASSES = 120
 # Bytes of X that a cache holds, and operations that it takes to begin with another class.
 CACHE = 2**21
 SETTING_UP = 2e8
+# Where a whole Hessian is too wide, it is known for as many of the largest features, over all outputs.
+HEAD = 300
 # Passes between two Hessians at least.
-ROUND = 8
-# As many passes as the solver takes.
-MANY = 10**9
+ROUND = 12
 # Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
@@ -97,18 +99,24 @@ class Model:
     max_iter: int | None = None
 
 
-def fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
+def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
     """Fit all settings on all splits.
 
     Returns
     -------
-    list of Fitted
-        One for each split.
+    iterator of Fitted
+        One for each split, all fitted when the first is asked for. Of sparse data only the coefficients of
+        the condensed features are kept; those of all are made for one split at a time.
     """
     if hasattr(data.X, "tocsc"):
         Z, T = condensed(data.X)
-        if Z.shape[1] < data.X.shape[1]:
-            return [one.spread(T) for one in fit_path(replace(data, X=Z), model, solver)]
+        for one in _fit_path(replace(data, X=Z), model, solver):
+            yield one.spread(T)
+    else:
+        yield from _fit_path(data, model, solver)
+
+
+def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
     fitted = []
     for group, whole in zip(data.groups, data.wholes, strict=True):
         passes = passes_over(data.X, group)
@@ -214,6 +222,7 @@ class _Group:
     def fit(self) -> list[Fitted]:
         stage, zero = self.stage, self._zero()
         m, first = len(zero), self._coarser()
+        before = stage.passes.rows_read
         # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero.
         few = bool(first) and self.model.norm == "largest"
         scale, start = (first[0] if few else stage).size_at(zero), zero
@@ -233,10 +242,13 @@ class _Group:
         moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)])
         # What is solved on all rows has seen the test rows. Steps with the split's own Hessian, however small
         # the gradient, leave nothing of what only they say; nor does a memory that begins behind them.
-        W, G, size = stage.solve(moved, splits, min(tol, asked), self.solver, newton_steps=OWN_STEPS)
+        W, G, size = stage.solve(moved, splits, min(tol, asked), self.solver, None, OWN_STEPS, asked)
         away = stage.problem.precondition(G, splits)
+        read = sum(one.passes.rows_read for one in (*first, stage)) - before
         return [
-            Fitted(self._linear(W, i), self._linear(away, i), size[own] <= asked, cut_short)
+            Fitted(
+                self._linear(W, i), self._linear(away, i), size[own] <= asked, cut_short, read / self.n_splits
+            )
             for i, own in enumerate(splits.reshape(self.n_splits, m))
         ]
 
@@ -245,6 +257,7 @@ class _Group:
         out = np.zeros(len(W), dtype=bool)
         if self.model.max_iter is not None:
             problem, last = self.stage.problem, self.n_splits
+            self.stage.renew(W, whole)
             for matrix, own in self.stage.hessians.matrices(whole):
                 j = own - whole[0]
                 free = self.model.intercept == "free"
@@ -366,10 +379,14 @@ class _Stage:
         self.columns = np.arange(n_sets * m)
         self._width = (data.X.shape[1] + 1) * rowwise.loss.n_outputs
         most = self._most(data.memory_limit, n_sets, m, counts.shape[1])
-        self._full = most > 0 and self._width <= WORTH_PASSES * n_sets * m
         step = max(1, self.n_rows // SAMPLE_ROWS)
         rows: Rows = slice(0, self.n_rows, step)
         some = data.X[rows] if hasattr(data.X, "tocsc") else data.X[rows] - passes.origin
+        head = None
+        if most == 0 or self._width > WORTH_PASSES * n_sets * m:
+            size = HEAD // rowwise.loss.n_outputs - 1 if all(view is None for view in views) else 0
+            head = _largest(some, size)
+            self._width = rowwise.loss.n_outputs * (len(head) + 1)
         self.problem = LinearProblem(
             passes,
             rowwise,
@@ -379,7 +396,7 @@ class _Stage:
             model.norm,
             lambda G, c: self.hessians.solve(G, c),
         )
-        self.hessians = Hessians(self.problem, self._full, (some, rows), max(most, 1))
+        self.hessians = Hessians(self.problem, head, (some, rows), max(most, 1))
 
     def _most(self, limit: int, n_sets: int, m: int, n_atoms: int) -> int:
         """Whole Hessians that fit in half of the memory, beside a factor for each column."""
@@ -407,36 +424,58 @@ class _Stage:
         solver: LBFGS,
         gradient: Array | None = None,
         newton_steps: int = 0,
+        asked: float = 0.0,
     ) -> tuple[Array, Array, Array]:
         """Coefficients of some columns, their gradients, and the sizes of these: at most `tol` if it can be.
+
+        After some passes `asked` is enough.
 
         What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
         Newton's method. What makes no progress then is at the end of what rounding lets.
         """
         W, G, left = start.copy(), np.empty_like(start), np.arange(columns.size)
         size, best = np.full((2, columns.size), np.inf)
-        idle, spent = np.zeros(columns.size, dtype=int), 0
+        idle, spent, state = np.zeros(columns.size, dtype=int), 0, None
         for i in count():
-            self.hessians.renew(W[left], columns[left], HESSIAN_SHARE * NEARER**i, self._dtype)
-            few = min(self._passes_of_round(left.size), solver.max_passes - spent)
+            self.renew(W[left], columns[left], NEARER**i)
+
+            def worth(n_left: int, rest: int = solver.max_passes - spent) -> int:
+                return min(self._passes_of_round(n_left), rest)
+
             solution = solver.solve(
-                self.problem, W[left], columns[left], np.full(left.size, tol), few, gradient, newton_steps
-            )
-            gradient, newton_steps = None, 0
+                self.problem, W[left], columns[left], np.full(left.size, tol), worth, gradient,
+                newton_steps, state,
+            )  # fmt: skip
+            newton_steps, state = 0, solution.left
             spent += solution.passes
             W[left], G[left] = solution.W, solution.G
             size[left] = self.problem.size(solution.G, columns[left])
             progress = size[left] <= PROGRESS * best[left]
             best[left] = np.fmin(best[left], size[left])
-            idle[left] = np.where(progress, 0, idle[left] + 1)
-            left = left[~solution.converged & (idle[left] < IDLE_ROUNDS)]
+            idle[left] = np.where(progress, 0, idle[left] + solution.passes)
+            left = left[~solution.converged]
+            active = idle[left] < IDLE_PASSES
+            if spent >= ENOUGH_PASSES:
+                active &= ~(size[left] <= asked)
+            state.keep(np.flatnonzero(active))
+            left = left[active]
             if not left.size or spent >= solver.max_passes:
                 break
         return W, G, size
 
+    def renew(self, W: Array, columns: Array, share: float = 1.0) -> None:
+        """Give columns Hessians of where they are, as near as is worth it."""
+        self.hessians.renew(W, columns, HESSIAN_SHARE * share, self._dtype)
+
     def _passes_of_round(self, n_columns: int) -> int:
-        """Passes after which a new Hessian is worth its cost: about as many as it costs."""
-        if not self._full:
-            return MANY
-        # A Gram matrix takes the operations of d K / (8 m) passes over m columns, in single precision.
-        return max(ROUND, round(self._width / (8.0 * n_columns)))
+        """Passes after which a new Hessian is worth its cost to columns: about as many as it costs."""
+        # A Gram matrix takes the operations of d K / (4 m) passes over m columns.
+        return max(ROUND, round(self._width / (4.0 * max(n_columns, 1))))
+
+
+def _largest(some: Any, size: int) -> Array:
+    """The features with the largest squares in some rows, at most `size` of them, in order."""
+    squares = some.multiply(some).sum(axis=0) if hasattr(some, "tocsc") else (some**2).sum(axis=0)
+    squares = np.asarray(squares).ravel()
+    size = min(max(size, 0), squares.size)
+    return np.sort(np.argsort(-squares, kind="stable")[:size])

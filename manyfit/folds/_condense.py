@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 
 def condensed(X: Any) -> tuple[Any, Any]:
-    """Leave out empty columns, and make one of all columns that only the same row has.
+    """Leave out empty columns, make one of all that only the same row has, and put the frequent first.
 
     Hashed text has many of both. The features of a row that no other row has are rotated so that one of
     them has all that the row has of them; the penalty does not see a rotation.
@@ -27,7 +27,8 @@ def condensed(X: Any) -> tuple[Any, Any]:
     """
     n, p = X.shape
     count = np.bincount(X.indices, minlength=p)
-    kept = np.flatnonzero(count > 1)
+    # The most frequent first: what is read again and again lies together.
+    kept = np.argsort(-count, kind="stable")[: np.count_nonzero(count > 1)]
     row = np.repeat(np.arange(n), np.diff(X.indptr))
     alone = count[X.indices] == 1
     row, column, value = row[alone], X.indices[alone], X.data[alone].astype(np.float64)

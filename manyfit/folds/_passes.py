@@ -28,6 +28,8 @@ BLOCK_VALUES = 2**17
 BLOCK_ROWS = 4096
 # Blocks that one thread goes through before it takes the next rows.
 PIECE_BLOCKS = 8
+# Fewest rows of a sparse X that one thread takes at a time.
+MIN_SPARSE_ROWS = 256
 # Rows that a Hessian is summed over at a time, in its own precision; the sums of these are float64.
 GRAM_ROWS = 1024
 
@@ -37,7 +39,8 @@ multiplied back, of the same shape; may overwrite `Z`."""
 
 Curvature = Callable[[Array, Rows], tuple[Array, Array | None]]
 """``curvature(Z, rows)``: from linear predictors (K, 1, b) of some rows to their second derivatives of the
-same shape: those by one output twice, and P where those by outputs k and l are ``-P_k P_l``; None: zero."""
+same shape: those by one output twice, and P where those by outputs k and l are ``-P_k P_l``; None: zero.
+Where there is P, only differences of the outputs matter: the derivatives by k and all l sum to zero."""
 
 
 class Passes(Protocol):
@@ -52,6 +55,10 @@ class Passes(Protocol):
     @property
     def origin(self) -> Array:
         """A point amid the rows of X; zero where X is sparse."""
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that have been gone over so far, each as often as it was."""
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """``sum_i c_i [x_i - origin, 1]' r_i`` over the rows, for each column.
@@ -71,7 +78,7 @@ class Passes(Protocol):
             float64, on the host.
         """
 
-    def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
         """Sums of the second derivatives by the coefficients over the rows of each atom.
 
         Parameters
@@ -82,15 +89,17 @@ class Passes(Protocol):
             See `Curvature`; called from several threads.
         dtype : dtype
             Precision of the products.
+        features : ndarray of int of shape (q,), optional
+            By whose coefficients, and the values at the origin; all p by default.
 
         Returns
         -------
-        ndarray of shape (n_atoms, K (p + 1), K (p + 1))
-            float64; coefficients in the order of a (K, p + 1) array.
+        ndarray of shape (n_atoms, K (q + 1), K (q + 1))
+            float64; coefficients in the order of a (K, q + 1) array.
         """
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
-        """The diagonals of `gram`, of shape (n_atoms, K (p + 1))."""
+        """The diagonals of `gram` for all features, of shape (n_atoms, K (p + 1))."""
 
 
 class DensePasses:
@@ -107,7 +116,7 @@ class DensePasses:
     """
 
     def __init__(self, X: Array, rows: Sequence[Rows], origin: Array | None = None) -> None:
-        self.X, self.rows = X, rows
+        self.X, self.rows, self.rows_read = X, rows, 0
         self.origin = middle(X, np.empty((len(X), 0)), slice(0, len(X))) if origin is None else origin
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
@@ -129,25 +138,33 @@ class DensePasses:
 
         piece = min(PIECE_BLOCKS * size, self._share(64))
         pieces = self._pieces(piece, [bool(columns.size) for columns in used])
+        self.rows_read += sum(length_of(piece) for _, piece in pieces)
         out = np.zeros(theta.shape)
         for (a, _), part in zip(pieces, map_threads(work, pieces), strict=True):
             out[used[a]] += part.reshape(K, -1, d).transpose(1, 0, 2) * counts[used[a], a][:, None, None]
         return out
 
-    def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
         """See `Passes`."""
-        _, K, d = theta.shape
-        flat = theta[0]
+        K, flat = theta.shape[1], theta[0]
+        taken = slice(None) if features is None else np.append(features, len(self.origin))
+        d = flat[:, taken].shape[1]
 
         def work(item: tuple[int, Rows]) -> Array:
             total = np.zeros((K * d, K * d))
+            M, product = np.empty((GRAM_ROWS, K, d), dtype), np.empty_like(total, dtype)
             with np.errstate(over="ignore", invalid="ignore"):
                 for block, B in self._blocks(item[1], GRAM_ROWS):
                     D, P = curvature((flat @ B.T)[:, None], block)
-                    total += _gram_of(B.astype(dtype, copy=False), D[:, 0], None if P is None else P[:, 0])
-            return total
+                    own = B[:, taken].astype(dtype, copy=False)
+                    if P is None:
+                        _add_own(total, own, D[:, 0])
+                    else:
+                        _take_joint(total, own, P[:, 0], M[: len(own)], product)
+                return total if P is None else _with_own(total, K)
 
         pieces = self._pieces(self._share(GRAM_ROWS))
+        self.rows_read += sum(length_of(piece) for _, piece in pieces)
         out = np.zeros((len(self.rows), K * d, K * d))
         for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
             out[a] += found
@@ -167,6 +184,7 @@ class DensePasses:
             return total.ravel()
 
         pieces = self._pieces(self._share(GRAM_ROWS))
+        self.rows_read += sum(length_of(piece) for _, piece in pieces)
         out = np.zeros((len(self.rows), K * d))
         for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
             out[a] += found
@@ -196,19 +214,31 @@ class DensePasses:
         return max(least, largest // max(1, blas_threads()) + 1)
 
 
-def _gram_of(rows: Array, D: Array, P: Array | None) -> Array:
-    """Second derivatives of some rows, (b, d), with curvatures (K, b), in their dtype; (K d, K d)."""
-    (b, d), K, dtype = rows.shape, len(D), rows.dtype
-    if P is None:
-        total = np.zeros((K * d, K * d), dtype)
-    else:
-        M = (rows[:, None, :] * P.T.astype(dtype)[:, :, None]).reshape(b, -1)
-        total = M.T @ M
-        np.negative(total, out=total)
-    for k in range(K):
+def _add_own(total: Array, rows: Array, D: Array) -> None:
+    """Add the second derivatives of some rows, (b, d), by each output twice, from curvatures (K, b)."""
+    d = rows.shape[1]
+    for k in range(len(D)):
         own = slice(k * d, (k + 1) * d)
-        root = rows * np.sqrt(D[k]).astype(dtype)[:, None]
-        total[own, own] = root.T @ root
+        root = rows * np.sqrt(D[k]).astype(rows.dtype)[:, None]
+        total[own, own] += root.T @ root
+
+
+def _take_joint(total: Array, rows: Array, P: Array, M: Array, product: Array) -> None:
+    """Add the second derivatives by two outputs each; those by one twice are wrong and are not to be read.
+
+    `M`, (b, K, d), and `product` are overwritten: memory that is new each time would cost as much again.
+    """
+    np.multiply(rows[:, None, :], P.T.astype(rows.dtype)[:, :, None], out=M)
+    flat = M.reshape(len(rows), -1)
+    total -= np.matmul(flat.T, flat, out=product)
+
+
+def _with_own(total: Array, K: int) -> Array:
+    """The second derivatives by one output twice, from all others: they sum to zero. In place."""
+    blocks = total.reshape(K, -1, K, total.shape[0] // K)
+    for k in range(K):
+        blocks[k, :, k] = 0.0
+        blocks[k, :, k] = -blocks[k].sum(axis=1)
     return total
 
 
@@ -218,7 +248,7 @@ class SparsePasses:
     Parameters
     ----------
     X : csr_array or csr_matrix of shape (n, p)
-        On the host; kept, and once more by columns.
+        On the host; kept with its rows in the order of the atoms, and once more by columns.
     rows : sequence of slice or ndarray of int
         The atoms.
 
@@ -228,11 +258,15 @@ class SparsePasses:
     """
 
     def __init__(self, X: Any, rows: Sequence[Rows]) -> None:
-        self.rows, self.n = rows, X.shape[0]
+        self.rows, self.rows_read = rows, 0
         self.origin = np.zeros(X.shape[1])
-        by_column = X.tocsc()
         n_pieces = max(1, blas_threads())
-        self._atoms = [X[piece] for piece in rows]
+        self._ends = np.cumsum([0, *map(length_of, rows)])
+        size = max(MIN_SPARSE_ROWS, int(self._ends[-1]) // (4 * n_pieces))
+        self._pieces = [
+            _Piece(a, piece, X[piece]) for a, own in enumerate(rows) for piece in blocks_of(own, size)
+        ]
+        by_column = scipy.sparse.vstack([piece.X for piece in self._pieces], format="csc")
         ends = np.linspace(0, X.shape[1], n_pieces + 1).astype(int)
         self._features = [
             (slice(start, stop), by_column[:, start:stop].T.tocsr()) for start, stop in pairwise(ends)
@@ -240,68 +274,104 @@ class SparsePasses:
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
-        m, K, d = theta.shape
-        R = np.zeros((self.n, K, m))
+        m, K, _ = theta.shape
+        flat = _by_feature(theta)
+        ends = np.cumsum([0, *(piece.X.shape[0] for piece in self._pieces)])
+        R = np.zeros((int(ends[-1]), K, m))
+        used = [np.flatnonzero(own) for own in counts.T]
 
-        def forward(a: int) -> None:
-            columns = np.flatnonzero(counts[:, a])
+        def forward(i: int) -> None:
+            piece = self._pieces[i]
+            columns = used[piece.atom]
             if columns.size:
-                rows = self.rows[a]
-                with np.errstate(over="ignore", invalid="ignore"):
-                    out = residual(self._predictors(a, theta[columns]), rows, columns)
-                out *= counts[columns, a][:, None]
-                index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
-                R[index[:, None], :, columns] = out.transpose(2, 1, 0)
+                with np.errstate(over="ignore", invalid="ignore"):  # it is each thread's own
+                    Z = piece.predictors(flat, K)
+                    out = residual(Z if columns.size == m else Z[:, columns], piece.rows, columns)
+                out *= counts[columns, piece.atom][:, None]
+                own = R[ends[i] : ends[i + 1]]
+                own[:, :, columns] = out.transpose(2, 0, 1)
 
-        map_threads(forward, range(len(self.rows)))
-        flat = R.reshape(self.n, -1)
-        out = np.empty((m, K, d))
-        out[:, :, -1] = flat.sum(axis=0).reshape(K, m).T
+        map_threads(forward, range(len(self._pieces)))
+        self.rows_read += sum(length_of(rows) for rows, own in zip(self.rows, used, strict=True) if own.size)
+        rows = R.reshape(len(R), -1)
+        out = np.empty(theta.shape)
+        out[:, :, -1] = rows.sum(axis=0).reshape(K, m).T
 
         def back(piece: tuple[slice, Any]) -> None:
             features, part = piece
-            out[:, :, features] = (part @ flat).T.reshape(K, m, -1).transpose(1, 0, 2)
+            out[:, :, features] = (part @ rows).T.reshape(K, m, -1).transpose(1, 0, 2)
 
         map_threads(back, self._features)
         return out
 
-    def _predictors(self, a: int, theta: Array) -> Array:
-        """Linear predictors of the rows of an atom, (K, m, b)."""
-        m, K, d = theta.shape
-        part = theta.transpose(2, 1, 0).reshape(d, K * m)
-        Z = self._atoms[a] @ part[:-1]
-        Z += part[-1]
-        return np.ascontiguousarray(Z.T).reshape(K, m, -1)
-
-    def gram(self, theta: Array, curvature: Curvature, dtype: Any) -> Array:
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
         """See `Passes`; in the precision of X."""
-        _, K, d = theta.shape
-        out = np.zeros((len(self.rows), K, d, K, d))
-        for a, (rows, A) in enumerate(zip(self.rows, self._atoms, strict=True)):
-            D, P = curvature(self._predictors(a, theta), rows)
-            for k in range(K):
-                for j in range(k + 1):
-                    if j == k:
-                        weights = D[k, 0]
-                    elif P is not None:
-                        weights = -P[k, 0] * P[j, 0]
-                    else:
-                        continue
-                    part = np.empty((d, d))
-                    part[:-1, :-1] = (A.T @ scipy.sparse.diags_array(weights) @ A).toarray()
-                    part[-1, :-1] = part[:-1, -1] = A.T @ weights
-                    part[-1, -1] = weights.sum()
-                    out[a, k, :, j] = part
-                    out[a, j, :, k] = part
-        return out.reshape(len(self.rows), K * d, K * d)
+        K, d = theta.shape[1], (len(self.origin) if features is None else len(features)) + 1
+        flat = _by_feature(theta)
+
+        def work(piece: _Piece) -> Array:
+            out = np.zeros((K, d, K, d))
+            X = piece.X if features is None else piece.X[:, features]
+            with np.errstate(over="ignore", invalid="ignore"):
+                D, P = curvature(piece.predictors(flat, K), piece.rows)
+                for k in range(K):
+                    for j in range(k + 1):
+                        if j == k:
+                            weights = D[k, 0]
+                        elif P is not None:
+                            weights = -P[k, 0] * P[j, 0]
+                        else:
+                            continue
+                        part = np.empty((d, d))
+                        part[:-1, :-1] = (X.T @ scipy.sparse.diags_array(weights) @ X).toarray()
+                        part[-1, :-1] = part[:-1, -1] = X.T @ weights
+                        part[-1, -1] = weights.sum()
+                        out[k, :, j] = part
+                        out[j, :, k] = part
+            return out.reshape(K * d, K * d)
+
+        return self._summed(work, (K * d, K * d))
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
         """See `Passes`."""
-        out = []
-        for a, (rows, A) in enumerate(zip(self.rows, self._atoms, strict=True)):
-            D = curvature(self._predictors(a, theta), rows)[0][:, 0]
-            out.append(np.concatenate([(A.multiply(A).T @ D.T).T, D.sum(axis=1)[:, None]], axis=1).ravel())
-        return np.stack(out)
+        K, d = theta.shape[1:]
+        flat = _by_feature(theta)
+
+        def work(piece: _Piece) -> Array:
+            with np.errstate(over="ignore", invalid="ignore"):
+                D = curvature(piece.predictors(flat, K), piece.rows)[0][:, 0]
+                of_features = (piece.X.multiply(piece.X).T @ D.T).T
+            return np.concatenate([of_features, D.sum(axis=1)[:, None]], axis=1).ravel()
+
+        return self._summed(work, (K * d,))
+
+    def _summed(self, work: Callable[["_Piece"], Array], shape: tuple[int, ...]) -> Array:
+        """Sums over the pieces of each atom."""
+        out = np.zeros((len(self.rows), *shape))
+        for piece, part in zip(self._pieces, map_threads(work, self._pieces), strict=True):
+            out[piece.atom] += part
+        self.rows_read += int(self._ends[-1])
+        return out
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some rows of an atom, for one thread."""
+
+    atom: int
+    rows: Rows
+    X: Any
+
+    def predictors(self, flat: Array, K: int) -> Array:
+        """Linear predictors of the rows, (K, m, b), by coefficients of shape (d, K m)."""
+        Z = self.X @ flat[:-1]
+        Z += flat[-1]
+        return np.ascontiguousarray(Z.T).reshape(K, -1, Z.shape[0])
+
+
+def _by_feature(theta: Array) -> Array:
+    """Coefficients (m, K, d) as (d, K m)."""
+    return np.ascontiguousarray(theta.transpose(2, 1, 0)).reshape(theta.shape[2], -1)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a search notes of fits that iterate: where scikit-learn would have stopped, and doubtful labels."""
+"""What a search notes of fits that iterate: passes, where scikit-learn would stop, doubtful labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,10 @@ from manyfit.model_selection._outcome import Outcome
 def note_convergence(
     outcome: Outcome, answers: Answers, candidates: Sequence[int], scoring: SharedScoring, fold: Fold
 ) -> None:
-    """Add to an outcome what is known of how near the optimum the answers of a split are."""
+    """Add to an outcome what it took to answer a split, and how near the optimum its answers are."""
     if not isinstance(answers, LinkedAnswers):
         return
+    outcome.rows_read += answers.rows_read
     shared = [j for j in range(len(candidates)) if j not in answers.alone]
     outcome.cut_short.update(candidates[j] for j in shared if answers.cut_short[j])
     if answers.classes is not None and scoring.reads_labels and shared:

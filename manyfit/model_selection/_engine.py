@@ -66,6 +66,7 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         report.spend("family", part.seconds)
         outcome.add(part)
     report.add(outcome.work)
+    report.passes += outcome.rows_read / job.splits.n_samples
     report.cut_short = [dict(job.candidates[c]) for c in sorted(outcome.cut_short)]
     _print(job, outcome.results)
     return outcome

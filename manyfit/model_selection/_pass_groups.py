@@ -39,13 +39,13 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome) -> None:
     assert group.family is not None
     scoring = SharedScoring(job.options.scorer, job.options.score_params, group.prototype)
     start = time.perf_counter()
-    all_answers = list(
-        group.family.fit_many(group.prototype, group.settings, _pass_data(job, group.steps, data))
-    )
+    seen = _pass_data(job, group.steps, data)
+    answers_of_splits = iter(group.family.fit_many(group.prototype, group.settings, seen))
     n, k = len(group.candidates), data.n_splits
-    fit_time = (time.perf_counter() - start) / (n * k)
     roles = ("test", "train") if job.options.return_train_score else ("test",)
-    for i, answers in enumerate(all_answers):
+    for i, answers in enumerate(answers_of_splits):
+        if i == 0:  # it is then that all are fitted
+            fit_time = (time.perf_counter() - start) / (n * k)
         start = time.perf_counter()
         scores = {
             role: score_answers(scoring, answers, n, RowsToScore(data, i, role), job.options.memory_limit)

@@ -30,7 +30,8 @@ class Report:
         Fits and transforms of shared steps that were done again, since what they gave did not fit in
         ``memory_limit``.
     passes : float
-        Passes over X that summed moments.
+        Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
+        that were read by themselves count as a part of one; predictions do not count.
     bytes_to_device : int
         Bytes copied from the host to a device; 0 for data on the host.
     bytes_to_host : int
@@ -143,7 +144,7 @@ class Report:
             ("fits answered by shared work", self.fits_shared),
             ("fits made one by one", self.fits_done),
             ("fits of shared transformers", self.transformer_fits),
-            ("passes over X for moments", f"{self.passes:g}"),
+            ("passes over X by shared fits", f"{self.passes:.4g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),
             ("workers", self.workers),

@@ -6,11 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from manyfit.estimators._hessians import Factor, Hessians, _chosen
+from manyfit.estimators._hessians import Factor, Hessians, Matrix, _chosen
 from manyfit.estimators._losses import HalfBinomial, HalfMultinomial
 from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
-from manyfit.folds import DensePasses
+from manyfit.folds import DensePasses, SparsePasses
 
 rng = np.random.default_rng(0)
 INTERCEPTS = ["free", "penalised", "none"]
@@ -27,6 +28,13 @@ def shifted(matrix, penalty, intercept, K):
     return matrix + np.diag(shift.ravel())
 
 
+def known(matrix):
+    """All of a matrix, or its diagonal."""
+    if matrix.ndim == 1:
+        return Matrix(matrix, np.empty((0, 0)), slice(0))
+    return Matrix(np.diagonal(matrix), matrix, slice(None))
+
+
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 @pytest.mark.parametrize("K", [1, 3])
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-9), (np.float32, 1e-3)])
@@ -39,7 +47,7 @@ def test_a_factor_solves(intercept, K, dtype, rtol, scale):
     g = rng.normal(size=K * d)
     if intercept == "none":
         g[d - 1 :: d] = 0.0
-    got = Factor(matrix, 0.1 * scale, intercept, K, dtype).solve(g)
+    got = Factor(known(matrix), 0.1 * scale, intercept, K, dtype).solve(g)
     expected = np.linalg.solve(shifted(matrix, 0.1 * scale, intercept, K), g)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
@@ -48,14 +56,14 @@ def test_a_factor_solves(intercept, K, dtype, rtol, scale):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_diagonal_is_divided_by(intercept):
     own = np.array([1e-20, 2.0, 0.0, 5.0])
-    got = Factor(own, 0.5, intercept, 1, np.float32).solve(np.ones(4))
+    got = Factor(known(own), 0.5, intercept, 1, np.float32).solve(np.ones(4))
     np.testing.assert_allclose(got, 1.0 / np.diagonal(shifted(np.diag(own), 0.5, intercept, 1)), rtol=1e-9)
 
 
 def test_columns_of_any_size_are_alike():
     size = 1e15 * 10.0 ** np.array([-4, 0, -1, -3, -2])
     matrix, g = gram(5), rng.normal(size=5)
-    factor = Factor(matrix * size * size[:, None], 0.0, "free", 1, np.float32)
+    factor = Factor(known(matrix * size * size[:, None]), 0.0, "free", 1, np.float32)
     expected = np.linalg.solve(matrix, g) / size
     np.testing.assert_allclose(factor.solve(g * size), expected, rtol=1e-3)
 
@@ -64,12 +72,12 @@ def test_columns_of_any_size_are_alike():
 @pytest.mark.parametrize("g_size", [1e-200, 1e-50, 1.0, 1e50, 1e200])
 def test_gradients_of_any_size(dtype, g_size):
     matrix, g = gram(4), rng.normal(size=4)
-    got = Factor(matrix, 0.1, "free", 1, dtype).solve(g * g_size) / g_size
+    got = Factor(known(matrix), 0.1, "free", 1, dtype).solve(g * g_size) / g_size
     np.testing.assert_allclose(got, np.linalg.solve(shifted(matrix, 0.1, "free", 1), g), rtol=1e-3)
 
 
 def test_no_gradient_no_step():
-    assert not Factor(gram(3), 0.1, "free", 1, np.float32).solve(np.zeros(3)).any()
+    assert not Factor(known(gram(3)), 0.1, "free", 1, np.float32).solve(np.zeros(3)).any()
 
 
 INDEFINITE = gram(6) - 2.0 * np.eye(6)
@@ -90,7 +98,7 @@ DOUBTFUL = {
 @pytest.mark.parametrize("penalty", [0.0, 1e-3])
 @pytest.mark.parametrize("matrix", DOUBTFUL.values(), ids=DOUBTFUL)
 def test_a_doubtful_matrix_still_gives_a_descent(matrix, penalty, dtype):
-    factor = Factor(matrix.copy(), penalty, "free", 1, dtype)
+    factor = Factor(known(matrix.copy()), penalty, "free", 1, dtype)
     inverse = np.stack([factor.solve(e) for e in np.eye(6)], axis=1)
     scale = np.sqrt(np.diagonal(inverse))
     unit = inverse / scale / scale[:, None]
@@ -123,9 +131,9 @@ ATOMS = [slice(0, 150), slice(150, N)]
 COUNTS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
 
-def hessians(penalties, *, full=True, most=10, K=1, sets=3, X=X):
+def hessians(penalties, *, head=None, most=10, K=1, sets=3, X=X, intercept="free"):
     """Of settings on each half of the rows and on all."""
-    passes = DensePasses(X, ATOMS)
+    passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
     if K == 1:
         rowwise = Rowwise(HalfBinomial(), Y[None])
     else:
@@ -133,8 +141,9 @@ def hessians(penalties, *, full=True, most=10, K=1, sets=3, X=X):
     split = np.repeat(np.arange(sets), len(penalties))
     weight = np.array([150.0, 250.0, 400.0])[split]
     columns = Columns(split, np.tile(np.asarray(penalties, dtype=float), sets), weight, COUNTS[split])
-    problem = LinearProblem(passes, rowwise, columns, [None] * sets, "free")
-    return Hessians(problem, full, (X[::2] - passes.origin, slice(0, N, 2)), most), problem
+    problem = LinearProblem(passes, rowwise, columns, [None] * sets, intercept)
+    some = X[::2] if sp.issparse(X) else X[::2] - passes.origin
+    return Hessians(problem, head, (some, slice(0, N, 2)), most), problem
 
 
 def by_differences(problem, w, column, step=1e-6):
@@ -222,12 +231,26 @@ def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
     assert 0.5 < got / expected.solve(g, np.array([0]))[0, 0, 0] < 1.5
 
 
-def test_diagonals():
-    hess, problem = hessians([1e-3, 1.0], full=False)
+@pytest.mark.parametrize(
+    ("make", "intercept"), [(np.asarray, "free"), *((sp.csr_array, intercept) for intercept in INTERCEPTS)]
+)
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("head", [[], [1], [0, 2]])
+def test_a_part_is_known_whole_and_the_rest_by_its_diagonal(head, K, make, intercept):
+    head, d = np.array(head, dtype=int), P + 1
+    hess, problem = hessians([1e-3, 1.0], head=head, K=K, X=make(X + 2.0), intercept=intercept)
     columns = np.arange(6)
-    w = 0.3 * rng.normal(size=(1, 1, P + 1))
-    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1, np.float32)
-    G = rng.normal(size=(6, 1, P + 1))
+    w = 0.3 * rng.normal(size=(1, K, d))
+    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1, np.float64)
+    G = rng.normal(size=(6, K, d))
+    if intercept == "none":
+        G[:, :, -1] = 0.0
+    elif K > 1 and head.size:  # the intercepts of all classes together are free of any curvature
+        G[:, :, -1] -= G[:, :, -1].mean(axis=1, keepdims=True)
+    got = hess.solve(G, columns)
+    known = np.isin(np.arange(K * d) % d, np.append(head, d - 1) if head.size else [])
     for c in columns:
-        own = np.diagonal(by_differences(problem, w, c))
-        np.testing.assert_allclose(hess.solve(G, columns)[c, 0], G[c, 0] / own, rtol=1e-5)
+        matrix = by_differences(problem, w, c) * (np.outer(known, known) | np.eye(K * d, dtype=bool))
+        if intercept == "none":
+            matrix[d - 1 :: d] = 0.0
+        np.testing.assert_allclose(matrix @ got[c].ravel(), G[c].ravel(), rtol=1e-5, atol=1e-5)

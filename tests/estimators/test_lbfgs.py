@@ -52,10 +52,27 @@ def test_converged_columns_leave_the_batch():
 
 def test_what_does_not_converge_says_so():
     problem = Quadratics(conditions=(1.0, 1e6))
-    solution = LBFGS().solve(problem, np.zeros((2, K, D)), np.arange(2), np.full(2, 1e-9), max_passes=3)
+    start, columns = np.zeros((2, K, D)), np.arange(2)
+    solution = LBFGS().solve(problem, start, columns, np.full(2, 1e-9), worth=lambda left: 3)
     np.testing.assert_array_equal(solution.converged, [True, False])
     assert solution.passes <= 3
     np.testing.assert_array_equal(solution.G, problem.gradient(solution.W, np.arange(2)))
+
+
+def test_what_was_left_goes_on_as_if_nothing_had_been():
+    problem, columns, W, state, solver = Quadratics(), np.arange(M), np.zeros((M, K, D)), None, LBFGS(800)
+    whole = solver.solve(problem, W, columns, np.full(M, 1e-9))
+    problem.asked.clear()
+    while columns.size:
+        tol = np.full(columns.size, 1e-9)
+        part = solver.solve(problem, W[columns], columns, tol, worth=lambda left: 9, state=state)
+        W[columns] = part.W
+        columns, state = columns[~part.converged], part.left
+        np.testing.assert_array_equal(state.columns, columns)
+        np.testing.assert_array_equal(state.W, W[columns])
+    np.testing.assert_allclose(W, problem.centre, atol=1e-7)
+    # From the start in each round it would take several times as many.
+    assert len(problem.asked) <= 1.5 * whole.passes
 
 
 def test_an_overflow_is_stepped_back_from():

@@ -46,8 +46,10 @@ def residual(Z, rows, columns):
 
 def bounded(Z, rows):
     """Positive curvatures, and what outputs have with each other."""
-    D = 1.0 / (1.0 + Z**2) + TARGETS[rows] ** 2
-    return D, np.sin(Z) if len(Z) > 1 else None
+    if len(Z) == 1:
+        return 1.0 / (1.0 + Z**2) + TARGETS[rows] ** 2, None
+    P = np.abs(np.sin(Z)) + TARGETS[rows] ** 2
+    return P * (P.sum(axis=0) - P), P
 
 
 def made(X, atoms):
@@ -132,6 +134,27 @@ def test_gram_and_its_diagonal(X, atoms, K, dtype):
             tol = max(tol, 1e-6)  # sparse: in the precision of X
         np.testing.assert_allclose(gram[a], expected, rtol=tol, atol=tol * np.abs(expected).max())
         np.testing.assert_allclose(squares[a], np.diagonal(expected), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"]], ids=["dense", "sparse"])
+@pytest.mark.parametrize("K", [1, 3])
+def test_gram_by_some_features(X, K):
+    theta, passes = rng.normal(size=(1, K, P + 1)), made(X, ATOMS["indices"])
+    features, dtype = np.array([3, 0]), np.float64
+    full = passes.gram(theta, bounded, dtype).reshape(3, K, P + 1, K, P + 1)
+    some = np.append(features, P)
+    expected = full[:, :, some][:, :, :, :, some].reshape(3, K * 3, K * 3)
+    np.testing.assert_allclose(passes.gram(theta, bounded, dtype, features), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"]], ids=["dense", "sparse"])
+def test_rows_that_are_read_are_counted(X):
+    passes, theta = made(X, ATOMS["slices"]), np.zeros((2, 1, P + 1))
+    passes.gradient(theta, np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), residual)
+    assert passes.rows_read == N - 1  # nobody asks for the second atom
+    passes.gram(theta[:1], bounded, np.float64)
+    passes.squares(theta[:1], bounded)
+    assert passes.rows_read == 3 * N - 1
 
 
 def test_far_columns_lose_no_digits():

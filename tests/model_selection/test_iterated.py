@@ -22,7 +22,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.estimators import Cost, family_of
-from manyfit.folds import PassData, Splits
+from manyfit.folds import DensePasses, PassData, Splits
 from manyfit.model_selection import GridSearchCV, cross_validate
 
 pytestmark = pytest.mark.slow
@@ -306,6 +306,19 @@ def test_what_is_not_served_is_said(estimator):
     grid, y = (C, Y) if hasattr(estimator, "C") else (ALPHA, SIZES)
     plan = GridSearchCV(estimator, grid, scoring="neg_mean_absolute_error").plan(X, y)
     assert [group.kind for group in plan.groups] == ["one by one"]
+
+
+def test_the_report_counts_passes_over_the_rows(monkeypatch):
+    read, blocks = [], DensePasses._blocks
+
+    def counted(self, piece, size):
+        for block, B in blocks(self, piece, size):
+            read.append(len(B))
+            yield block, B
+
+    monkeypatch.setattr(DensePasses, "_blocks", counted)
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, refit=False).fit(X, Y)
+    assert search.report_.passes == pytest.approx(sum(read) / len(X)) and sum(read) > len(X)
 
 
 def test_exact_sharing_leaves_out_what_converges():
