@@ -26,16 +26,16 @@ class Fitted:
         Whether the gradient is as small as it should be.
     cut_short : ndarray of bool of shape (m,)
         Whether scikit-learn's solver is expected to stop at its ``max_iter`` before it is there.
-    rows_read : float
-        Rows of X that were gone over, each as often as it was; of passes for several splits, the share of
-        this one.
+    rows_read : int
+        Rows of X that were gone over, each as often as it was, for this split and others that were fitted
+        with it and have 0.
     """
 
     linear: LinearPredictors
     error: LinearPredictors
     converged: Array
     cut_short: Array
-    rows_read: float
+    rows_read: int
 
     @classmethod
     def one_after_the_other(cls, parts: Sequence["Fitted"]) -> "Fitted":

@@ -98,10 +98,9 @@ class Factor:
             own = scaled[self._place]
             # Gradients may be smaller than a narrow type holds.
             size = float(np.abs(own).max(initial=0.0))
-            if not 0.0 < size < np.inf:
-                return scaled
-            unit = cho_solve(self._factor, (own / size).astype(self._dtype), check_finite=False)
-            scaled[self._place] = size * unit.astype(np.float64)
+            if 0.0 < size < np.inf:
+                unit = cho_solve(self._factor, (own / size).astype(self._dtype), check_finite=False)
+                scaled[self._place] = size * unit.astype(np.float64)
         return np.asarray(self._scale * scaled, dtype=np.float64)
 
 
@@ -267,6 +266,8 @@ class Hessians:
         passes = problem.passes
         self.passes += 1
         diagonals = None if self._head is None else passes.squares(theta, curvature)
+        if self._head is not None and not self._head.size:
+            return _Anchor(sample, np.empty((len(passes.rows), 0, 0)), diagonals, dtype)
         blocks = passes.gram(theta, curvature, dtype, self._head)
         if not np.isfinite(blocks).all():  # squares of large values overflow in a narrow type
             dtype = np.float64
@@ -278,18 +279,21 @@ class Hessians:
         own = int(np.flatnonzero(columns.split == split)[0])
 
         def of_split(atoms: Array) -> Array:
-            return np.asarray(np.tensordot(columns.counts[own], atoms, 1) / columns.weight[own])
+            with np.errstate(over="ignore", invalid="ignore"):  # it is each thread's own
+                return np.asarray(np.tensordot(columns.counts[own], atoms, 1) / columns.weight[own])
 
         if anchor.diagonals is None:
             block = problem.behind_steps(of_split(anchor.blocks), split, n_outputs)
             return Matrix(np.diagonal(block), block, slice(None))
-        diagonal = problem.behind_steps(of_split(anchor.diagonals), split, n_outputs)
+        diagonal = problem.behind_steps(of_split(anchor.diagonals), split, n_outputs).copy()
         assert self._head is not None
         if not self._head.size:
             return Matrix(diagonal, np.empty((0, 0)), slice(0))
         d = diagonal.size // n_outputs
         place = (np.arange(n_outputs)[:, None] * d + np.append(self._head, d - 1)).ravel()
         block = problem.behind_steps(of_split(anchor.blocks), split, n_outputs, self._head)
+        # With another diagonal than its own, which is not exact behind an origin, a block is not positive.
+        diagonal[place] = np.diagonal(block)
         return Matrix(diagonal, block, place)
 
 

@@ -59,7 +59,6 @@ class LBFGS:
         tol: Array,
         worth: Callable[[int], int] | None = None,
         gradient: Array | None = None,
-        newton_steps: int = 0,
         state: "State | None" = None,
     ) -> "Solution":
         """Follow all columns until the size of each gradient is at most its `tol`.
@@ -79,8 +78,6 @@ class LBFGS:
             something better to do with them.
         gradient : array of shape (m, K, d), optional
             The gradients at the start, where they are known.
-        newton_steps : int
-            Steps by the preconditioner alone that every column takes at first, however small its gradient is.
         state : State, optional
             Where all columns were left before, to go on from there with what was learnt of their curvature,
             although the preconditioner may be another; `start` and `gradient` are not read then. It is
@@ -99,11 +96,9 @@ class LBFGS:
                 gradient, passes = problem.gradient(start, columns), 1
             state = State(columns, start, gradient, self.memory)
         finished: list[tuple[Array, ...]] = []
-        limit, steps = self.max_passes, 0
+        limit = self.max_passes
         while True:
             done = problem.size(state.G, state.columns) <= tol
-            if steps < newton_steps:
-                done = xp.zeros_like(done)
             # One answer for the host, once a step.
             n_done = int(xp.count_nonzero(done))
             if worth is not None:
@@ -117,8 +112,7 @@ class LBFGS:
                 finished.append(tuple(xp.take(A, out, axis=0) for A in (place, state.W, state.G, done)))
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)
-            passes += self._step(problem, state, limit - passes, steps >= newton_steps)
-            steps += 1
+            passes += self._step(problem, state, limit - passes)
         order, W, G, converged = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
         W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
@@ -126,7 +120,7 @@ class LBFGS:
 
     # What overflows is found by its slope, and stepped back from.
     @np.errstate(over="ignore", invalid="ignore")
-    def _step(self, problem: Problem, state: "State", budget: int, learn: bool) -> int:
+    def _step(self, problem: Problem, state: "State", budget: int) -> int:
         """One step of all columns of the state; returns the passes it took."""
         xp = array_namespace(state.W)
         D = -state.direction(lambda G: problem.precondition(G, state.columns))
@@ -156,7 +150,7 @@ class LBFGS:
             among = xp.clip(xp.cumulative_sum(xp.astype(steep, xp.int64)) - 1, 0, None)
             G = _where(steep, xp.take(again, among, axis=0), G)
             passes += 1
-        state.move(W, G, learn)
+        state.move(W, G)
         return passes
 
 
@@ -249,13 +243,11 @@ class State:
         sound = (r > 0.0) & (along > 0.0)
         return xp.where(sound, one / xp.where(sound, r * along, one), one)
 
-    def move(self, W: Array, G: Array, learn: bool) -> None:
-        """Go on to `W`, where the gradient is `G`, and keep what that tells of the curvature, or not."""
+    def move(self, W: Array, G: Array) -> None:
+        """Go on to `W`, where the gradient is `G`, and keep what that tells of the curvature."""
         xp, m = array_namespace(W), W.shape[0]
         s, y = xp.reshape(W - self.W, (m, -1)), xp.reshape(G - self.G, (m, -1))
         self.W, self.G = W, G
-        if not learn:
-            return
         curvature = _dot(s, y)
         # Where rounding has taken over, or a step led nowhere, a pair says nothing.
         sound = curvature > 1e-14 * xp.sqrt(_dot(s, s) * _dot(y, y))

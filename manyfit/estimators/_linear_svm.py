@@ -55,6 +55,8 @@ class LinearSVCFamily:
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
         weights = class_weights(estimator.class_weight, classes, codes, folded)
+        if hasattr(folded.X, "tocsc"):
+            folded = folded.condensed()  # once for all classes
         fits = []
         for k in range(n_classes) if n_classes > 2 else [1]:
             # One problem a class: nothing couples them.

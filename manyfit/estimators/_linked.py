@@ -135,7 +135,7 @@ class LinkedAnswers:
         return self.fitted.cut_short
 
     @property
-    def rows_read(self) -> float:
+    def rows_read(self) -> int:
         """See `Fitted`."""
         return self.fitted.rows_read
 

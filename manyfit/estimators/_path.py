@@ -1,12 +1,12 @@
-"""From coarse to fine: all settings on a few rows, then on all rows, then on every split.
+"""From coarse to fine: all settings of all splits on a few of their training rows, then on more, then on all.
 
-What is solved on all rows lies next to what each split needs: a split starts there, with its own Hessian,
-and takes a few steps. Most of the way is so gone once, not once a split.
+Most of the way is so gone where a pass costs little. No split ever starts from what has seen its test rows:
+in directions that the training rows leave open, any start stays in the answer.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from manyfit.estimators._family import Cost, Shape
 from manyfit.estimators._fitted import Fitted
-from manyfit.estimators._hessians import SAMPLE_ROWS, Hessians
+from manyfit.estimators._hessians import COEFFICIENTS_A_COLUMN, SAMPLE_ROWS, Hessians
 from manyfit.estimators._iterations import within
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
@@ -26,7 +26,7 @@ from manyfit.folds import (
     Rows,
     Unsupported,
     View,
-    condensed,
+    length_of,
     passes_over,
 )
 from manyfit.metrics import LinearPredictors
@@ -44,7 +44,7 @@ PROGRESS = 0.5
 IDLE_PASSES = 100
 # Passes after which a result that has come to what is asked is good enough.
 ENOUGH_PASSES = 60
-# Rows of the first, small problem for each feature; fewer would say little of the others.
+# Rows of the first, small problem for each coefficient; fewer would say little of the others.
 SMALL_ROWS = 20
 # Each problem has that many times the rows of the one before it.
 COARSER = 4
@@ -53,18 +53,20 @@ COARSER = 4
 CHANCE = 0.3
 # A whole Hessian takes the operations of d K / (4 m) passes over m columns; it saves dozens.
 WORTH_PASSES = 120
+# Passes that a fit takes where its Hessian is known in part.
+SLOW_PASSES = 60.0
 # Bytes of X that a cache holds, and operations that it takes to begin with another class.
 CACHE = 2**21
 SETTING_UP = 2e8
 # Where a whole Hessian is too wide, it is known for as many of the largest features, over all outputs.
 HEAD = 300
+# Hessians that there should be room for then.
+SOME = 4
 # Passes between two Hessians at least.
 ROUND = 12
 # Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
-# Newton steps that each split takes from what was solved on all rows.
-OWN_STEPS = 2
 
 
 @dataclass(frozen=True)
@@ -109,20 +111,20 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
         the condensed features are kept; those of all are made for one split at a time.
     """
     if hasattr(data.X, "tocsc"):
-        Z, T = condensed(data.X)
-        for one in _fit_path(replace(data, X=Z), model, solver):
-            yield one.spread(T)
-    else:
-        yield from _fit_path(data, model, solver)
+        data = data.condensed()
+    fitted, T = _fit_path(data, model, solver), data.basis
+    del data  # not needed while answers are scored
+    for one in fitted:
+        yield one if T is None else one.spread(T)
 
 
 def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
     fitted = []
-    for group, whole in zip(data.groups, data.wholes, strict=True):
+    for group in data.groups:
         passes = passes_over(data.X, group)
         parts = []
         for settings in _chunks(data, model, solver, len(group.splits)):
-            parts.append(_Group(data, _only(model, settings), solver, group, whole, passes).fit())
+            parts.append(_Group(data, _only(model, settings), solver, group, passes).fit())
         fitted += [Fitted.one_after_the_other(of_split) for of_split in zip(*parts, strict=True)]
     return fitted
 
@@ -130,8 +132,11 @@ def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
 def _chunks(data: PassData, model: Model, solver: LBFGS, n_splits: int) -> list[slice]:
     """Settings that are fitted together: as many as the solver's vectors leave room for."""
     m = len(model.penalties(1.0))
-    vector = 8 * (data.X.shape[1] + 1) * model.rowwise.loss.n_outputs * n_splits
-    room = data.memory_limit // 2 // (vector * (2 * solver.memory + 8))
+    n, p = data.X.shape
+    vector = 8 * model.rowwise.loss.n_outputs * n_splits
+    # Passes over a sparse X keep what they multiply back with of all rows.
+    kept = 3 * n if data.basis is not None else 0
+    room = data.memory_limit // 2 // (vector * ((p + 1) * (2 * solver.memory + 8) + kept))
     size = max(1, min(m, room))
     return [slice(start, start + size) for start in range(0, m, size)]
 
@@ -143,8 +148,9 @@ def _only(model: Model, settings: slice) -> Model:
 def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     """Operations of an iterating family by shared passes, and one by one.
 
-    By passes: about ten over all settings and eight over all settings and splits, three Hessians, and a
-    factor of one for each setting and split. One by one: about thirty iterations a fit.
+    By passes: about a dozen over all settings and splits, a Hessian or two of each setting, and a factor of
+    one for each setting and split; several dozen passes where Hessians are known in part. One by one: about
+    thirty iterations a fit.
 
     Parameters
     ----------
@@ -160,118 +166,94 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     n, d, k = shape.n_train, shape.n_features + 1, shape.n_splits
     outputs = shape.n_classes if shape.n_classes > 2 else 1
     width, times = (d * outputs, 1) if coupled else (d, outputs)
-    shared = times * 4.0 * n * width * n_settings * (10.0 + 8.0 * k)
-    if width <= WORTH_PASSES * n_settings * (k + 1):
-        shared += times * (1.5 * n * width**2 + 0.5 * n_settings * k * width**3)
+    columns = n_settings * k
+    if width <= WORTH_PASSES * columns:
+        hessians = 1.5 * min(n_settings, max(1.0, COEFFICIENTS_A_COLUMN * columns / width))
+        shared = times * (
+            12.0 * 4.0 * n * width * columns + hessians * n * width**2 + 0.5 * columns * width**3
+        )
+    else:
+        shared = times * SLOW_PASSES * 4.0 * n * width * columns
     # One problem a class: scikit-learn's finds an X that fits a cache there, where single products are fast.
     in_cache = not coupled and outputs > 1 and 8.0 * n * d < CACHE
     begun = SETTING_UP * times if times > 1 else 0.0
     iterations = 12.0 if in_cache else 30.0
-    return Cost(shared + begun, n_settings * k * (1e6 + times * iterations * 4.0 * n * width))
+    return Cost(shared + begun, columns * (1e6 + times * iterations * 4.0 * n * width))
 
 
 def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:
     """Products with stored entries, and vectors: L-BFGS goes over twenty of them in each iteration.
 
-    Shared, vectors are of features that several rows have; of texts that is at most one for each two entries.
-    A shared product is made in two orders of the entries. liblinear takes a few dozen products, no vectors.
+    Shared, vectors are of features that several rows have, of texts at most one for each two entries, and
+    longer than a cache, as those of single fits are not. liblinear takes a few dozen products, no vectors.
     """
     n, p, k = shape.n_entries or 0, shape.n_features, shape.n_splits
     outputs = shape.n_classes if shape.n_classes > 2 else 1
-    kept = min(p, n // 2)
-    shared = 2.5 * n_settings * (10.0 + 8.0 * k) * outputs * (8.0 * n + 40.0 * kept)
+    # By entry and by coefficient, and both ways through a factor of what is known of a Hessian.
+    a_pass = 3.0 * n + 60.0 * min(p, n // 2) + 4.0 * min(HEAD**2, n)
     vectors = 60.0 * p if coupled else 0.0
-    return Cost(shared, n_settings * k * (1e6 + 30.0 * outputs * (4.0 * n + vectors)))
+    columns = n_settings * k * outputs
+    return Cost(SLOW_PASSES * columns * a_pass, n_settings * k * 1e6 + 30.0 * columns * (4.0 * n + vectors))
 
 
 class _Group:
     """Splits that have their atoms in common."""
 
-    def __init__(
-        self,
-        data: PassData,
-        model: Model,
-        solver: LBFGS,
-        group: AtomGroup,
-        whole: View | None,
-        passes: Passes,
-    ) -> None:
-        self.data, self.model, self.solver = data, model, solver
-        self.n_splits = len(group.splits)
-        self.whole = whole
-        views = [*(data.views[i] for i in group.splits), whole]
+    def __init__(self, data: PassData, model: Model, solver: LBFGS, group: AtomGroup, passes: Passes) -> None:
+        self.data, self.model, self.solver, self.group = data, model, solver, group
+        self.views = [data.views[i] for i in group.splits]
         rowwise = model.rowwise
         if rowwise.class_weight is not None:
             own = rowwise.class_weight[group.splits.start : group.splits.stop]
-            rowwise = replace(rowwise, class_weight=np.concatenate([own, own.mean(axis=0, keepdims=True)]))
+            rowwise = replace(rowwise, class_weight=own)
         self.rowwise = rowwise
-        # The splits, and behind them all rows as if they were one more.
-        counts = np.concatenate([group.train, np.ones((1, len(group.rows)))])
-        totals = [
-            sum(c * rowwise.total(rows, i) for c, rows in zip(own, group.rows, strict=True) if c)
-            for i, own in enumerate(counts)
-        ]
-        if not all(0.0 < total < np.inf for total in totals):
+        totals = _totals(rowwise, group.rows, group.train)
+        if not ((totals > 0.0) & (totals < np.inf)).all():
             raise Unsupported("the weights of a training part have no finite sum above 0")
-        penalties = np.stack([model.penalties(total) for total in totals])
-        # The penalty of all rows is that of the splits: their solutions lie about its own.
-        penalties[-1] = penalties[:-1].mean(axis=0)
-        self.penalty = penalties[-1]
-        self.stage = _Stage(data, model, passes, rowwise, counts, np.array(totals), penalties, views)
+        self.penalties = np.stack([model.penalties(total) for total in totals])
+        self.stage = _Stage(data, model, passes, rowwise, group.train, totals, self.penalties, self.views)
 
     def fit(self) -> list[Fitted]:
         stage, zero = self.stage, self._zero()
-        m, first = len(zero), self._coarser()
-        before = stage.passes.rows_read
+        before, first = stage.passes.rows_read, self._coarser()
         # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero.
         few = bool(first) and self.model.norm == "largest"
-        scale, start = (first[0] if few else stage).size_at(zero), zero
+        scale, start, gradient = (first[0] if few else stage).size_at(zero), zero, None
         for coarse in first:
-            start, _, _ = coarse.solve(start, coarse.columns, self._chance(scale, coarse), self.solver)
-        every = np.arange(m * (self.n_splits + 1))
-        splits, whole = every[:-m], every[-m:]
-        gradient = None
+            start, _, _ = coarse.solve(start, self._chance(scale, coarse), self.solver)
         if first:
-            start, gradient = stage.no_worse(start, zero, whole, scale)
+            start, gradient = stage.no_worse(start, zero, scale)
         asked = self.model.tol * (scale if self.model.norm == "euclidean" else 1.0)
         tol = max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)
-        W, _, _ = stage.solve(
-            start, whole, max(10.0 * tol, self._chance(scale, stage)), self.solver, gradient
-        )
-        cut_short = self._cut_short(W, whole)
-        moved = np.concatenate([self._moved(W, i) for i in range(self.n_splits)])
-        # What is solved on all rows has seen the test rows. Steps with the split's own Hessian, however small
-        # the gradient, leave nothing of what only they say; nor does a memory that begins behind them.
-        W, G, size = stage.solve(moved, splits, min(tol, asked), self.solver, None, OWN_STEPS, asked)
-        away = stage.problem.precondition(G, splits)
+        W, G, size = stage.solve(start, min(tol, asked), self.solver, gradient, asked)
+        away = stage.problem.precondition(G, stage.columns)
+        cut_short = self._cut_short(W)
         read = sum(one.passes.rows_read for one in (*first, stage)) - before
         return [
-            Fitted(
-                self._linear(W, i), self._linear(away, i), size[own] <= asked, cut_short, read / self.n_splits
-            )
-            for i, own in enumerate(splits.reshape(self.n_splits, m))
+            Fitted(self._linear(W, i), self._linear(away, i), size[own] <= asked, cut_short, 0 if i else read)
+            for i, own in enumerate(stage.columns.reshape(self.penalties.shape))
         ]
 
-    def _cut_short(self, W: Array, whole: Array) -> Array:
-        """Which settings scikit-learn's solver would not be done with, told by those on all rows."""
-        out = np.zeros(len(W), dtype=bool)
+    def _cut_short(self, W: Array) -> Array:
+        """Which settings scikit-learn's solver would not be done with, told by those of the first split."""
+        m = self.penalties.shape[1]
+        out = np.zeros(m, dtype=bool)
         if self.model.max_iter is not None:
-            problem, last = self.stage.problem, self.n_splits
-            self.stage.renew(W, whole)
-            for matrix, own in self.stage.hessians.matrices(whole):
-                j = own - whole[0]
+            problem, own = self.stage.problem, self.stage.columns[:m]
+            self.stage.renew(W[:m], own)
+            for matrix, j in self.stage.hessians.matrices(own):
                 free = self.model.intercept == "free"
                 near = within(
-                    matrix, problem.columns.penalty[own], problem.at_origin(last) if free else None,
+                    matrix, problem.columns.penalty[j], problem.at_origin(0) if free else None,
                     W[j], self.model.tol, self.model.max_iter,
                 )  # fmt: skip
                 out[j] = ~near
         return out
 
     def _zero(self) -> Array:
-        """Where everything starts, (m, K, p + 1)."""
+        """Where everything starts, (columns, K, p + 1): there is nothing of test rows in it."""
         p = self.stage.problem.n_features
-        zero = np.zeros((self.penalty.size, self.rowwise.loss.n_outputs, p + 1))
+        zero = np.zeros((self.penalties.size, self.rowwise.loss.n_outputs, p + 1))
         if self.model.intercept == "free":
             zero[:, :, -1] = self.model.start
         return zero
@@ -285,52 +267,61 @@ class _Group:
         X = self.data.X
         if not isinstance(X, np.ndarray):
             return []
-        n, p = X.shape
-        sizes = []
-        while n >= COARSER * SMALL_ROWS * (p + 1):
-            n //= COARSER
-            sizes.append(n)
-        return [self._of_some(size) for size in reversed(sizes)]
+        stages, share = [], 1
+        while len(X) >= share * COARSER * SMALL_ROWS * self._zero()[0].size:
+            share *= COARSER
+            stage = self._of_some(share)
+            if stage is None:
+                break
+            stages.append(stage)
+        return stages[::-1]
 
-    def _of_some(self, size: int) -> "_Stage":
+    def _of_some(self, share: int) -> "_Stage | None":
+        """One of so many rows of each atom; None if a split has none with a weight."""
         # Chosen at random, but always the same: regular ones could miss what comes regularly.
-        rows = np.sort(np.random.default_rng(0).choice(len(self.data.X), size, replace=False))
-        few, rowwise = self.data.X[rows], self.rowwise.subset(rows)
-        if rowwise.class_weight is not None:
-            rowwise = replace(rowwise, class_weight=rowwise.class_weight[-1:])
-        every = slice(0, size)
-        passes = DensePasses(few, [every], self.stage.passes.origin)
+        rng = np.random.default_rng(0)
+        parts = []
+        for rows in self.group.rows:
+            size = length_of(rows)
+            some = np.sort(rng.choice(size, -(-size // share), replace=False))
+            parts.append(rows.start + some if isinstance(rows, slice) else rows[some])
+        ends = np.cumsum([0, *map(len, parts)])
+        atoms: list[Rows] = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+        chosen = np.concatenate(parts)
+        few, rowwise = self.data.X[chosen], self.rowwise.subset(chosen)
+        totals = _totals(rowwise, atoms, self.group.train)
+        if not (totals > 0.0).all():
+            return None
+        passes = DensePasses(few, atoms, self.stage.passes.origin)
         data = replace(self.data, X=few)
-        total = np.array([rowwise.total(every, 0)])
         return _Stage(
             data,
             self.model,
             passes,
             rowwise,
-            np.ones((1, 1)),
-            total,
-            self.penalty[None],
-            [self.whole],
+            self.group.train,
+            totals,
+            self.penalties,
+            self.views,
             np.float32,
         )
 
-    def _moved(self, W: Array, i: int) -> Array:
-        """Coefficients behind the steps of all rows as those behind the steps of a split."""
-        whole, view = self.whole, self.stage.views[i]
-        if whole is None or view is None:
-            return W
-        flat = W[:, :, : whole.n_features].reshape(-1, whole.n_features).T
-        moved = np.zeros(W.shape)
-        moved[:, :, : view.n_features] = view.nearest(whole.to_X(flat)).T.reshape(*W.shape[:2], -1)
-        moved[:, :, -1] = W[:, :, -1]
-        return moved
-
     def _linear(self, W: Array, i: int) -> LinearPredictors:
-        m = self.penalty.size
+        m = self.penalties.shape[1]
         theta = self.stage.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
         return LinearPredictors(
             theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.stage.passes.origin
         )
+
+
+def _totals(rowwise: Rowwise, atoms: Sequence[Rows], counts: Array) -> Array:
+    """Sums of the weights of training sets."""
+    return np.array(
+        [
+            sum(c * rowwise.total(rows, i) for c, rows in zip(own, atoms, strict=True) if c)
+            for i, own in enumerate(counts)
+        ]
+    )
 
 
 class _Stage:
@@ -378,15 +369,21 @@ class _Stage:
         columns = Columns(split, penalties.ravel(), totals[split], counts[split])
         self.columns = np.arange(n_sets * m)
         self._width = (data.X.shape[1] + 1) * rowwise.loss.n_outputs
-        most = self._most(data.memory_limit, n_sets, m, counts.shape[1])
+        room = data.memory_limit / 2 / 8.0  # numbers
+        most = self._most(room, n_sets, m, counts.shape[1])
         step = max(1, self.n_rows // SAMPLE_ROWS)
         rows: Rows = slice(0, self.n_rows, step)
         some = data.X[rows] if hasattr(data.X, "tocsc") else data.X[rows] - passes.origin
         head = None
         if most == 0 or self._width > WORTH_PASSES * n_sets * m:
-            size = HEAD // rowwise.loss.n_outputs - 1 if all(view is None for view in views) else 0
-            head = _largest(some, size)
-            self._width = rowwise.loss.n_outputs * (len(head) + 1)
+            # As wide as leaves room for some, and a factor for each column, with no more to go over in a
+            # factor than in X.
+            K, entries = rowwise.loss.n_outputs, getattr(data.X, "nnz", np.size(data.X))
+            there = min(entries, room / (n_sets * (m + 1) + 3 + SOME * counts.shape[1]))
+            width = min(HEAD, int(np.sqrt(there)))
+            head = _largest(some, width // K - 1 if all(view is None for view in views) else 0)
+            self._width = K * (len(head) + 1)
+            most = max(self._most(room, n_sets, m, counts.shape[1]), SOME)
         self.problem = LinearProblem(
             passes,
             rowwise,
@@ -396,60 +393,50 @@ class _Stage:
             model.norm,
             lambda G, c: self.hessians.solve(G, c),
         )
-        self.hessians = Hessians(self.problem, head, (some, rows), max(most, 1))
+        self._partial = head is not None
+        self.hessians = Hessians(self.problem, head, (some, rows), most)
 
-    def _most(self, limit: int, n_sets: int, m: int, n_atoms: int) -> int:
-        """Whole Hessians that fit in half of the memory, beside a factor for each column."""
-        matrices = limit / 2 / (8.0 * self._width**2)
-        return int(max(0.0, matrices - n_sets * (m + 1) - 3) // n_atoms)
+    def _most(self, room: float, n_sets: int, m: int, n_atoms: int) -> int:
+        """Hessians that there is room for, beside a factor for each column."""
+        return int(max(0.0, room / self._width**2 - n_sets * (m + 1) - 3) // n_atoms)
 
     def size_at(self, zero: Array) -> float:
         """Size of the gradient at the start, which is that of all settings; one pass."""
         column = self.columns[-1:]
         return float(self.problem.size(self.problem.gradient(zero[-1:], column), column)[0])
 
-    def no_worse(self, start: Array, zero: Array, columns: Array, scale: float) -> tuple[Array, Array | None]:
+    def no_worse(self, start: Array, zero: Array, scale: float) -> tuple[Array, Array | None]:
         """The start of each column and its gradient, or zero if any is larger than those at zero may be."""
-        gradient = self.problem.gradient(start, columns)
+        gradient = self.problem.gradient(start, self.columns)
         # NaN compares as larger. Twice: `scale` may be that of some of the rows.
-        if (self.problem.size(gradient, columns) <= 2.0 * scale).all():
+        if (self.problem.size(gradient, self.columns) <= 2.0 * scale).all():
             return start, gradient
         return zero, None
 
     def solve(
-        self,
-        start: Array,
-        columns: Array,
-        tol: float,
-        solver: LBFGS,
-        gradient: Array | None = None,
-        newton_steps: int = 0,
-        asked: float = 0.0,
+        self, start: Array, tol: float, solver: LBFGS, gradient: Array | None = None, asked: float = 0.0
     ) -> tuple[Array, Array, Array]:
-        """Coefficients of some columns, their gradients, and the sizes of these: at most `tol` if it can be.
+        """Coefficients of all columns, their gradients, and the sizes of these: at most `tol` if it can be.
 
-        After some passes `asked` is enough.
-
-        What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
-        Newton's method. What makes no progress then is at the end of what rounding lets.
+        After some passes `asked` is enough. What is slow to converge is far from where its Hessian was taken:
+        it gets one of its own, as in Newton's method. What makes no progress then is at the end of what
+        rounding lets.
         """
-        W, G, left = start.copy(), np.empty_like(start), np.arange(columns.size)
-        size, best = np.full((2, columns.size), np.inf)
-        idle, spent, state = np.zeros(columns.size, dtype=int), 0, None
+        W, G, left = start.copy(), np.empty_like(start), self.columns
+        size, best = np.full((2, left.size), np.inf)
+        idle, spent, state = np.zeros(left.size, dtype=int), 0, None
         for i in count():
-            self.renew(W[left], columns[left], NEARER**i)
+            self.renew(W[left], left, NEARER**i)
 
             def worth(n_left: int, rest: int = solver.max_passes - spent) -> int:
                 return min(self._passes_of_round(n_left), rest)
 
             solution = solver.solve(
-                self.problem, W[left], columns[left], np.full(left.size, tol), worth, gradient,
-                newton_steps, state,
-            )  # fmt: skip
-            newton_steps, state = 0, solution.left
+                self.problem, W[left], left, np.full(left.size, tol), worth, gradient, state
+            )
             spent += solution.passes
             W[left], G[left] = solution.W, solution.G
-            size[left] = self.problem.size(solution.G, columns[left])
+            size[left] = self.problem.size(solution.G, left)
             progress = size[left] <= PROGRESS * best[left]
             best[left] = np.fmin(best[left], size[left])
             idle[left] = np.where(progress, 0, idle[left] + solution.passes)
@@ -457,8 +444,11 @@ class _Stage:
             active = idle[left] < IDLE_PASSES
             if spent >= ENOUGH_PASSES:
                 active &= ~(size[left] <= asked)
-            state.keep(np.flatnonzero(active))
+            solution.left.keep(np.flatnonzero(active))
             left = left[active]
+            # A whole Hessian of its own says more than what was learnt on the way; a part of it does not.
+            state = solution.left if self._partial else None
+            gradient = G[left]
             if not left.size or spent >= solver.max_passes:
                 break
         return W, G, size

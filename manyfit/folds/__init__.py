@@ -4,7 +4,7 @@ from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
 from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights
-from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
+from manyfit.folds._moments import AtomMoments, Moments, length_of, moments_of_rows
 from manyfit.folds._passes import (
     DensePasses,
     PassData,
@@ -44,6 +44,7 @@ __all__ = [
     "as_targets",
     "as_weights",
     "condensed",
+    "length_of",
     "map_threads",
     "moments_of_rows",
     "passes_over",

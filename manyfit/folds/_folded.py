@@ -217,20 +217,6 @@ class SplitData:
             weighted = self._merged(i, "train", self.weights.fit)
         return View.root(plain, weighted, lambda columns: self._constant(i, columns), self.X, self.y)
 
-    def whole(self, g: int) -> View:
-        """Moments of all rows of a group of atoms, as if one split trained on them; without weights."""
-        group = self.splits.atom_groups[g]
-        i = group.splits.start
-        moments = self._atoms_of(i, None).merged(np.ones(len(group.rows)))
-        every = np.arange(len(group.rows))
-        return View.root(
-            _checked(moments, i, "train", self.X.dtype),
-            moments,
-            lambda columns: self._constant_in(g, columns, every),
-            self.X,
-            self.y,
-        )
-
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
         return self._merged(i, role, self.weights.score)
@@ -255,12 +241,9 @@ class SplitData:
     def _constant(self, i: int, columns: Array) -> Array:
         g = self._group_of[i]
         group = self.splits.atom_groups[g]
-        return self._constant_in(g, columns, np.flatnonzero(group.train[i - group.splits.start]))
-
-    def _constant_in(self, g: int, columns: Array, atoms: Array) -> Array:
         if g not in self._ranges:
-            self._ranges = {g: AtomRanges(self.X, self.splits.atom_groups[g].rows)}
-        return self._ranges[g].constant(columns, atoms)
+            self._ranges = {g: AtomRanges(self.X, group.rows)}
+        return self._ranges[g].constant(columns, np.flatnonzero(group.train[i - group.splits.start]))
 
 
 class _SplitFold:

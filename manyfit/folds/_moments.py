@@ -318,4 +318,16 @@ def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:
 
 
 def length_of(rows: Rows) -> int:
+    """How many rows these are.
+
+    Parameters
+    ----------
+    rows : slice or ndarray of int
+        A slice has ends and no step.
+
+    Returns
+    -------
+    int
+        Their number.
+    """
     return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

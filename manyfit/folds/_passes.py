@@ -5,7 +5,7 @@ matrix-vector product spends its time on, is shared by all settings and splits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from manyfit.folds._atoms import AtomGroup, Rows
+from manyfit.folds._condense import condensed
 from manyfit.folds._moments import blocks_of, length_of, middle
 from manyfit.folds._threads import blas_threads, map_threads
 from manyfit.folds._unsupported import Unsupported
@@ -55,6 +56,10 @@ class Passes(Protocol):
     @property
     def origin(self) -> Array:
         """A point amid the rows of X; zero where X is sparse."""
+
+    @property
+    def rows(self) -> Sequence[Rows]:
+        """The atoms."""
 
     @property
     def rows_read(self) -> int:
@@ -261,8 +266,8 @@ class SparsePasses:
         self.rows, self.rows_read = rows, 0
         self.origin = np.zeros(X.shape[1])
         n_pieces = max(1, blas_threads())
-        self._ends = np.cumsum([0, *map(length_of, rows)])
-        size = max(MIN_SPARSE_ROWS, int(self._ends[-1]) // (4 * n_pieces))
+        self._n_rows = sum(map(length_of, rows))
+        size = max(MIN_SPARSE_ROWS, self._n_rows // (4 * n_pieces))
         self._pieces = [
             _Piece(a, piece, X[piece]) for a, own in enumerate(rows) for piece in blocks_of(own, size)
         ]
@@ -348,9 +353,15 @@ class SparsePasses:
     def _summed(self, work: Callable[["_Piece"], Array], shape: tuple[int, ...]) -> Array:
         """Sums over the pieces of each atom."""
         out = np.zeros((len(self.rows), *shape))
-        for piece, part in zip(self._pieces, map_threads(work, self._pieces), strict=True):
-            out[piece.atom] += part
-        self.rows_read += int(self._ends[-1])
+
+        def atom(a: int) -> None:
+            # One after the other, since a Hessian of each piece at once could be much more than those kept.
+            for piece in self._pieces:
+                if piece.atom == a:
+                    out[a] += work(piece)
+
+        map_threads(atom, range(len(self.rows)))
+        self.rows_read += self._n_rows
         return out
 
 
@@ -390,10 +401,10 @@ class PassData:
         Sample weights of the fit.
     views : sequence of View or None
         For each split what its steps make of X; None without steps.
-    wholes : sequence of View or None
-        The same for all rows of each group.
     memory_limit : int
         Bytes that all that is kept beside X may take, as far as it can be kept under it.
+    basis : CSR array of shape (p_original, p), or None
+        Where X is condensed, see `condensed`: its features in those that it had.
     """
 
     X: Any
@@ -401,8 +412,23 @@ class PassData:
     groups: Sequence[AtomGroup]
     weight: Array | None
     views: Sequence[View | None]
-    wholes: Sequence[View | None]
     memory_limit: int = 2**30
+    basis: Any = None
+
+    def condensed(self) -> "PassData":
+        """The same with as few features of a sparse X as its rows can be told apart by, or itself.
+
+        Raises
+        ------
+        Unsupported
+            If X has no entry.
+        """
+        if self.basis is not None:
+            return self
+        Z, T = condensed(self.X)
+        if not Z.shape[1]:
+            raise Unsupported("X holds nothing but zeros")
+        return replace(self, X=Z, basis=T)
 
     @property
     def n_splits(self) -> int:

@@ -271,14 +271,6 @@ class View:
             return self.linear.T @ gradient
         return self.linear[:, None] * gradient[self._columns]
 
-    def nearest(self, coef: Array) -> Array:
-        """Coefficients of the features that come nearest to some of the columns of X, (p_X, m)."""
-        if self.linear is None:
-            return coef
-        if self.linear.ndim == 2:
-            return np.linalg.lstsq(self.linear, coef, rcond=None)[0]
-        return coef[self._columns] / self.linear[:, None]
-
     def to_X(self, coef: Array) -> Array:
         """Coefficients of the features, (p, m), as coefficients of the columns of X, (p_X, m)."""
         if self.linear is None:

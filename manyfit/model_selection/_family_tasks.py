@@ -120,10 +120,11 @@ def _pass_data(rows: GivenRows, memory_limit: int) -> PassData:
     X, y = rows.X_train, rows.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
-    if not np.isfinite(X.sum(dtype=np.float64)):
+    values = X if isinstance(X, np.ndarray) else X.data  # the sum of a sparse X may write to it
+    if not np.isfinite(values.sum(dtype=np.float64)):
         raise Unsupported("X holds NaN, infinity or numbers near them")
     every = AtomGroup(range(1), [slice(0, len(y))], np.ones((1, 1)), np.zeros((1, 1)))
-    return PassData(X, y, [every], rows.fit_weight, [None], [None], memory_limit)
+    return PassData(X, y, [every], rows.fit_weight, [None], memory_limit)
 
 
 def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:

@@ -20,7 +20,7 @@ class Outcome:
         Counts of a `Report` about shared steps.
     cut_short : set of int
         Candidates that scikit-learn's solver is expected to leave at its ``max_iter``.
-    rows_read : float
+    rows_read : int
         Rows of X that iterating fits went over, each as often as it was.
     seconds : float
         Of several workers, the sum.
@@ -30,7 +30,7 @@ class Outcome:
     alone: dict[Pair, str] = field(default_factory=dict)
     work: Counter[str] = field(default_factory=Counter)
     cut_short: set[int] = field(default_factory=set)
-    rows_read: float = 0.0
+    rows_read: int = 0
     seconds: float = 0.0
 
     def add(self, other: "Outcome") -> None:

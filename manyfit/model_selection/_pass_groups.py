@@ -44,8 +44,10 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome) -> None:
     n, k = len(group.candidates), data.n_splits
     roles = ("test", "train") if job.options.return_train_score else ("test",)
     for i, answers in enumerate(answers_of_splits):
+        taken = time.perf_counter() - start
         if i == 0:  # it is then that all are fitted
-            fit_time = (time.perf_counter() - start) / (n * k)
+            of_all, taken = taken / (n * k), 0.0
+        fit_time = of_all + taken / n
         start = time.perf_counter()
         scores = {
             role: score_answers(scoring, answers, n, RowsToScore(data, i, role), job.options.memory_limit)
@@ -66,11 +68,9 @@ def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
         raise Unsupported("X holds NaN, infinity or numbers near them")
     groups = data.splits.atom_groups
     views: list[View | None] = [None] * data.n_splits
-    wholes: list[View | None] = [None] * len(groups)
     if steps:
         views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
-        wholes = [_behind(steps, data.whole(g)) for g in range(len(groups))]
-    return PassData(data.X, data.y, groups, data.weights.fit, views, wholes, job.options.memory_limit)
+    return PassData(data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit)
 
 
 def _behind(steps: Sequence[Step], view: View) -> View:

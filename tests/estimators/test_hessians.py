@@ -108,6 +108,23 @@ def test_a_doubtful_matrix_still_gives_a_descent(matrix, penalty, dtype):
     assert np.linalg.eigvalsh((unit + unit.T) / 2).min() > -tol
 
 
+def test_what_is_not_known_whole_goes_by_its_diagonal_whatever_the_rest_is():
+    matrix = Matrix(np.full(4, 100.0), 100.0 * np.eye(2), np.array([0, 3]))
+    factor = Factor(matrix, 0.0, "free", 1, np.float64)
+    for g in ([0.0, 1.0, 1.0, 0.0], [1e-9, 1.0, 1.0, 0.0]):
+        np.testing.assert_allclose(factor.solve(np.array(g)), np.array(g) / 100.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_a_part_behind_an_origin_is_positive(intercept):
+    hess, _ = hessians([1e-6], head=np.array([0, 1]), X=X + 50.0 * Y[:, None], intercept=intercept)
+    hess.renew(np.zeros((3, 1, P + 1)), np.arange(3), 0.1, np.float64)
+    for c in range(3):
+        matrix = hess._matrix(hess._used[c], c, 1)
+        np.testing.assert_array_equal(matrix.diagonal[matrix.place], np.diagonal(matrix.block))
+        assert np.linalg.eigvalsh(matrix.block).min() >= -1e-9 * matrix.block.max()
+
+
 def test_the_first_serves_all_as_well_as_one_can():
     place = np.array([0.0, 1.0, 2.0, 9.0])
     own = np.abs(place[:, None] - place)
