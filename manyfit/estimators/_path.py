@@ -168,9 +168,10 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     width, times = (d * outputs, 1) if coupled else (d, outputs)
     columns = n_settings * k
     if width <= WORTH_PASSES * columns:
+        # Products with themselves of wide matrices, whose operations take a fifth of those of narrow ones.
         hessians = 1.5 * min(n_settings, max(1.0, COEFFICIENTS_A_COLUMN * columns / width))
         shared = times * (
-            12.0 * 4.0 * n * width * columns + hessians * n * width**2 + 0.5 * columns * width**3
+            12.0 * 4.0 * n * width * columns + 0.2 * hessians * n * width**2 + 0.5 * columns * width**3
         )
     else:
         shared = times * SLOW_PASSES * 4.0 * n * width * columns
