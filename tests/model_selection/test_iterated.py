@@ -186,7 +186,8 @@ def test_sparse(make, y):
 
 def test_many_hashed_features_need_no_square_matrix():
     """2^20 features: a matrix of them would be 8 TiB."""
-    Z = sp.csr_array(sp.random(150, 2**20, density=5e-5, random_state=0))
+    own, rows = np.random.default_rng(0), np.repeat(np.arange(150), 52)
+    Z = sp.csr_array((own.random(rows.size), (rows, own.integers(0, 2**20, rows.size))), shape=(150, 2**20))
     y = np.asarray(Z[:, : 2**19].sum(axis=1) > Z[:, 2**19 :].sum(axis=1)).ravel().astype(int)
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, refit=False, memory_limit="200MB")
     assert search.fit(Z, y).report_.fits_done == 0
