@@ -185,13 +185,13 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
 def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:
     """Products with stored entries, and vectors: L-BFGS goes over twenty of them in each iteration.
 
-    Shared, vectors are of features that several rows have, of texts at most one for each two entries, and
+    Shared, vectors are of features that several rows have, of texts one for a dozen entries or so, and
     longer than a cache, as those of single fits are not. liblinear takes a few dozen products, no vectors.
     """
     n, p, k = shape.n_entries or 0, shape.n_features, shape.n_splits
     outputs = shape.n_classes if shape.n_classes > 2 else 1
     # By entry and by coefficient, and both ways through a factor of what is known of a Hessian.
-    a_pass = 3.0 * n + 60.0 * min(p, n // 2) + 4.0 * min(HEAD**2, n)
+    a_pass = 3.0 * n + 60.0 * min(p, n // 8) + 4.0 * min(HEAD**2, n)
     vectors = 60.0 * p if coupled else 0.0
     columns = n_settings * k * outputs
     return Cost(SLOW_PASSES * columns * a_pass, n_settings * k * 1e6 + 30.0 * columns * (4.0 * n + vectors))
