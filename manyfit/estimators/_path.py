@@ -219,12 +219,13 @@ class _Group:
         before, first = stage.passes.rows_read, self._coarser()
         # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero.
         few = bool(first) and self.model.norm == "largest"
-        scale, start, gradient = (first[0] if few else stage).size_at(zero), zero, None
+        sizes, start, gradient = (first[0] if few else stage).sizes_at(zero), zero, None
+        scale = float(sizes.max())
         for coarse in first:
             start, _, _ = coarse.solve(start, self._chance(scale, coarse), self.solver)
         if first:
             start, gradient = stage.no_worse(start, zero, scale)
-        asked = self.model.tol * (scale if self.model.norm == "euclidean" else 1.0)
+        asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
         tol = max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)
         W, G, size = stage.solve(start, min(tol, asked), self.solver, gradient, asked)
         away = stage.problem.precondition(G, stage.columns)
@@ -366,6 +367,7 @@ class _Stage:
         self.passes, self.views, self._dtype = passes, views, dtype
         self.n_rows = data.X.shape[0]
         n_sets, m = penalties.shape
+        self._n_sets = n_sets
         split = np.repeat(np.arange(n_sets), m)
         columns = Columns(split, penalties.ravel(), totals[split], counts[split])
         self.columns = np.arange(n_sets * m)
@@ -401,10 +403,10 @@ class _Stage:
         """Hessians that there is room for, beside a factor for each column."""
         return int(max(0.0, room / self._width**2 - n_sets * (m + 1) - 3) // n_atoms)
 
-    def size_at(self, zero: Array) -> float:
-        """Size of the gradient at the start, which is that of all settings; one pass."""
-        column = self.columns[-1:]
-        return float(self.problem.size(self.problem.gradient(zero[-1:], column), column)[0])
+    def sizes_at(self, zero: Array) -> Array:
+        """Sizes of the gradients of the sets at the start, where all settings have the same; one pass."""
+        first = self.columns.reshape(self._n_sets, -1)[:, 0]
+        return self.problem.size(self.problem.gradient(zero[first], first), first)
 
     def no_worse(self, start: Array, zero: Array, scale: float) -> tuple[Array, Array | None]:
         """The start of each column and its gradient, or zero if any is larger than those at zero may be."""
