@@ -5,6 +5,7 @@ from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
 from manyfit.estimators._family import Cost, Shape, register_family
@@ -14,6 +15,8 @@ from manyfit.estimators._losses import HalfTweedie
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._path import Model, fit_path, pass_cost
 from manyfit.folds import PassData, Unsupported
+
+Array = NDArray[Any]
 
 
 class TweedieFamily:
@@ -65,9 +68,21 @@ class TweedieFamily:
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
             max_iter=estimator.max_iter if estimator.solver == "lbfgs" else None,
-            start=float(np.log(mean)),
+            start=_log_means(y, folded),
         )
         yield from linked_answers(fit_path(folded, model, LBFGS()), LogLink())
+
+
+def _log_means(y: Array, data: PassData) -> Array:
+    """Logarithm of the mean of y in each training part; 0 where that has none, and no optimum."""
+    weight = np.ones(len(y)) if data.weight is None else data.weight
+    means = []
+    for group in data.groups:
+        sums = np.array([[(weight[rows] * y[rows]).sum(), weight[rows].sum()] for rows in group.rows])
+        means.append(group.train @ sums)
+    top, bottom = np.concatenate(means).T
+    sound = (top > 0) & (bottom > 0) & np.isfinite(top) & np.isfinite(bottom)
+    return np.log(np.where(sound, top, 1.0) / np.where(sound, bottom, 1.0))
 
 
 def _power(estimator: Any) -> Any:

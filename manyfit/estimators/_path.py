@@ -86,8 +86,8 @@ class Model:
         What scikit-learn asks of the size of the gradient of the mean loss.
     norm : {"largest", "euclidean"}
         How it measures it; the euclidean norm is relative to that at zero.
-    start : float
-        Linear predictor to start at, where the intercept is free.
+    start : ndarray of shape (n_splits,), or float
+        Linear predictor that each split starts at, where the intercept is free: of its training rows.
     max_iter : int or None
         Where scikit-learn's L-BFGS stops; None if its solver is another.
     """
@@ -97,7 +97,7 @@ class Model:
     intercept: Intercept
     tol: float
     norm: Norm = "largest"
-    start: float = 0.0
+    start: Array | float = 0.0
     max_iter: int | None = None
 
 
@@ -257,7 +257,9 @@ class _Group:
         p = self.stage.problem.n_features
         zero = np.zeros((self.penalties.size, self.rowwise.loss.n_outputs, p + 1))
         if self.model.intercept == "free":
-            zero[:, :, -1] = self.model.start
+            splits = self.group.splits
+            own = np.broadcast_to(self.model.start, len(self.data.views))[splits.start : splits.stop]
+            zero[:, :, -1] = np.repeat(own, self.penalties.shape[1])[:, None]
         return zero
 
     @staticmethod
