@@ -38,17 +38,6 @@ class Fitted:
     rows_read: int
 
     @classmethod
-    def one_after_the_other(cls, parts: Sequence["Fitted"]) -> "Fitted":
-        """The settings of several as those of one."""
-        return cls(
-            _joined([part.linear for part in parts], 0),
-            _joined([part.error for part in parts], 0),
-            np.concatenate([part.converged for part in parts]),
-            np.concatenate([part.cut_short for part in parts]),
-            sum(part.rows_read for part in parts),
-        )
-
-    @classmethod
     def side_by_side(cls, parts: Sequence["Fitted"]) -> "Fitted":
         """The same settings with one output each, as settings with several."""
         return cls(

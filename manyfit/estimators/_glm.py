@@ -13,7 +13,8 @@ from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import LinkedAnswers, LogLink, linked_answers
 from manyfit.estimators._losses import HalfTweedie
 from manyfit.estimators._objective import Rowwise
-from manyfit.estimators._path import Model, fit_path, pass_cost
+from manyfit.estimators._pass_cost import pass_cost
+from manyfit.estimators._path import Model, fit_path
 from manyfit.folds import PassData, Unsupported
 
 Array = NDArray[Any]

@@ -4,8 +4,8 @@ A Hessian is a sum over the rows, so that one product over the rows of each atom
 splits. Settings whose curvatures are near each other share one.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ SAMPLE_ROWS = 2000
 # narrow matrices and take twice as long, and saves a dozen or two of each column that it serves: it should
 # serve d K / 130 of them.
 COEFFICIENTS_A_COLUMN = 130
+# A Hessian is summed and factored in single precision, which takes half the time, unless a pivot of a factor
+# is less than this share of its diagonal: what holds so little is lost among the rounding of the rest.
+WEAK = 1e-4
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,10 @@ class Matrix:
 
 class Factor:
     """A penalised Hessian that can be solved.
+
+    Of several outputs only differences matter to the loss. Gradients, and steps from where all are zero, sum
+    to zero over the outputs, so that any curvature may be added for their sum: without it, the penalty alone
+    would hold them, or nothing.
 
     Parameters
     ----------
@@ -72,16 +79,28 @@ class Factor:
         own = np.where(np.isfinite(own), own, 1.0)
         # A little where nothing else holds a coefficient.
         diagonal = own + shift.ravel() + 1e-16 * (own.max(initial=0.0) + penalty) + 1e-300
+        known = matrix.block.size and np.isfinite(matrix.block).all()
+        alike = _alike(own[self._place].reshape(n_outputs, -1)) if known and n_outputs > 1 else None
+        if alike is not None:
+            diagonal[self._place] += np.tile(alike, n_outputs)
         # To a unit diagonal: columns of any size are alike, in any precision.
         self._scale = 1.0 / np.sqrt(diagonal)
-        known = matrix.block.size and np.isfinite(matrix.block).all()
-        self._factor = self._factored(matrix.block, self._scale[self._place]) if known else None
+        self._factor = self._factored(matrix.block, self._scale[self._place], alike) if known else None
 
-    def _factored(self, block: Array, scale: Array) -> Any:
+    @property
+    def weakest(self) -> float:
+        """The least pivot, as a share of the diagonal."""
+        return 1.0 if self._factor is None else float(np.diagonal(self._factor[0]).min(initial=1.0)) ** 2
+
+    def _factored(self, block: Array, scale: Array, alike: Array | None) -> Any:
         more = 16.0 * float(np.finfo(self._dtype).eps)
         while True:
             unit = block * scale
             unit *= scale[:, None]
+            if alike is not None:
+                by_output = scale.reshape(-1, alike.size)
+                parts = unit.reshape(*by_output.shape, *by_output.shape)
+                np.einsum("kjlj->klj", parts)[...] += alike * by_output[:, None] * by_output
             unit = unit.astype(self._dtype, copy=False)
             np.fill_diagonal(unit, 1.0 + more)
             try:
@@ -102,6 +121,14 @@ class Factor:
                 unit = cho_solve(self._factor, (own / size).astype(self._dtype), check_finite=False)
                 scaled[self._place] = size * unit.astype(np.float64)
         return np.asarray(self._scale * scaled, dtype=np.float64)
+
+
+def _alike(own: Array) -> Array:
+    """Curvature to add for the sum over the outputs, of each feature, from those by one output twice, (K, q).
+
+    Between the least and the mean of them, so that neither is little beside the other.
+    """
+    return np.asarray(np.sqrt(np.maximum(own.min(axis=0), 0.0) * np.maximum(own.mean(axis=0), 0.0)))
 
 
 @dataclass(frozen=True)
@@ -140,14 +167,23 @@ class Hessians:
         Some rows of X less its origin, dense or sparse, and which they are.
     most : int
         Hessians that are kept at most; beyond them the nearest serves.
+    dtype : dtype
+        Precision to begin with.
     """
 
-    def __init__(self, problem: LinearProblem, head: Array | None, some: tuple[Any, Rows], most: int) -> None:
+    def __init__(
+        self,
+        problem: LinearProblem,
+        head: Array | None,
+        some: tuple[Any, Rows],
+        most: int,
+        dtype: Any = np.float32,
+    ) -> None:
         self.problem, self._head, self._some, self._most = problem, head, some, most
-        self._anchors: list[_Anchor] = []
+        self._dtype = dtype
+        self._anchors: list[_Anchor] = []  # the newest last
         self._used: dict[int, _Anchor] = {}
         self._factors: dict[int, Factor] = {}
-        self.passes = 0  # over the rows, so far
 
     def solve(self, G: Array, columns: Array) -> Array:
         """The inverse of the Hessian of each column times its gradient, (m, K, d)."""
@@ -157,7 +193,7 @@ class Hessians:
             out[j] = self._factors[c].solve(flat[j])
         return out.reshape(G.shape)
 
-    def renew(self, W: Array, columns: Array, share: float, dtype: Any) -> None:
+    def renew(self, W: Array, columns: Array, share: float) -> None:
         """Give columns Hessians of where they are.
 
         Parameters
@@ -168,51 +204,85 @@ class Hessians:
             Which they are.
         share : float
             A Hessian serves a column if their curvatures differ by no more than this share.
-        dtype : dtype
-            Precision of Hessians; those that are there and less precise do not serve.
         """
         with np.errstate(over="ignore", invalid="ignore"):  # `Factor` leaves out what is not finite
-            self._renew(W, columns, share, dtype)
+            self._choose(W, columns, share)
+            weakest = self._factor(columns)
+            if weakest < WEAK and self._dtype != np.float64:
+                self._dtype = np.float64
+                self._choose(W, columns, share)
+                self._factor(columns)
 
-    def _renew(self, W: Array, columns: Array, share: float, dtype: Any) -> None:
+    def release(self, columns: Array) -> None:
+        """Forget what columns are solved with; the Hessians stay, for others, while there is room."""
+        for c in map(int, columns):
+            self._factors.pop(c, None)
+
+    def matrices(self, W: Array, columns: Array, share: float) -> list[tuple[Array, Array]]:
+        """Hessians of the mean loss near where columns of one split are, with the places of those they serve.
+
+        Parameters and what is near as in `renew`. None where Hessians are not known whole.
+        """
+        if self._head is not None:
+            return []
+        split = int(self.problem.columns.split[columns[0]])
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._choose(W, columns, share)
+        served = [
+            (anchor, [i for i, c in enumerate(map(int, columns)) if self._used[c] is anchor])
+            for anchor in self._anchors
+        ]
+        return [
+            (self._matrix(anchor, split, W.shape[1]).block, np.array(own)) for anchor, own in served if own
+        ]
+
+    def _choose(self, W: Array, columns: Array, share: float) -> None:
+        """Find a Hessian for each column, and take those that are missing."""
         samples = self._samples(W, columns)
-        sound = [anchor for anchor in self._anchors if np.finfo(anchor.dtype).eps <= np.finfo(dtype).eps]
+        sound = [one for one in self._anchors if np.finfo(one.dtype).eps <= np.finfo(self._dtype).eps]
         own = self._away(samples, columns, samples)
         away = (
             self._away(samples, columns, np.stack([anchor.sample for anchor in sound], axis=1))
             if sound
             else own[:0]
         )
-        chosen = _chosen(away, own, share, self._room(W, len(sound)))
-        sound += [self._taken(W[[j]], int(columns[j]), samples[:, j], dtype) for j in chosen]
-        nearest = np.concatenate([away, own[chosen]]).argmin(axis=0)
+        chosen = _chosen(away, own, share, self._room(W))
+        distances = np.concatenate([away, own[chosen]])
+        # Where there is no room for all, those stay that serve, and then the newest.
+        serving = set(distances.argmin(axis=0).tolist())
+        too_many = max(0, len(sound) + len(chosen) - self._most)
+        kept = sorted(sorted(range(len(sound)), key=lambda a: (a in serving, a))[too_many:])
+        self._anchors, self._used = [sound[a] for a in kept], {}
+        del sound  # there may be no room for them while others are taken
+        self._anchors += [self._taken(W[[j]], int(columns[j]), samples[:, j]) for j in chosen]
+        nearest = distances[[*kept, *range(len(away), len(distances))]].argmin(axis=0)
         for c, a in zip(map(int, columns), nearest, strict=True):
-            self._used[c] = sound[a]
-        in_use = {id(anchor): anchor for anchor in self._used.values()}
-        self._anchors = list(in_use.values())
+            self._used[c] = self._anchors[a]
+
+    def _factor(self, columns: Array) -> float:
+        """Factor the Hessians of columns; the weakest pivot of all."""
+        problem, K = self.problem, self.problem.rowwise.loss.n_outputs
+        split, penalty = problem.columns.split, problem.columns.penalty
+        weakest = 1.0
         for anchor in self._anchors:
             users = [c for c in map(int, columns) if self._used[c] is anchor]
-            self._factors.update(zip(users, self._factored(anchor, users, W.shape[1]), strict=True))
+            splits = sorted({int(split[c]) for c in users})
+            found = map_threads(partial(self._matrix, anchor, n_outputs=K), splits)
+            matrices = dict(zip(splits, found, strict=True))
 
-    def matrices(self, columns: Array) -> Iterator[tuple[Array, Array]]:
-        """The Hessians of the mean loss that columns of one split use, with those of them that use each.
+            def factor(c: int, matrices: dict[int, Matrix] = matrices, dtype: Any = anchor.dtype) -> Factor:
+                return Factor(matrices[int(split[c])], float(penalty[c]), problem.intercept, K, dtype)
 
-        Nothing where they are not known whole.
-        """
-        if self._head is not None:
-            return
-        split = int(self.problem.columns.split[columns[0]])
-        for anchor in self._anchors:
-            users = np.array([c for c in columns if self._used[int(c)] is anchor], dtype=int)
-            if users.size:
-                yield self._matrix(anchor, split, self.problem.rowwise.loss.n_outputs).block, users
+            self._factors.update(zip(users, map_threads(factor, users), strict=True))
+            weakest = min([weakest, *(self._factors[c].weakest for c in users)])
+        return weakest
 
-    def _room(self, W: Array, n_there: int) -> int:
+    def _room(self, W: Array) -> int:
         """How many Hessians may be taken for some columns: those that are worth it and fit in memory."""
         m, K, d = W.shape
         width = K * d if self._head is None else K * (len(self._head) + 1)
         worth = max(1, round(COEFFICIENTS_A_COLUMN * m / width))
-        return max(min(worth, self._most - n_there), n_there == 0)
+        return max(1, min(worth, self._most))
 
     def _away(self, samples: Array, columns: Array, anchors: Array) -> Array:
         """How far the Hessian of each column is from those taken elsewhere, as a share of it, (a, m)."""
@@ -228,19 +298,6 @@ class Hessians:
             [np.abs(anchors[:, [a]] - samples).sum(axis=(0, 2)) / held for a in range(anchors.shape[1])]
         )
 
-    def _factored(self, anchor: _Anchor, columns: list[int], n_outputs: int) -> list[Factor]:
-        problem = self.problem
-        split, penalty = problem.columns.split, problem.columns.penalty
-        splits = sorted({int(split[c]) for c in columns})
-        found = map_threads(lambda i: self._matrix(anchor, i, n_outputs), splits)
-        matrices = dict(zip(splits, found, strict=True))
-
-        def factor(c: int) -> Factor:
-            matrix = matrices[int(split[c])]
-            return Factor(matrix, float(penalty[c]), problem.intercept, n_outputs, anchor.dtype)
-
-        return map_threads(factor, columns)
-
     def _samples(self, W: Array, columns: Array) -> Array:
         """Curvatures of some rows at the columns, (K, m, b)."""
         X, rows = self._some
@@ -255,8 +312,8 @@ class Hessians:
             out[:, own] = self.problem.rowwise.curvature(Z[:, own], rows, int(i))[0]
         return out
 
-    def _taken(self, w: Array, column: int, sample: Array, dtype: Any) -> _Anchor:
-        problem = self.problem
+    def _taken(self, w: Array, column: int, sample: Array) -> _Anchor:
+        problem, dtype = self.problem, self._dtype
         split = int(problem.columns.split[column])
         theta = problem.to_X(w, np.array([split]))
 
@@ -264,7 +321,6 @@ class Hessians:
             return problem.rowwise.curvature(Z, rows, split)
 
         passes = problem.passes
-        self.passes += 1
         diagonals = None if self._head is None else passes.squares(theta, curvature)
         if self._head is not None and not self._head.size:
             return _Anchor(sample, np.empty((len(passes.rows), 0, 0)), diagonals, dtype)

@@ -14,7 +14,8 @@ from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import Decisions, Identity, LinkedAnswers, linked_answers
 from manyfit.estimators._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.estimators._objective import Rowwise
-from manyfit.estimators._path import Model, fit_path, pass_cost
+from manyfit.estimators._pass_cost import pass_cost
+from manyfit.estimators._path import Model, fit_path
 from manyfit.estimators._weights import class_weights
 from manyfit.folds import PassData, Unsupported, require_classes
 

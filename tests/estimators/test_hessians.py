@@ -22,6 +22,18 @@ def gram(d, rank=None):
     return A.T @ A
 
 
+def joint(d, K):
+    """A Hessian of several outputs, of which only differences matter."""
+    A, P = rng.normal(size=(40 * d, d)), rng.dirichlet(np.ones(K), size=40 * d)
+    own = P[:, :, None] * np.eye(K) - P[:, :, None] * P[:, None, :]
+    return np.einsum("nkl,ni,nj->kilj", own, A, A).reshape(K * d, K * d)
+
+
+def alike(G):
+    """Gradients by several outputs sum to zero."""
+    return G - G.mean(axis=-2, keepdims=True) if G.shape[-2] > 1 else G
+
+
 def shifted(matrix, penalty, intercept, K):
     shift = np.full((K, len(matrix) // K), penalty)
     shift[:, -1] = {"free": 0.0, "penalised": penalty, "none": 1.0}[intercept]
@@ -41,16 +53,41 @@ def known(matrix):
 @pytest.mark.parametrize("scale", [1e-30, 1e-8, 1.0, 1e8, 1e30])
 def test_a_factor_solves(intercept, K, dtype, rtol, scale):
     d = 4
-    matrix = gram(K * d) * scale
+    matrix = (gram(d) if K == 1 else joint(d, K)) * scale
     if intercept == "none":
         matrix[d - 1 :: d] = matrix[:, d - 1 :: d] = 0.0
-    g = rng.normal(size=K * d)
+    g = alike(rng.normal(size=(K, d))).ravel()
     if intercept == "none":
         g[d - 1 :: d] = 0.0
     got = Factor(known(matrix), 0.1 * scale, intercept, K, dtype).solve(g)
-    expected = np.linalg.solve(shifted(matrix, 0.1 * scale, intercept, K), g)
+    expected = shifted(matrix, 0.1 * scale, intercept, K)
+    if K > 1 and intercept == "free":  # nothing holds all intercepts together
+        expected[d - 1 :: d, d - 1 :: d] += scale
+    expected = np.linalg.solve(expected, g)
     assert got.dtype == np.float64
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("rare", [1.0, 1e-2, 1e-4])
+def test_outputs_of_which_only_differences_matter_need_no_penalty_to_be_held(rare):
+    d, K = 4, 3
+    size = np.repeat(np.array([rare, 1.0, 1.0]), d)
+    A = rng.normal(size=(1000, d))
+    P = rng.dirichlet([1.0, 1.0, 1.0], size=1000) * [rare, 1.0, 1.0]
+    P /= P.sum(axis=1, keepdims=True)
+    own = P[:, :, None] * np.eye(K) - P[:, :, None] * P[:, None, :]
+    matrix = np.einsum("nkl,ni,nj->kilj", own, A, A).reshape(K * d, K * d)
+    factor = Factor(known(matrix), 1e-12, "free", K, np.float32)
+    assert factor.weakest > 1e-2 * np.sqrt(rare)
+    g = alike(rng.normal(size=(K, d))).ravel()
+    got = factor.solve(g)
+    np.testing.assert_allclose(matrix @ got / np.sqrt(size), g / np.sqrt(size), atol=1e-2 / np.sqrt(rare))
+
+
+@pytest.mark.parametrize(("weak", "weakest"), [(1.0, 0.5), (1e-8, 1e-6)])
+def test_the_weakest_pivot_is_told(weak, weakest):
+    matrix = np.array([[1.0, np.sqrt(1.0 - weak)], [np.sqrt(1.0 - weak), 1.0]])
+    assert (Factor(known(matrix), 0.0, "free", 1, np.float64).weakest > weakest) == (weak == 1.0)
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
@@ -118,7 +155,7 @@ def test_what_is_not_known_whole_goes_by_its_diagonal_whatever_the_rest_is():
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_part_behind_an_origin_is_positive(intercept):
     hess, _ = hessians([1e-6], head=np.array([0, 1]), X=X + 50.0 * Y[:, None], intercept=intercept)
-    hess.renew(np.zeros((3, 1, P + 1)), np.arange(3), 0.1, np.float64)
+    hess.renew(np.zeros((3, 1, P + 1)), np.arange(3), 0.1)
     for c in range(3):
         matrix = hess._matrix(hess._used[c], c, 1)
         np.testing.assert_array_equal(matrix.diagonal[matrix.place], np.diagonal(matrix.block))
@@ -148,7 +185,9 @@ ATOMS = [slice(0, 150), slice(150, N)]
 COUNTS = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
 
-def hessians(penalties, *, head=None, most=10, K=1, sets=3, X=X, intercept="free"):
+def hessians(
+    penalties, *, head=None, most=10, K=1, sets=3, X=X, intercept="free", dtype=np.float64, taken=None
+):
     """Of settings on each half of the rows and on all."""
     passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
     if K == 1:
@@ -160,7 +199,19 @@ def hessians(penalties, *, head=None, most=10, K=1, sets=3, X=X, intercept="free
     columns = Columns(split, np.tile(np.asarray(penalties, dtype=float), sets), weight, COUNTS[split])
     problem = LinearProblem(passes, rowwise, columns, [None] * sets, intercept)
     some = X[::2] if sp.issparse(X) else X[::2] - passes.origin
-    return Hessians(problem, head, (some, slice(0, N, 2)), most), problem
+    if taken is not None:
+        counted(passes, taken)
+    return Hessians(problem, head, (some, slice(0, N, 2)), most, dtype), problem
+
+
+def counted(passes, taken):
+    gram = passes.gram
+
+    def counting(theta, curvature, dtype, features=None):
+        taken.append(dtype)
+        return gram(theta, curvature, dtype, features)
+
+    passes.gram = counting
 
 
 def by_differences(problem, w, column, step=1e-6):
@@ -175,33 +226,35 @@ def by_differences(problem, w, column, step=1e-6):
 
 @pytest.mark.parametrize("K", [1, 3])
 def test_a_column_is_solved_with_the_hessian_of_its_own_rows_and_penalty(K):
-    hess, problem = hessians([1e-3, 1.0], K=K)
+    taken = []
+    hess, problem = hessians([1e-3, 1.0], K=K, taken=taken)
     columns = np.arange(6)
     w = 0.3 * rng.normal(size=(1, K, P + 1))
-    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1, np.float64)
-    assert hess.passes == 1  # all are at one place
-    G = rng.normal(size=(6, K, P + 1))
+    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1)
+    assert len(taken) == 1  # all are at one place
+    G = alike(rng.normal(size=(6, K, P + 1)))
     got = hess.solve(G, columns)
     for c in columns:
         matrix = by_differences(problem, w, c)
-        if K > 1:  # the intercepts of all classes together are free of any curvature
-            G[c] -= G[c].mean(axis=0)
-            got[c] = hess.solve(G[[c]], columns[[c]])[0]
         np.testing.assert_allclose(matrix @ got[c].ravel(), G[c].ravel(), rtol=1e-5, atol=1e-5)
 
 
 def test_near_columns_share_a_hessian():
-    hess, _ = hessians([1e-3] * 100, sets=1)
+    taken = []
+    hess, _ = hessians([1e-3] * 100, sets=1, taken=taken)
     W = np.zeros((100, 1, P + 1))
     W[:, 0, 0] = np.repeat([0.0, 0.01, 6.0, 6.01], 25)
     columns = np.arange(100)
-    hess.renew(W, columns, 0.25, np.float32)
-    assert hess.passes == len(hess._anchors) == 2
+    hess.renew(W, columns, 0.25)
+    assert len(taken) == len(hess._anchors) == 2
     assert hess._used[0] is hess._used[30] is not hess._used[60]
     assert hess._used[60] is hess._used[99]
-    # What is there and near is not taken again.
-    hess.renew(W, columns, 0.25, np.float32)
-    assert hess.passes == 2
+    # What is there and near is not taken again, be it for others.
+    hess.renew(W, columns, 0.25)
+    hess.release(columns)
+    assert not hess._factors
+    hess.renew(W[:30], columns[70:], 0.25)
+    assert len(taken) == 2 and set(hess._factors) == set(columns[70:])
 
 
 @pytest.mark.parametrize("most", [1, 2, 4])
@@ -210,37 +263,58 @@ def test_no_more_are_kept_than_fit(most):
     columns = np.arange(200)
     for times in (1.0, 2.0, 3.0):
         W = times * np.linspace(0, 6, 200)[:, None, None] * np.ones((1, 1, P + 1))
-        hess.renew(W, columns, 1e-3, np.float32)
+        hess.renew(W, columns, 1e-3)
         assert len(hess._anchors) <= most
     assert set(hess._factors) == set(columns)
 
 
-def test_precise_rounds_take_their_own():
-    hess, _ = hessians([1.0, 2.0])
-    W, columns = np.zeros((6, 1, P + 1)), np.arange(6)
-    hess.renew(W, columns, 0.25, np.float32)
-    assert [anchor.dtype for anchor in hess._anchors] == [np.float32]
-    hess.renew(W, columns, 0.25, np.float64)
-    assert [anchor.dtype for anchor in hess._anchors] == [np.float64]
-    # Precise ones serve wherever they are near.
-    hess.renew(W, columns, 0.25, np.float32)
-    assert hess.passes == 2
-    # Those of others are left to them.
-    hess.renew(W[:1] + 9.0, columns[:1], 0.25, np.float32)
-    assert hess._used[0] is not hess._used[1]
-    assert hess._used[1].dtype == np.float64
+def test_what_serves_stays_and_then_the_newest():
+    hess, _ = hessians([1e-3], sets=1, most=2)
+    places = np.array([0.0, 3.0, 6.0, 3.0])[:, None, None, None] * np.ones((1, 1, 1, P + 1))
+    for place in places[:3]:
+        hess.renew(place, np.array([0]), 0.05)
+    first, second = hess._anchors
+    hess.renew(places[3], np.array([0]), 0.05)  # the last but one is still there
+    assert hess._used[0] is first and hess._anchors == [first, second]
+
+
+@pytest.mark.parametrize("near", [1e-1, 1e-6])
+def test_single_precision_where_nothing_is_weak(near):
+    taken, columns = [], np.arange(3)
+    other = X.copy()
+    other[:, 1] = X[:, 0] + near * X[:, 1]
+    hess, _ = hessians([1e-9], X=other, dtype=np.float32, taken=taken)
+    W = np.zeros((3, 1, P + 1))
+    hess.renew(W, columns, 0.25)
+    assert taken == [np.float32] if near == 1e-1 else taken == [np.float32, np.float64]
+    assert all(anchor.dtype == taken[-1] for anchor in hess._anchors)
+    hess.renew(W + 9.0, columns, 0.25)  # nor is it tried again
+    assert taken.count(np.float32) == (2 if near == 1e-1 else 1)
+
+
+def test_the_hessians_that_columns_are_near_to():
+    hess, problem = hessians([1e-3, 1e-3, 1e-3], sets=1)
+    w = 0.3 * rng.normal(size=(1, 1, P + 1))
+    W = np.concatenate([w, w + 5.0, w])
+    found = hess.matrices(W, np.arange(3), 0.25)
+    assert sorted(own.tolist() for _, own in found) == [[0, 2], [1]]
+    for matrix, own in found:
+        plain = by_differences(problem, W[own[:1]], own[0]) - 1e-3 * np.diag([1.0] * P + [0.0])
+        np.testing.assert_allclose(matrix, plain, atol=1e-6)
+    part, _ = hessians([1e-3], sets=1, head=np.array([0]))
+    assert part.matrices(w, np.array([0]), 0.25) == []
 
 
 def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
     size = 10.0 ** np.array([25, 0, -3])
-    hess, _ = hessians([1e-3], sets=1, X=X * size)
+    hess, _ = hessians([1e-3], sets=1, X=X * size, dtype=np.float32)
     w = np.zeros((1, 1, P + 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        hess.renew(w, np.array([0]), 0.25, np.float32)
+        hess.renew(w, np.array([0]), 0.25)
     assert hess._anchors[0].dtype == np.float64
     expected, plain = hessians([1e-3 / 1e50], sets=1)[0], np.r_[size, 1.0]
-    expected.renew(w, np.array([0]), 0.25, np.float64)
+    expected.renew(w, np.array([0]), 0.25)
     g = np.zeros((1, 1, P + 1))
     g[0, 0, 0] = 1.0
     got = hess.solve(g * plain, np.array([0]))[0, 0, 0] * size[0]
@@ -258,12 +332,12 @@ def test_a_part_is_known_whole_and_the_rest_by_its_diagonal(head, K, make, inter
     hess, problem = hessians([1e-3, 1.0], head=head, K=K, X=make(X + 2.0), intercept=intercept)
     columns = np.arange(6)
     w = 0.3 * rng.normal(size=(1, K, d))
-    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1, np.float64)
+    hess.renew(np.repeat(w, 6, axis=0), columns, 0.1)
     G = rng.normal(size=(6, K, d))
     if intercept == "none":
         G[:, :, -1] = 0.0
-    elif K > 1 and head.size:  # the intercepts of all classes together are free of any curvature
-        G[:, :, -1] -= G[:, :, -1].mean(axis=1, keepdims=True)
+    if head.size:
+        G = alike(G)
     got = hess.solve(G, columns)
     known = np.isin(np.arange(K * d) % d, np.append(head, d - 1) if head.size else [])
     for c in columns:

@@ -1,0 +1,117 @@
+"""Waves of settings: in which order, from where, and when they end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from manyfit.estimators import _stage
+from manyfit.estimators._lbfgs import LBFGS
+from manyfit.estimators._losses import HalfBinomial
+from manyfit.estimators._objective import Rowwise
+from manyfit.estimators._stage import Goal, Stage, _Way
+from manyfit.folds import DensePasses, SparsePasses
+
+rng = np.random.default_rng(0)
+N, P = 300, 4
+X = rng.normal(size=(N, P))
+Y = (X[:, 0] + rng.normal(size=N) > 0).astype(float)
+ATOMS = [slice(0, 100), slice(100, N)]
+COUNTS = np.array([[1.0, 0.0], [0.0, 1.0]])
+PENALTIES = np.array([1e-2, 1.0, 1e-3, 1e-1])
+
+
+def stage(X=X, *, penalties=PENALTIES, memory_limit=2**30, max_passes=200):
+    passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
+    rowwise, totals = Rowwise(HalfBinomial(), Y[None]), np.array([100.0, 200.0])
+    return Stage(
+        X, passes, rowwise, COUNTS, totals, np.tile(penalties, (2, 1)), [None, None], "none", "largest",
+        LBFGS(max_passes), memory_limit,
+    )  # fmt: skip
+
+
+def optimum(penalty, rows):
+    A, y = X[rows], Y[rows]
+
+    def objective(w):
+        z = A @ w
+        return np.mean(np.logaddexp(0.0, z) - y * z) + penalty / 2 * w @ w
+
+    return minimize(objective, np.zeros(P), method="BFGS", options={"gtol": 1e-9}).x
+
+
+@pytest.mark.parametrize("wide", [1, 6, 100])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch):
+    monkeypatch.setattr(_stage, "WIDE", wide)
+    monkeypatch.setattr(_stage, "SPARSE_WIDE", wide)
+    one = stage(make(X))
+    followed = []
+    follow = one._follow
+
+    def counting(columns, *rest):
+        followed.append(columns.tolist())
+        return follow(columns, *rest)
+
+    one._follow = counting
+    reached = one.solve(None, np.zeros((2, 1, P + 1)), Goal(1e-9, 0.0, 1.0))
+    assert (
+        followed
+        == {
+            1: [[1, 5], [3, 7], [0, 4], [2, 6]],
+            6: [[1, 3, 5, 7], [0, 2, 4, 6]],
+            100: [[1, 3, 0, 2, 5, 7, 4, 6]],
+        }[wide]
+    )
+    assert reached.size.max() <= 1e-9
+    assert np.abs(reached.away).max() < 1e-7
+    expected = [optimum(penalty, rows) for rows in ATOMS for penalty in PENALTIES]
+    np.testing.assert_allclose(reached.W[:, 0, :-1], expected, atol=1e-5)
+    assert not one.hessians._factors  # they are needed no more
+
+
+def test_a_start_of_their_own_and_one_that_is_worse_than_zero():
+    one, zero = stage(), np.zeros((2, 1, P + 1))
+    goal = Goal(1e-9, 0.0, 0.5)
+    best = one.solve(None, zero, goal).W
+    before = one.passes.rows_read
+    again = one.solve(best, zero, goal)
+    assert one.passes.rows_read - before <= 2 * N + len(one.hessians._anchors) * N
+    np.testing.assert_array_equal(again.W, best)
+    far = best.copy()
+    far[0], far[5] = 1e6, np.nan
+    np.testing.assert_allclose(one.solve(far, zero, goal).W, best, atol=1e-7)
+
+
+def test_memory_makes_waves_smaller():
+    sizes = [len(stage(memory_limit=limit)._waves(False)) for limit in (2**30, 12_000, 1)]
+    assert sizes[0] == 1 < sizes[1] < sizes[2] == 4
+
+
+def test_after_some_passes_what_was_asked_for_is_enough(monkeypatch):
+    monkeypatch.setattr(_stage, "ENOUGH_PASSES", 3)
+    one, zero = stage(max_passes=50), np.zeros((2, 1, P + 1))
+    monkeypatch.setattr(one, "_passes_of_round", lambda n: 3)
+    size = one.solve(None, zero, Goal(0.0, 1e-2, 1.0)).size
+    assert (size > 1e-12).any() and (size <= 1e-2).all()  # else the passes would have gone on
+
+
+def test_what_makes_no_progress_is_left(monkeypatch):
+    monkeypatch.setattr(_stage, "IDLE_PASSES", 5)
+    one = stage(max_passes=10**6)
+    reached = one.solve(None, np.zeros((2, 1, P + 1)), Goal(0.0, 0.0, 1.0))  # would go on for ever
+    assert reached.size.max() < 1e-12
+
+
+def test_the_way_goes_on_as_far_as_it_came():
+    way = _Way(np.full((2, 1, 3), 5.0))
+    np.testing.assert_array_equal(way.ahead(np.array([1.0, 0.1])), np.full((4, 1, 3), 5.0))
+    way.reached(np.zeros((2, 1, 3)), 1.0)
+    np.testing.assert_array_equal(way.ahead(np.array([0.5])), np.zeros((2, 1, 3)))  # one point is no way
+    way.reached(np.ones((2, 1, 3)), 0.1)
+    ahead = way.ahead(np.array([0.1, 0.1**1.5, 0.01, 1e-9, 0.0]))
+    np.testing.assert_allclose(ahead[:, 0, 0], [1.0, 1.5, 2.0, 2.0, 2.0] * 2)
+    way.reached(np.full((2, 1, 3), 7.0), 0.1)  # the same penalty again
+    np.testing.assert_array_equal(way.ahead(np.array([0.01])), np.full((2, 1, 3), 7.0))
