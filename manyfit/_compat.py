@@ -4,6 +4,7 @@ scikit-learn 1.7, 1.8 and 1.9 (``TESTED``), the only versions that manyfit is in
 is there nonetheless and has all names below, every search is fitted one by one, and its plan says so.
 """
 
+import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -63,6 +64,7 @@ __all__ = [
     "score_params_by_name",
     "scorers_by_name",
     "takes_callback_context",
+    "with_metric",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
@@ -92,6 +94,13 @@ def plain_scorer(scorer: Any) -> tuple[Callable[..., Any], float, dict[str, Any]
         return None
     assert isinstance(scorer, _BaseScorer)
     return scorer._score_func, float(scorer._sign), dict(scorer._kwargs), scorer._response_method
+
+
+def with_metric(scorer: Any, metric: Callable[..., Any]) -> Any:
+    """A scorer made by ``make_scorer``, with another metric in place of its own; requests are kept."""
+    out = copy.copy(scorer)
+    out._score_func = metric
+    return out
 
 
 _FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)
@@ -241,14 +250,14 @@ def on_engine(function: Callable[..., Any], module: str, **names: Any) -> Callab
     missing = set(names) - set(inner.__globals__)
     if missing:
         raise AttributeError(f"{function.__name__} of scikit-learn {sklearn.__version__} reads no {missing}")
-    copy = FunctionType(
+    again = FunctionType(
         inner.__code__, {**inner.__globals__, **names}, inner.__name__, inner.__defaults__, inner.__closure__
     )
-    copy.__kwdefaults__ = inner.__kwdefaults__
-    copy.__doc__, copy.__annotations__ = inner.__doc__, inner.__annotations__
-    copy.__module__ = module  # where pickle finds it
+    again.__kwdefaults__ = inner.__kwdefaults__
+    again.__doc__, again.__annotations__ = inner.__doc__, inner.__annotations__
+    again.__module__ = module  # where pickle finds it
     constraints = function._skl_parameter_constraints  # type: ignore[attr-defined]
-    return validate_params(constraints, prefer_skip_nested_validation=False)(copy)
+    return validate_params(constraints, prefer_skip_nested_validation=False)(again)
 
 
 def is_fit_and_score(function: Callable[..., Any]) -> bool:

@@ -1,7 +1,16 @@
 """Namespace and device of an array, and the only border between host and device."""
 
 from manyfit.arrays._count import Transfers, transfers
-from manyfit.arrays._namespace import array_namespace, device
+from manyfit.arrays._namespace import array_namespace, device, is_array, is_host
 from manyfit.arrays._transfer import to_device, to_host
 
-__all__ = ["Transfers", "array_namespace", "device", "to_device", "to_host", "transfers"]
+__all__ = [
+    "Transfers",
+    "array_namespace",
+    "device",
+    "is_array",
+    "is_host",
+    "to_device",
+    "to_host",
+    "transfers",
+]

@@ -86,7 +86,19 @@ def device(array: Array) -> Device:
 
 
 def is_array(array: object) -> bool:
-    """Whether this is an array that the array API, as array-api-compat widens it, covers."""
+    """Whether this is an array that the array API, as array-api-compat widens it, covers.
+
+    Parameters
+    ----------
+    array : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for arrays of NumPy, CuPy, torch and other libraries of the array API; not for lists, scalars,
+        data frames and sparse matrices.
+    """
     return bool(compat.is_array_api_obj(array))
 
 
@@ -107,7 +119,18 @@ def names_host(device: Device) -> bool:
 
 
 def is_host(array: Array) -> bool:
-    """Whether NumPy may read the array where it lies."""
+    """Whether NumPy may read the array where it lies.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library.
+
+    Returns
+    -------
+    bool
+        Whether it lies in the host's memory. Nothing is read.
+    """
     # The first half spares NumPy input, by far the most common, the look-up.
     return compat.is_numpy_array(array) or names_host(compat.device(array))
 

@@ -1,6 +1,7 @@
 """Metrics and scorers for many settings in one call."""
 
 from manyfit.metrics._batched import Truth
+from manyfit.metrics._functions import FUNCTIONS
 from manyfit.metrics._moment_scores import (
     LinearPredictors,
     Residuals,
@@ -9,7 +10,11 @@ from manyfit.metrics._moment_scores import (
     residuals_from_moments,
     scores_from_moments,
 )
+from manyfit.metrics._scorers import get_scorer, get_scorer_names, make_scorer
 from manyfit.metrics._scoring import SharedScoring
+
+# Which functions there are is for the installed scikit-learn to say.
+globals().update(FUNCTIONS)
 
 __all__ = [
     "LinearPredictors",
@@ -17,7 +22,11 @@ __all__ = [
     "Rounding",
     "SharedScoring",
     "Truth",
+    "get_scorer",
+    "get_scorer_names",
     "lost_to_rounding",
+    "make_scorer",
     "residuals_from_moments",
     "scores_from_moments",
+    *FUNCTIONS,
 ]

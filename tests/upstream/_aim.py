@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+import sklearn.metrics
+from _pytest.fixtures import FixtureFunctionDefinition
+
+from manyfit import metrics
+
 
 def aimed(module: str, names: Mapping[str, Mapping[str, Any]]) -> ModuleType:
     """Import one of scikit-learn's test modules afresh so that it sees other objects under some names.
@@ -28,6 +33,21 @@ def aimed(module: str, names: Mapping[str, Mapping[str, Any]]) -> ModuleType:
         return importlib.import_module(module)
     finally:
         _set(kept)
+
+
+def exported_by(module: ModuleType) -> dict[str, Any]:
+    """The tests of a module, and what they get by the names of arguments."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if name.startswith("test_") or isinstance(value, FixtureFunctionDefinition)
+    }
+
+
+def metric_names() -> dict[str, dict[str, Any]]:
+    """Our metric functions and scorers in place of scikit-learn's."""
+    ours = {name: getattr(metrics, name) for name in metrics.__all__ if hasattr(sklearn.metrics, name)}
+    return {"sklearn.metrics": ours}
 
 
 def _set(names: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,0 +1,167 @@
+"""scikit-learn's metric functions: its own on the host, ours on a device and for many settings."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import sklearn
+import sklearn.metrics
+
+from manyfit._compat import plain_scorer
+from manyfit.arrays import array_namespace, is_array, is_host
+from manyfit.folds import Unsupported
+from manyfit.metrics._many import Many, beside
+from manyfit.metrics._registry import MANY
+
+Array = Any
+
+# What scikit-learn has under sklearn.metrics that is not a function of arrays.
+NOT_METRICS = ("check_scoring", "get_scorer", "get_scorer_names", "make_scorer")
+
+# For metrics that only scorers of scikit-learn have.
+UNDOCUMENTED = """Compute the {}.
+
+Parameters
+----------
+y_true : array-like of shape (n_samples,)
+    Ground truth (correct) target values.
+y_pred : array-like of shape (n_samples,)
+    Predicted labels.
+
+Returns
+-------
+float
+    The score.
+"""
+# What stands in the docstrings behind scikit-learn's first sentence.
+SAME = "Where no argument lies on a device, this is scikit-learn's own function. "
+COMPUTED = """Where one does, the others are
+brought beside it and the score is computed there: a 0-d array, which ``float()`` brings to the host. Labels
+are looked for there, for which the host waits twice; nothing else makes it wait. What scikit-learn raises or
+warns of because of values is NaN, or the value that it gives beside its warning."""
+DISPATCHED = """Where one does, it is
+called with ``array_api_dispatch=True``, and does there what it can."""
+
+
+def metric_function(function: Callable[..., Any], many: Many | None) -> Callable[..., Any]:
+    """One of scikit-learn's metric functions, of arrays wherever they lie.
+
+    Parameters
+    ----------
+    function : callable
+        scikit-learn's.
+    many : Many or None
+        The same of many settings; None where there is none.
+
+    Returns
+    -------
+    callable
+        With the signature of `function`, and an attribute ``many``: None, or a callable
+        ``many(y_true, predictions, *, sample_weight=None, max_bytes=None, **options)`` that takes predictions
+        of m settings, host or device, and returns m scores where they lie.
+    """
+    signature = inspect.signature(function)
+    first = list(signature.parameters)[:2]
+
+    @wraps(function)
+    def metric(*args: Any, **kwargs: Any) -> Any:
+        if not any(on_device(value) for value in (*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        if many is None:
+            with sklearn.config_context(array_api_dispatch=True):
+                return function(*args, **kwargs)
+        options = dict(signature.bind(*args, **kwargs).arguments)
+        y_true, predicted = (options.pop(name) for name in first)
+        there = predicted if on_device(predicted) else next(filter(on_device, (y_true, *options.values())))
+        y_true, predicted = beside(_as_array(y_true), there), beside(_as_array(predicted), there)
+        predicted = _column(predicted)
+        return of_many(_column(y_true), predicted[None, ...], **options)[0, ...]
+
+    def of_many(
+        y_true: Any,
+        predictions: Any,
+        *,
+        sample_weight: Any = None,
+        max_bytes: int | None = None,
+        **options: Any,
+    ) -> Array:
+        """See `many`."""
+        assert many is not None
+        return _checked(name, many, y_true, predictions, sample_weight, max_bytes, options)
+
+    name = function.__name__
+    # What is pickled is the name under which it is found again.
+    metric.__module__ = of_many.__module__ = "manyfit.metrics"
+    metric.many = of_many if many is not None else None  # type: ignore[attr-defined]
+    of_many.__qualname__ = f"{name}.many"
+    summary, _, rest = (inspect.getdoc(function) or UNDOCUMENTED.format(name.replace("_", " "))).partition(
+        "\n\n"
+    )
+    metric.__doc__ = f"{summary}\n\n{SAME}{DISPATCHED if many is None else COMPUTED}\n\n{rest}"
+    return metric
+
+
+def _checked(
+    name: str,
+    many: Many,
+    y_true: Any,
+    predictions: Any,
+    sample_weight: Any,
+    max_bytes: int | None,
+    options: Mapping[str, Any],
+) -> Array:
+    y_true, predictions, sample_weight = map(_as_array, (y_true, predictions, sample_weight))
+    if predictions.ndim < 2:
+        raise ValueError(
+            f"{name}.many needs predictions of shape (n_settings, n_samples) or with one axis more, got "
+            f"{predictions.shape}. Call {name} for those of one setting."
+        )
+    n = y_true.shape[0]
+    if predictions.shape[1] != n or (sample_weight is not None and sample_weight.shape != (n,)):
+        found = [n, predictions.shape[1]] + ([] if sample_weight is None else [sample_weight.shape[0]])
+        raise ValueError(f"{name}: Found input variables with inconsistent numbers of samples: {found}")
+    if n == 0:
+        raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
+    if max_bytes is not None and not max_bytes > 0:
+        raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
+    try:
+        return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
+    except Unsupported as why:
+        raise NotImplementedError(
+            f"{name} of arrays on a device or of many settings: {why}. Bring them to the host with "
+            "manyfit.arrays.to_host, one setting at a time."
+        ) from None
+
+
+def on_device(value: Any) -> bool:
+    """Whether this is an array that does not lie on the host."""
+    return not isinstance(value, np.ndarray) and is_array(value) and not is_host(value)
+
+
+def _as_array(value: Any) -> Any:
+    return value if value is None or is_array(value) else np.asarray(value)
+
+
+def _column(array: Array) -> Array:
+    """A column as scikit-learn takes it, without its second axis."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array_namespace(array).reshape(array, (-1,))
+    return array
+
+
+def _all() -> dict[str, Callable[..., Any]]:
+    public: list[Callable[..., Any]] = [
+        function
+        for name, function in vars(sklearn.metrics).items()
+        if name in sklearn.metrics.__all__ and name not in NOT_METRICS and inspect.isfunction(function)
+    ]
+    scorers = [plain_scorer(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
+    # Two scorers have metrics that are not public.
+    of_scorers = [scorer[0] for scorer in scorers if scorer is not None]
+    functions: dict[str, Any] = {f.__name__: f for f in [*public, *of_scorers]}
+    return {name: metric_function(f, MANY.get(f)) for name, f in functions.items()}
+
+
+FUNCTIONS = _all()

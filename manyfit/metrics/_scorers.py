@@ -1,0 +1,84 @@
+"""scikit-learn's scorers with metrics that work wherever predictions lie."""
+
+from collections.abc import Callable
+from typing import Any
+
+from sklearn import metrics
+from sklearn.metrics import get_scorer_names
+
+from manyfit._compat import plain_scorer, with_metric
+from manyfit.metrics._functions import FUNCTIONS
+
+__all__ = ["get_scorer", "get_scorer_names", "make_scorer", "scikit_learns"]
+
+# Kept here: who replaces names in scikit-learn by ours would have them call themselves.
+_get_scorer, _make_scorer = metrics.get_scorer, metrics.make_scorer
+# From scikit-learn's functions to ours, and back.
+_THEIRS: dict[Callable[..., Any], Callable[..., Any]] = {
+    f: vars(f)["__wrapped__"] for f in FUNCTIONS.values()
+}
+_OURS = {theirs: ours for ours, theirs in _THEIRS.items()}
+
+
+def get_scorer(scoring: Any) -> Any:
+    """Get a scorer by name, or of scikit-learn's, that scores predictions where they lie.
+
+    Parameters
+    ----------
+    scoring : str, callable or None
+        A name of `get_scorer_names`, or a scorer. Any other callable, and None, are returned as they are.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y, sample_weight=None)``: scikit-learn's scorer with our metric in place of
+        its own, so that scores of arrays on a device are 0-d arrays there. On the host it is the same.
+
+    Raises
+    ------
+    ValueError
+        If there is no scorer of that name.
+    """
+    scorer = _get_scorer(scoring)
+    found = plain_scorer(scorer)
+    if found is None or found[0] not in _OURS:
+        return scorer
+    return with_metric(scorer, _OURS[found[0]])
+
+
+def make_scorer(
+    score_func: Callable[..., Any],
+    *,
+    response_method: Any = "predict",
+    greater_is_better: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Make a scorer of a metric, as scikit-learn does; of one of its metrics, one that works on a device.
+
+    Parameters
+    ----------
+    score_func : callable
+        ``score_func(y_true, y_pred, **kwargs)``.
+    response_method : str or sequence of str, default="predict"
+        Methods of the estimator that say what is scored; the first that it has.
+    greater_is_better : bool, default=True
+        Whether higher is better; else the score is multiplied by -1.
+    **kwargs : dict
+        Further arguments of `score_func`.
+
+    Returns
+    -------
+    callable
+        scikit-learn's scorer.
+    """
+    return _make_scorer(
+        _OURS.get(score_func, score_func),
+        response_method=response_method,
+        greater_is_better=greater_is_better,
+        **kwargs,
+    )
+
+
+def scikit_learns(function: Callable[..., Any]) -> Callable[..., Any]:
+    """scikit-learn's metric behind one of ours; any other is its own."""
+    return _THEIRS.get(function, function)
