@@ -2,11 +2,12 @@
 
 Public are the names in the ``__all__`` of a room, and the public methods and properties that manyfit itself
 defines on those classes. The checks are numpydoc's, chosen in ``[tool.numpydoc_validation]`` of
-pyproject.toml, with three exceptions:
+pyproject.toml, with four exceptions:
 
 - a method may have a short text without sections in a room that serves other rooms, not the user;
 - a record (dataclass, named tuple) may describe its fields as attributes instead of parameters;
-- a class without a constructor of its own (a Protocol, an exception) has no parameters to describe.
+- a class without a constructor of its own (a Protocol, an exception) has no parameters to describe;
+- a class that stands for scikit-learn's of the same name has its text.
 """
 
 from __future__ import annotations
@@ -38,10 +39,21 @@ def public_objects(package: str) -> Iterator[tuple[str, Any]]:
     room = importlib.import_module(package)
     for name in room.__all__:
         value = getattr(room, name)
+        if inspect.isclass(value) and _described_elsewhere(value):
+            continue
         if inspect.isclass(value) or inspect.isfunction(value):
             yield f"{package}.{name}", value
         if inspect.isclass(value):
             yield from _members(f"{package}.{name}", value)
+
+
+def _described_elsewhere(cls: type) -> bool:
+    """Whether a class stands for another project's of the same name, whose text it has."""
+    base = cls.__mro__[1]
+    return (
+        base.__name__ == cls.__name__
+        and base.__module__.partition(".")[0] != cls.__module__.partition(".")[0]
+    )
 
 
 def _members(path: str, cls: type) -> Iterator[tuple[str, Any]]:

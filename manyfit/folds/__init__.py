@@ -14,11 +14,13 @@ from manyfit.folds._passes import (
     require_classes,
 )
 from manyfit.folds._splits import Splits
+from manyfit.folds._splitters import SPLITTERS, splitter_served, train_test_split
 from manyfit.folds._threads import map_threads
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import FeatureMoments, Spectrum, View
 
 __all__ = [
+    "SPLITTERS",
     "AtomGroup",
     "AtomMoments",
     "DensePasses",
@@ -49,4 +51,6 @@ __all__ = [
     "moments_of_rows",
     "passes_over",
     "require_classes",
+    "splitter_served",
+    "train_test_split",
 ]

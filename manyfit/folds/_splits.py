@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from manyfit.folds._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
+from manyfit.folds._splitters import for_splitter, splitter_served
 
 Split = tuple[Any, Any]
 
@@ -109,17 +110,18 @@ class Splits:
         cv : splitter
             Anything with scikit-learn's ``split``.
         X, y : array-like
-            Passed to ``cv.split``.
+            Passed to ``cv.split``; of data on a device to scikit-learn's splitters what they read, once.
         n_samples : int
             Rows of X.
         params : dict
             Further arguments of ``cv.split``, such as ``groups``.
         """
         given = any(value is not None for value in params.values())  # which KFold warns about
-        if type(cv) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
+        if splitter_served(cv) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)
+        X, y, params = for_splitter(cv, X, y, params)
         return cls.given(cv.split(X, y, **params), n_samples)
 
     @classmethod

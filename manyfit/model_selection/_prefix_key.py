@@ -46,6 +46,7 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR, NuSVC
 from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, is_metadata_request, pca_is_randomized
+from manyfit.folds import splitter_served
 
 __all__ = [
     "Unkeyable",
@@ -382,7 +383,7 @@ def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     if has_callbacks(thing) or _tagged_random(thing):
         return False  # callbacks are to see every fit
     state = _state(thing)
-    idle = _idle_rule(type(thing))
+    idle = _idle_rule(splitter_served(thing))
     own = idle(thing, sizes) if idle is not None and not _seeded(state) else _seeded(state)
     if own is False:
         return False
@@ -507,7 +508,7 @@ def holds_generator(fitted: Any, depth: int = 0) -> bool:
         return any(holds_generator(item, depth + 1) for item in items)
     if not hasattr(fitted, "__dict__"):
         return False
-    rule = _idle_rule(type(fitted))
+    rule = _idle_rule(splitter_served(fitted))
     if rule is not None and rule(fitted, _UNKNOWN) is True:
         return False
     return any(holds_generator(value, depth + 1) for value in vars(fitted).values())
