@@ -59,7 +59,7 @@ def declared(targets: Targets, labels: Sequence[Any] | None) -> Targets:
     Unsupported
         If labels are not sorted, or do not hold all classes.
     """
-    if labels is None:
+    if labels is None or targets.codes is None:
         return targets
     known, classes = np.asarray(labels), np.asarray(targets.classes)
     if known.ndim != 1 or not np.array_equal(np.unique(known), known) or not np.isin(classes, known).all():
@@ -77,13 +77,15 @@ def require_columns(targets: Targets, P: Array, *, two: int = 2) -> None:
     Parameters
     ----------
     targets : Targets
-        With classes.
+        With classes, or it is raised.
     P : array of shape (m, n) or (m, n, K)
         Scores.
     two : int
         Least K of scores with columns: 3 where scikit-learn's function takes two columns for several labels.
     """
     K = targets.n_classes
+    if targets.codes is None:
+        raise Unsupported(f"Scores of shape {tuple(P.shape)} of targets that are not one label a row")
     fits = K <= 2 if P.ndim == 2 else P.ndim == 3 and P.shape[2] == K and K >= two
     if not fits:
         raise Unsupported(f"Scores of shape {tuple(P.shape)} of {K} classes")
@@ -116,9 +118,7 @@ def class_totals(targets: Targets) -> Array:
     if weight is None:
         weight = xp.ones_like(targets.codes, dtype=floating(targets.codes))
     nothing = xp.zeros_like(weight)
-    return xp.stack(
-        [xp.sum(xp.where(targets.codes == k, weight, nothing)) for k in range(targets.n_classes)]
-    )
+    return xp.stack([xp.sum(xp.where(targets.codes == k, weight, nothing)) for k in range(targets.n_classes)])
 
 
 def of_targets(targets: Targets, P: Array) -> Array:

@@ -139,9 +139,7 @@ def _hinge(targets: Targets, P: Array, *, labels: Labels) -> Array:
 
 PROBABILITY_METRICS: dict[Callable[..., Any], Many] = {
     log_loss: Many(_log_loss, "scores", {"normalize": True, "labels": None}),
-    brier_score_loss: Many(
-        _brier, "scores", {"pos_label": None, "labels": None, "scale_by_half": "auto"}
-    ),
+    brier_score_loss: Many(_brier, "scores", {"pos_label": None, "labels": None, "scale_by_half": "auto"}),
     d2_log_loss_score: Many(_d2_log_loss, "scores", {"labels": None}),
     hinge_loss: Many(_hinge, "scores", {"labels": None}),
 }

@@ -86,7 +86,9 @@ def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
     means = xp.stack([0.5 * (area[pair] + area[pair[::-1]]) for pair in pairs])
     counts = xp.sum(xp.astype(classes, floating(P)), axis=-1)
     found = present(targets)
-    weight = xp.stack([counts[a] + counts[b] if average == "weighted" else counts[a] * 0 + 1 for a, b in pairs])
+    weight = xp.stack(
+        [counts[a] + counts[b] if average == "weighted" else counts[a] * 0 + 1 for a, b in pairs]
+    )
     both = xp.stack([found[a] & found[b] for a, b in pairs])
     return _average(means, xp.where(both, weight, xp.zeros_like(weight)))
 

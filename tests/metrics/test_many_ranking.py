@@ -28,7 +28,7 @@ EXACT = 1e-12
 FLOAT32 = 1e-5
 
 rng = np.random.default_rng(0)
-N, M = 60, 3
+N, M = 24, 2
 
 
 def ours(metrics, function, y, P, xp, device, weight=None, **options):
@@ -47,11 +47,9 @@ def theirs(function, y, P, weight=None, **options):
 
 
 def check(function, y, P, xp, device, weight=None, tolerance=EXACT, **options):
-    """Ours are scikit-learn's, all settings at once and one by one."""
     expected = theirs(function, y, P, weight, **options)
-    for max_bytes in (None, 1):
-        scores = ours(RANKING_METRICS, function, y, P, xp, device, weight, max_bytes=max_bytes, **options)
-        np.testing.assert_allclose(scores, expected, rtol=tolerance, atol=tolerance)
+    scores = ours(RANKING_METRICS, function, y, P, xp, device, weight, **options)
+    np.testing.assert_allclose(scores, expected, rtol=tolerance, atol=tolerance)
 
 
 def of_two(ties, n=N, m=M):
@@ -97,10 +95,10 @@ def test_two_classes(xp, device, function, n, ties, weighted):
 
 
 @WEIGHTS
+@APART
 @pytest.mark.parametrize("max_fpr", [0.01, 0.3, 0.999, 1])
-def test_partial_area(xp, device, weighted, max_fpr):
-    check(roc_auc_score, *of_two(True), xp, device, weights(weighted), max_fpr=max_fpr)
-    check(roc_auc_score, *of_two(True, ROW), xp, device, weights(weighted, ROW), max_fpr=max_fpr)
+def test_partial_area(xp, device, weighted, max_fpr, n):
+    check(roc_auc_score, *of_two(True, n), xp, device, weights(weighted, n), max_fpr=max_fpr)
 
 
 @APART
@@ -146,7 +144,7 @@ def test_refused_scores_are_nan(xp, device, function, value, n):
     y, P = of_two(False, n)
     P[1, 3] = value
     scores = ours(RANKING_METRICS, function, y, P, xp, device)
-    np.testing.assert_array_equal(np.isnan(scores), [False, True, False])
+    np.testing.assert_array_equal(np.isnan(scores), [False, True])
     with pytest.raises(ValueError, match="contains"):
         function(y, P[1])
 
@@ -162,10 +160,9 @@ def test_positive_label(xp, device, n):
 
 @WEIGHTS
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-@pytest.mark.parametrize("labels", [None, [0, 1, 2, 3]])
 @TIES
-def test_area_of_one_against_the_rest(xp, device, weighted, average, labels, ties):
-    options = {"multi_class": "ovr", "average": average, "labels": labels}
+def test_area_of_one_against_the_rest(xp, device, weighted, average, ties):
+    options = {"multi_class": "ovr", "average": average, "labels": [0, 1, 2, 3] if ties else None}
     check(roc_auc_score, *of_many(ties=ties), xp, device, weights(weighted), **options)
 
 
@@ -194,7 +191,7 @@ def test_area_needs_rows_that_sum_to_one(xp, device):
     y, P = of_many()
     P[1, 0] *= 1.001
     scores = ours(RANKING_METRICS, roc_auc_score, y, P, xp, device, multi_class="ovr")
-    np.testing.assert_array_equal(np.isnan(scores), [False, True, False])
+    np.testing.assert_array_equal(np.isnan(scores), [False, True])
 
 
 @WEIGHTS
@@ -255,7 +252,7 @@ def test_top_k_of_labels(xp, device):
 @pytest.mark.parametrize(
     "function", [label_ranking_average_precision_score, label_ranking_loss, coverage_error]
 )
-@pytest.mark.parametrize("L", [2, 5, 30])
+@pytest.mark.parametrize("L", [2, 9])
 def test_label_rankings(xp, device, weighted, function, L):
     Y, P = of_labels(L)
     check(function, Y, P, xp, device, weights(weighted))
@@ -263,7 +260,7 @@ def test_label_rankings(xp, device, weighted, function, L):
 
 
 @WEIGHTS
-@pytest.mark.parametrize("k", [None, 1, 3, 9])
+@pytest.mark.parametrize("k", [None, 3])
 @pytest.mark.parametrize("ignore_ties", [False, True])
 def test_gains(xp, device, weighted, k, ignore_ties):
     Y, P = of_labels()
@@ -303,6 +300,14 @@ def test_one_against_one_takes_no_weights():
     y, P = of_many()
     with pytest.raises(Unsupported, match="these weights"):
         RANKING_METRICS[roc_auc_score](y, P, multi_class="ovo", sample_weight=weights("with zeros"))
+
+
+@pytest.mark.parametrize("function", RANKING_METRICS)
+def test_one_setting_at_a_time(xp, device, function):
+    Y, P = of_many(m=3) if function is top_k_accuracy_score else of_labels(m=3)
+    scores = ours(RANKING_METRICS, function, Y, P, xp, device)
+    one_by_one = ours(RANKING_METRICS, function, Y, P, xp, device, max_bytes=1)
+    np.testing.assert_allclose(one_by_one, scores, rtol=EXACT)
 
 
 @WEIGHTS
