@@ -86,7 +86,7 @@ def require_columns(targets: Targets, P: Array, *, two: int = 2) -> None:
     K = targets.n_classes
     if targets.codes is None:
         raise Unsupported(f"Scores of shape {tuple(P.shape)} of targets that are not one label a row")
-    fits = K <= 2 if P.ndim == 2 else P.ndim == 3 and P.shape[2] == K and K >= two
+    fits = K <= 2 if P.ndim == 2 else P.ndim == 3 and P.shape[2] == K and two <= K
     if not fits:
         raise Unsupported(f"Scores of shape {tuple(P.shape)} of {K} classes")
 

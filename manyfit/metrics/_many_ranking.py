@@ -25,7 +25,6 @@ from manyfit.metrics._many_classes import (
     kernel,
     nan_unless,
     of_targets,
-    over_settings,
     present,
     require_columns,
 )
@@ -72,9 +71,9 @@ def _sum_to_one(P: Array) -> Array:
 
 
 def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
-    """Mean over pairs of classes of the areas of either one's scores, in the rows of both (Hand & Till, 2001).
+    """Mean over pairs of classes, in the rows of both, of the areas of either one's scores.
 
-    One order of each class's scores serves all of its pairs.
+    As Hand & Till (2001) have it. One order of each class's scores serves all of its pairs.
     """
     xp, classes, K = array_namespace(P), indicators(targets), targets.n_classes
     area: dict[tuple[int, int], Array] = {}
@@ -86,9 +85,8 @@ def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
     means = xp.stack([0.5 * (area[pair] + area[pair[::-1]]) for pair in pairs])
     counts = xp.sum(xp.astype(classes, floating(P)), axis=-1)
     found = present(targets)
-    weight = xp.stack(
-        [counts[a] + counts[b] if average == "weighted" else counts[a] * 0 + 1 for a, b in pairs]
-    )
+    weight = xp.stack([counts[a] + counts[b] for a, b in pairs])
+    weight = weight if average == "weighted" else xp.ones_like(weight)
     both = xp.stack([found[a] & found[b] for a, b in pairs])
     return _average(means, xp.where(both, weight, xp.zeros_like(weight)))
 
@@ -159,12 +157,12 @@ def _top_k_accuracy(targets: Targets, P: Array, *, k: int, normalize: bool, labe
         own = of_targets(targets, P)[..., None]
         later = xp.arange(P.shape[2], dtype=codes.dtype, device=device(codes)) > codes[:, None]
         # Of equal scores the one of the greater class comes first.
-        higher = (P > own) | ((P == own) & later[None, ...])
+        higher = (own < P) | ((own == P) & later[None, ...])
         hits = xp.sum(xp.astype(higher, xp.int64), axis=-1) < k
     elif k == 1:
         unit = (xp.min(P, axis=1) >= 0) & (xp.max(P, axis=1) <= 1)
         threshold = xp.astype(unit, P.dtype) * 0.5
-        hits = (P > threshold[:, None]) == (codes == 1)
+        hits = (threshold[:, None] < P) == (codes == 1)
     else:
         hits = xp.ones_like(P, dtype=xp.bool)
     scores = targets.mean(hits)
@@ -213,7 +211,7 @@ def _rows_loss(Y: Array, P: Array) -> Array:
 def _rows_coverage(Y: Array, P: Array) -> Array:
     xp, positive = array_namespace(P), Y != 0
     least = xp.min(xp.where(positive, P, xp.full_like(P, xp.inf)), axis=-1, keepdims=True)
-    return xp.sum(xp.astype(P >= least, floating(P)), axis=-1)
+    return xp.sum(xp.astype(least <= P, floating(P)), axis=-1)
 
 
 def _rows_gain(Y: Array, P: Array, k: int | None, log_base: float, ignore_ties: bool) -> Array:
