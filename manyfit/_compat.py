@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any
 
 import sklearn
+import sklearn.metrics
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Scorer
 from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
@@ -42,6 +43,7 @@ __all__ = [
     "check_fit_failures",
     "check_method_params",
     "check_parameters",
+    "d2_brier_score",
     "fit_and_score",
     "fit_context",
     "has_callbacks",
@@ -214,6 +216,9 @@ def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
 
 
 NO_CALLBACKS = _NoCallbacks()
+
+# Of scikit-learn 1.8 and later; else None.
+d2_brier_score = getattr(sklearn.metrics, "d2_brier_score", None)
 
 
 def is_metadata_request(thing: Any) -> bool:
