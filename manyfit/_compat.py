@@ -14,6 +14,7 @@ import sklearn
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Scorer
 from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
+from sklearn.metrics._scorer import negative_likelihood_ratio, positive_likelihood_ratio
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
@@ -50,11 +51,13 @@ __all__ = [
     "is_multimetric",
     "is_tested",
     "needs_estimator",
+    "negative_likelihood_ratio",
     "num_samples",
     "on_engine",
     "parameter_constraints",
     "pca_is_randomized",
     "plain_scorer",
+    "positive_likelihood_ratio",
     "raising",
     "routing_enabled",
     "safe_indexing",

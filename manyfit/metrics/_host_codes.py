@@ -1,0 +1,112 @@
+"""Positions of labels among classes on the host, without sorting the labels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+# Labels looked up at a time, so that they stay in a second-level cache from one step to the next.
+BLOCK = 1 << 16
+# Longest table from integers to positions.
+MAX_TABLE = 1 << 16
+
+
+def encoded_on_host(y: Array, predictions: Array | None, classes: Array | None) -> tuple[Any, Array, Any]:
+    """Sorted classes, codes of `y` as int64, and codes of predictions in the narrowest signed dtype.
+
+    Classes are those given, or the labels of `y`, and what else is found among the labels: it is looked for
+    only once a label has turned out to be none of them.
+    """
+    classes = distinct_on_host(y) if classes is None else np.asarray(classes)
+    both = [y] if predictions is None else [y, predictions]
+    codes = [_codes_or_none(classes, labels) for labels in both]
+    if any(found is None for found in codes):
+        classes = np.unique(np.concatenate([classes, *(distinct_on_host(labels) for labels in both)]))
+        codes = [codes_on_host(classes, labels) for labels in both]
+    return classes, codes[0].astype(np.int64), codes[1] if predictions is not None else None
+
+
+def distinct_on_host(labels: Array) -> Array:
+    """The different values of an array, sorted, of shape (n_values,)."""
+    low_high = _range(labels)
+    if low_high is None:
+        return np.unique(labels)
+    low, high = low_high
+    seen = np.zeros(high - low + 1, dtype=bool)
+    for block in _blocks(labels):
+        seen |= np.bincount(_steps(block, low), minlength=len(seen)) > 0
+    values = np.flatnonzero(seen) + low
+    return values.astype(labels.dtype)
+
+
+def _range(labels: Array) -> tuple[int, int] | None:
+    """Smallest and largest of some integers, if a table may hold all between them."""
+    if labels.dtype.kind not in "iub" or not labels.size:
+        return None
+    low, high = int(labels.min()), int(labels.max())
+    return (low, high) if high - low < MAX_TABLE else None
+
+
+def _blocks(labels: Array) -> list[Array]:
+    # reshape copies only what does not lie in one piece.
+    flat = labels.reshape(-1)
+    return [flat[j : j + BLOCK] for j in range(0, len(flat), BLOCK)]
+
+
+def _steps(block: Array, low: int) -> Array:
+    """How far integers are from the smallest one; what wraps in the conversion wraps back in the difference."""
+    if low > np.iinfo(np.int64).max:
+        return (block - np.uint64(low)).astype(np.int64)
+    return block.astype(np.int64) - low
+
+
+def _codes_or_none(classes: Array, labels: Array) -> Array | None:
+    """Codes of labels; None if some are no classes."""
+    codes = np.empty(labels.size, dtype=_narrow(len(classes)))
+    look_up = _by_table(classes) if labels.dtype.kind in "iub" else None
+    for j, block in enumerate(_blocks(labels)):
+        known = look_up(block) if look_up else _by_search(classes, block)
+        if known is None:
+            return None
+        codes[j * BLOCK : j * BLOCK + len(block)] = known
+    return codes.reshape(labels.shape)
+
+
+def codes_on_host(classes: Array, labels: Array) -> Array:
+    """Codes of labels that are all among the classes; NaN is, though it equals none."""
+    codes = _codes_or_none(classes, labels)
+    if codes is None:
+        codes = np.searchsorted(classes, labels).astype(_narrow(len(classes) + 1))
+    return codes
+
+
+def _narrow(n: int) -> Any:
+    return next(dtype for dtype in (np.int8, np.int16, np.int64) if n <= np.iinfo(dtype).max)
+
+
+def _by_table(classes: Array) -> Any:
+    """A function from integers to their codes, None if some are no classes; None where there is no table."""
+    low_high = _range(classes)
+    if low_high is None:
+        return None
+    low, high = low_high
+    table = np.full(high - low + 1, -1, dtype=_narrow(len(classes)))
+    table[_steps(classes, low)] = np.arange(len(classes))
+    gaps = len(table) > len(classes)
+
+    def look_up(block: Array) -> Array | None:
+        if block.min() < low or block.max() > high:
+            return None
+        if not gaps:
+            return block if low == 0 else _steps(block, low)
+        codes = table.take(_steps(block, low))
+        return None if codes.min() < 0 else codes
+
+    return look_up
+
+
+def _by_search(classes: Array, block: Array) -> Array | None:
+    codes = np.minimum(np.searchsorted(classes, block), len(classes) - 1)
+    return codes if (classes[codes] == block).all() else None
