@@ -12,9 +12,14 @@ from typing import Any
 
 import sklearn
 from sklearn.base import _fit_context as fit_context
-from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Scorer
+from sklearn.metrics._scorer import (
+    _BaseScorer,
+    _MultimetricScorer,
+    _Scorer,
+    negative_likelihood_ratio,
+    positive_likelihood_ratio,
+)
 from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
-from sklearn.metrics._scorer import negative_likelihood_ratio, positive_likelihood_ratio
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores

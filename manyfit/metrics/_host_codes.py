@@ -21,8 +21,9 @@ def encoded_on_host(y: Array, predictions: Array | None, classes: Array | None) 
     """
     classes = distinct_on_host(y) if classes is None else np.asarray(classes)
     both = [y] if predictions is None else [y, predictions]
-    codes = [_codes_or_none(classes, labels) for labels in both]
-    if any(found is None for found in codes):
+    found = [_codes_or_none(classes, labels) for labels in both]
+    codes = [known for known in found if known is not None]
+    if len(codes) < len(both):
         classes = np.unique(np.concatenate([classes, *(distinct_on_host(labels) for labels in both)]))
         codes = [codes_on_host(classes, labels) for labels in both]
     return classes, codes[0].astype(np.int64), codes[1] if predictions is not None else None
@@ -56,7 +57,7 @@ def _blocks(labels: Array) -> list[Array]:
 
 
 def _steps(block: Array, low: int) -> Array:
-    """How far integers are from the smallest one; what wraps in the conversion wraps back in the difference."""
+    """How far integers are from the smallest one; what wraps once wraps back."""
     if low > np.iinfo(np.int64).max:
         return (block - np.uint64(low)).astype(np.int64)
     return block.astype(np.int64) - low

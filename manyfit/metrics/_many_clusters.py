@@ -46,7 +46,7 @@ def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Ordered pairs of different rows, each of shape (m,): whether the labels, and the clusters, are the same."""
+    """Numbers of ordered pairs of different rows, by what the two have in common, each of shape (m,)."""
 
     both: Array
     clusters_only: Array
@@ -118,10 +118,9 @@ def _information(table: Table) -> _Information:
         return xp.where(how_many == 1, xp.zeros_like(n), -xp.sum(terms, axis=1))
 
     share = cells / n[:, None, None]
-    log_n = log_n[:, :, None]
     # The product, whose logarithm is rounded once, as scikit-learn has it.
-    by_chance = 2 * log_n - _log(a[:, :, None] * b[:, None, :])
-    terms = share * (_log(cells) - log_n) + share * by_chance
+    by_chance = 2 * log_n[:, :, None] - _log(a[:, :, None] * b[:, None, :])
+    terms = share * (_log(cells) - log_n[:, :, None]) + share * by_chance
     terms = xp.where(xp.abs(terms) < np.finfo(np.float64).eps, xp.zeros_like(terms), terms)
     mutual = xp.sum(terms, axis=(1, 2))
     nothing = (mutual < 0) | (n_labels == 1) | (n_clusters == 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, device
 from manyfit.folds import Unsupported
+from manyfit.metrics._host_codes import BLOCK
 from manyfit.metrics._many import DEVICE_BYTES, Targets, beside, floating, in_chunks
 
 Array = Any
@@ -75,7 +76,7 @@ def counts(targets: Targets, P: Array) -> Counts:
     w = xp.ones(P.shape[1], dtype=dtype, device=device(P)) if w is None else w
     columns = []
     for k in range(K):
-        chosen, true = P == k, targets.codes == k
+        chosen, true = xp.equal(P, k), targets.codes == k
         both = xp.stack([w, w * xp.astype(true, dtype)], axis=1)
         sums = xp.astype(chosen, dtype) @ both
         present = xp.any(chosen, axis=1) | xp.any(true)
@@ -121,12 +122,35 @@ def _counts_on_host(targets: Targets, P: Any) -> Counts:
 
 
 def _bincount(codes: Any, K: int, weight: Any = None) -> Any:
-    """Count of each code from 0 to K - 1 in each row, in one call, of shape (m, K); on the host."""
+    """Weight of each code from 0 to K - 1 in each row, of shape (m, K); on the host."""
+
+    def count(block: slice) -> Any:
+        return _count(codes[:, block], K, None if weight is None else weight[..., block])
+
+    return _over_columns(count, *codes.shape, K)
+
+
+def _count(codes: Any, K: int, weight: Any) -> Any:
+    """What `_bincount` gives, of all rows in one call."""
     m = len(codes)
-    apart = codes + K * np.arange(m)[:, None]
+    apart = codes + K * np.arange(m)[:, None] if m > 1 else codes
     if weight is not None:
         weight = np.broadcast_to(weight, codes.shape).reshape(-1)
     return np.bincount(apart.reshape(-1), weight, minlength=m * K).reshape(m, K).astype(np.float64)
+
+
+def _over_columns(count: Callable[[slice], Any], m: int, n: int, n_cells: int) -> Any:
+    """Sum of counts of m rows of n columns over blocks that a second-level cache holds, if the counts are few."""
+    width = max(BLOCK // m, 4 * n_cells)
+    return sum(count(slice(j, j + width)) for j in range(0, n, width))
+
+
+def weight_where(flags: Any, weight: Any) -> Any:
+    """Number, or weight, of the columns where booleans of shape (m, n) are true, of shape (m,); on the host."""
+    if weight is None:
+        # Row by row: along an axis NumPy converts the booleans before it counts them.
+        return np.asarray([np.count_nonzero(row) for row in flags], dtype=np.float64)
+    return _over_columns(lambda block: flags[:, block] @ weight[block], *flags.shape, 1)
 
 
 def _presence(targets: Targets, P: Array) -> tuple[Array, Array]:
@@ -136,7 +160,7 @@ def _presence(targets: Targets, P: Array) -> tuple[Array, Array]:
         return _bincount(targets.codes[None], K)[0] > 0, _bincount(P, K) > 0
     xp = array_namespace(P)
     in_truth = xp.stack([xp.any(targets.codes == k) for k in range(K)])
-    return in_truth, xp.stack([xp.any(P == k, axis=1) for k in range(K)], axis=1)
+    return in_truth, xp.stack([xp.any(xp.equal(P, k), axis=1) for k in range(K)], axis=1)
 
 
 def contingency(targets: Targets, P: Array) -> Table:
@@ -157,9 +181,13 @@ def contingency(targets: Targets, P: Array) -> Table:
 
 
 def _cells_on_host(targets: Targets, P: Any) -> Any:
-    K = targets.n_classes
-    pairs = targets.codes * K + P
-    return _bincount(pairs, K * K, weight_of(targets, P)).reshape(len(P), K, K)
+    K, w = targets.n_classes, weight_of(targets, P)
+
+    def count(block: slice) -> Any:
+        pairs = targets.codes[block] * K + P[:, block]
+        return _count(pairs, K * K, None if w is None else w[block])
+
+    return _over_columns(count, *P.shape, K * K).reshape(len(P), K, K)
 
 
 def _cells(targets: Targets, P: Array) -> Array:

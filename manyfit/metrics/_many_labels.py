@@ -31,6 +31,7 @@ from manyfit.metrics._many_counts import (
     refuse,
     unusable,
     weight_of,
+    weight_where,
 )
 from manyfit.metrics._many_sets import SET_METRICS, no_indicators
 
@@ -49,12 +50,9 @@ def _right(targets: Targets, P: Array) -> Array:
         right = xp.all(is_on(targets.numbers) == is_on(P), axis=-1)
     else:
         right = targets.codes == P
-    if w is not None:
-        return as_floating(right, P) @ w
     if isinstance(right, np.ndarray):
-        # Row by row: along an axis NumPy converts the booleans before it counts them.
-        return np.array([np.count_nonzero(row) for row in right], dtype=np.float64)
-    return xp.sum(as_floating(right, P), axis=-1)
+        return weight_where(right, w)
+    return xp.sum(as_floating(right, P), axis=-1) if w is None else as_floating(right, P) @ w
 
 
 def _total(targets: Targets, P: Array) -> Array:
@@ -129,7 +127,7 @@ def _kappa(targets: Targets, P: Array, *, labels: Any, weights: Any, replace_und
 
 
 def _ranks(classes: Any, labels: Any) -> Any:
-    """Position of each class among the labels that were asked for, the last one if it is there twice, or -1."""
+    """Position of each class among the labels that were asked for, the last of several, or -1."""
     places = {label: place for place, label in enumerate(np.asarray(labels).tolist())}
     return np.asarray([places.get(label, -1) for label in np.asarray(classes).tolist()])
 
@@ -149,10 +147,9 @@ def _kappa_of(table: Table, ranks: Any, weights: str | None, undefined: float) -
         rank = xp.broadcast_to(as_floating(beside(ranks, cells), cells), present.shape)
         refused = xp.broadcast_to(~xp.any(table.in_truth & asked), present.shape[:1])
     apart = rank[:, :, None] - rank[:, None, :]
-    if weights == "linear":
-        cost = xp.abs(apart)
-    else:
-        cost = apart**2 if weights else as_floating(apart != 0, cells)
+    cost = as_floating(apart != 0, cells)
+    if weights is not None:
+        cost = xp.abs(apart) if weights == "linear" else apart**2
     true, predicted = xp.sum(cells, axis=2), xp.sum(cells, axis=1)
     n = xp.sum(true, axis=1)
     by_chance = ratio(true[:, :, None] * predicted[:, None, :], n[:, None, None], 0.0)
@@ -163,7 +160,7 @@ def _kappa_of(table: Table, ranks: Any, weights: str | None, undefined: float) -
 
 
 def _likelihood_ratio(positive: bool) -> Callable[[Targets, Array], Array]:
-    """P(predicted | true) / P(predicted | not true) of the second label, or of the first one predicted."""
+    """The kernel of the one or the other ratio, of the scorers of scikit-learn."""
 
     def kernel(targets: Targets, P: Array) -> Array:
         _of_one_label_only(targets, "class_likelihood_ratios")

@@ -135,8 +135,8 @@ def _averaged(
         of = _taken(of, _places(targets, of.hits.shape[1], labels))
         counted = xp.ones_like(of.present)
     if average == "micro":
-        sums = (xp.sum(values, axis=1, keepdims=True) for values in (of.hits, of.predicted, of.true))
-        return measure(Counts(*sums, of.present), undefined)[:, 0]
+        hits, predicted, true = (xp.sum(v, axis=1, keepdims=True) for v in (of.hits, of.predicted, of.true))
+        return measure(Counts(hits, predicted, true, of.present), undefined)[:, 0]
     values = measure(of, undefined)
     if average is None:
         return xp.where(counted, values, xp.full_like(values, np.nan))
