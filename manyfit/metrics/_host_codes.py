@@ -1,14 +1,19 @@
 """Positions of labels among classes on the host, without sorting the labels."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+# From labels of shape (n,) to their codes; None if some are no classes.
+LookUp = Callable[[Array], Array | None]
 
 # Labels looked up at a time, so that they stay in a second-level cache from one step to the next.
 BLOCK = 1 << 16
+# Most classes that values other than integers are compared with one by one.
+FEW_CLASSES = 16
 # Longest table from integers to positions.
 MAX_TABLE = 1 << 16
 
@@ -36,7 +41,10 @@ def distinct_on_host(labels: Array) -> Array:
         return np.unique(labels)
     low, high = low_high
     seen = np.zeros(high - low + 1, dtype=bool)
+    seen[[0, -1]] = True
     for block in _blocks(labels):
+        if seen.all():
+            break
         seen |= np.bincount(_steps(block, low), minlength=len(seen)) > 0
     values = np.flatnonzero(seen) + low
     return values.astype(labels.dtype)
@@ -66,9 +74,9 @@ def _steps(block: Array, low: int) -> Array:
 def _codes_or_none(classes: Array, labels: Array) -> Array | None:
     """Codes of labels; None if some are no classes."""
     codes = np.empty(labels.size, dtype=_narrow(len(classes)))
-    look_up = _by_table(classes) if labels.dtype.kind in "iub" else None
+    look_up = _by_table(classes, labels.dtype) or _by_value(classes, labels.dtype)
     for j, block in enumerate(_blocks(labels)):
-        known = look_up(block) if look_up else _by_search(classes, block)
+        known = look_up(block)
         if known is None:
             return None
         codes[j * BLOCK : j * BLOCK + len(block)] = known
@@ -87,10 +95,11 @@ def _narrow(n: int) -> Any:
     return next(dtype for dtype in (np.int8, np.int16, np.int64) if n <= np.iinfo(dtype).max)
 
 
-def _by_table(classes: Array) -> Any:
-    """A function from integers to their codes, None if some are no classes; None where there is no table."""
+def _by_table(classes: Array, dtype: Any) -> LookUp | None:
+    """Of integers, if a table may hold all between the smallest and the largest class."""
     low_high = _range(classes)
-    if low_high is None:
+    # Of unsigned integers of 64 bits some would wrap to negative classes.
+    if low_high is None or dtype.kind not in "iub" or (dtype == np.uint64 and low_high[0] < 0):
         return None
     low, high = low_high
     table = np.full(high - low + 1, -1, dtype=_narrow(len(classes)))
@@ -98,16 +107,27 @@ def _by_table(classes: Array) -> Any:
     gaps = len(table) > len(classes)
 
     def look_up(block: Array) -> Array | None:
-        if block.min() < low or block.max() > high:
+        steps = _steps(block, low) if low else block
+        # What is less than the smallest class is more than all as an unsigned integer: one comparison for both.
+        if steps.view(f"u{steps.dtype.itemsize}").max() >= len(table):
             return None
-        if not gaps:
-            return block if low == 0 else _steps(block, low)
-        codes = table.take(_steps(block, low))
-        return None if codes.min() < 0 else codes
+        codes = table.take(steps) if gaps else steps
+        return None if gaps and codes.min() < 0 else codes
 
     return look_up
 
 
-def _by_search(classes: Array, block: Array) -> Array | None:
-    codes = np.minimum(np.searchsorted(classes, block), len(classes) - 1)
-    return codes if (classes[codes] == block).all() else None
+def _by_value(classes: Array, dtype: Any) -> LookUp:
+    """Of any values: by comparison with each class, or by bisection where that takes longer."""
+
+    def compare(block: Array) -> Array | None:
+        codes = np.full(len(block), -1, dtype=np.int8)
+        for code, value in enumerate(classes):
+            np.putmask(codes, block == value, code)
+        return None if codes.min() < 0 else codes
+
+    def bisect(block: Array) -> Array | None:
+        codes = np.minimum(np.searchsorted(classes, block), len(classes) - 1)
+        return codes if (classes[codes] == block).all() else None
+
+    return compare if len(classes) <= FEW_CLASSES and dtype.kind != "O" else bisect

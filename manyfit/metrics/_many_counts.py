@@ -62,7 +62,7 @@ def weight_of(targets: Targets, like: Array) -> Array | None:
     """Sample weights in the widest floating dtype, in which scikit-learn sums them; None stays."""
     if targets.weight is None:
         return None
-    return array_namespace(like).astype(targets.weight, floating(like))
+    return array_namespace(like).astype(targets.weight, floating(like), copy=False)
 
 
 def counts(targets: Targets, P: Array) -> Counts:
@@ -140,13 +140,13 @@ def _count(codes: Any, K: int, weight: Any) -> Any:
 
 
 def _over_columns(count: Callable[[slice], Any], m: int, n: int, n_cells: int) -> Any:
-    """Sum of counts of m rows of n columns over blocks that a second-level cache holds, if the counts are few."""
+    """Sum of counts of m rows over blocks of n columns that a second-level cache holds, if cells are few."""
     width = max(BLOCK // m, 4 * n_cells)
     return sum(count(slice(j, j + width)) for j in range(0, n, width))
 
 
 def weight_where(flags: Any, weight: Any) -> Any:
-    """Number, or weight, of the columns where booleans of shape (m, n) are true, of shape (m,); on the host."""
+    """Number, or weight, of the columns where booleans of shape (m, n) are true, (m,); on the host."""
     if weight is None:
         # Row by row: along an axis NumPy converts the booleans before it counts them.
         return np.asarray([np.count_nonzero(row) for row in flags], dtype=np.float64)

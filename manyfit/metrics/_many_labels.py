@@ -49,7 +49,8 @@ def _right(targets: Targets, P: Array) -> Array:
     if targets.codes is None:
         right = xp.all(is_on(targets.numbers) == is_on(P), axis=-1)
     else:
-        right = targets.codes == P
+        # Two dtypes would be brought together piece by piece, which takes as long again.
+        right = xp.astype(targets.codes, P.dtype, copy=False) == P
     if isinstance(right, np.ndarray):
         return weight_where(right, w)
     return xp.sum(as_floating(right, P), axis=-1) if w is None else as_floating(right, P) @ w
