@@ -108,7 +108,7 @@ def _by_table(classes: Array, dtype: Any) -> LookUp | None:
 
     def look_up(block: Array) -> Array | None:
         steps = _steps(block, low) if low else block
-        # What is less than the smallest class is more than all as an unsigned integer: one comparison for both.
+        # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
         if steps.view(f"u{steps.dtype.itemsize}").max() >= len(table):
             return None
         codes = table.take(steps) if gaps else steps
