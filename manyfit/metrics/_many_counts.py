@@ -127,7 +127,7 @@ def _bincount(codes: Any, K: int, weight: Any = None) -> Any:
     def count(block: slice) -> Any:
         return _count(codes[:, block], K, None if weight is None else weight[..., block])
 
-    return _over_columns(count, *codes.shape, K)
+    return _over_columns(count, codes, K)
 
 
 def _count(codes: Any, K: int, weight: Any) -> Any:
@@ -139,8 +139,9 @@ def _count(codes: Any, K: int, weight: Any) -> Any:
     return np.bincount(apart.reshape(-1), weight, minlength=m * K).reshape(m, K).astype(np.float64)
 
 
-def _over_columns(count: Callable[[slice], Any], m: int, n: int, n_cells: int) -> Any:
-    """Sum of counts of m rows over blocks of n columns that a second-level cache holds, if cells are few."""
+def _over_columns(count: Callable[[slice], Any], rows: Any, n_cells: int) -> Any:
+    """Sum of counts over blocks of columns that a second-level cache holds, if the cells are few."""
+    m, n = rows.shape
     width = max(BLOCK // m, 4 * n_cells)
     return sum(count(slice(j, j + width)) for j in range(0, n, width))
 
@@ -150,7 +151,7 @@ def weight_where(flags: Any, weight: Any) -> Any:
     if weight is None:
         # Row by row: along an axis NumPy converts the booleans before it counts them.
         return np.asarray([np.count_nonzero(row) for row in flags], dtype=np.float64)
-    return _over_columns(lambda block: flags[:, block] @ weight[block], *flags.shape, 1)
+    return _over_columns(lambda block: flags[:, block] @ weight[block], flags, 1)
 
 
 def _presence(targets: Targets, P: Array) -> tuple[Array, Array]:
@@ -187,7 +188,7 @@ def _cells_on_host(targets: Targets, P: Any) -> Any:
         pairs = targets.codes[block] * K + P[:, block]
         return _count(pairs, K * K, None if w is None else w[block])
 
-    return _over_columns(count, *P.shape, K * K).reshape(len(P), K, K)
+    return _over_columns(count, P, K * K).reshape(len(P), K, K)
 
 
 def _cells(targets: Targets, P: Array) -> Array:
