@@ -14,7 +14,13 @@ from typing import Any
 import sklearn
 import sklearn.metrics
 from sklearn.base import _fit_context as fit_context
-from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Scorer
+from sklearn.metrics._scorer import (
+    _BaseScorer,
+    _MultimetricScorer,
+    _Scorer,
+    negative_likelihood_ratio,
+    positive_likelihood_ratio,
+)
 from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
@@ -53,11 +59,13 @@ __all__ = [
     "is_multimetric",
     "is_tested",
     "needs_estimator",
+    "negative_likelihood_ratio",
     "num_samples",
     "on_engine",
     "parameter_constraints",
     "pca_is_randomized",
     "plain_scorer",
+    "positive_likelihood_ratio",
     "raising",
     "routing_enabled",
     "safe_indexing",

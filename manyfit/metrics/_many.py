@@ -8,6 +8,7 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, device, to_device, to_host
 from manyfit.folds import Unsupported
+from manyfit.metrics._host_codes import codes_on_host, distinct_on_host, encoded_on_host
 
 Array = Any
 
@@ -161,8 +162,18 @@ def beside(array: Any, predictions: Array) -> Any:
 
 
 def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any, Array, Array]:
-    """Sorted classes, on the host, and positions in them of labels."""
+    """Sorted classes, on the host, and positions in them of labels.
+
+    Raises
+    ------
+    Unsupported
+        If one side is text and the other is not.
+    """
     xp = array_namespace(y_true)
+    if isinstance(y_true, np.ndarray):
+        if predictions is not None and (y_true.dtype.kind in "OUST") != (predictions.dtype.kind in "OUST"):
+            raise Unsupported(f"labels of dtype {predictions.dtype} for targets of dtype {y_true.dtype}")
+        return encoded_on_host(y_true, predictions, classes)
     if classes is None:
         both = xp.reshape(y_true, (-1,))
         if predictions is not None:
@@ -175,15 +186,17 @@ def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any
 
 def codes_of(classes: Array, labels: Array) -> Array:
     """Positions of labels among sorted classes, in the shape of the labels; all are there where they lie."""
+    if isinstance(labels, np.ndarray):
+        return codes_on_host(classes, labels)
     xp = array_namespace(labels)
     return xp.reshape(xp.searchsorted(classes, xp.reshape(labels, (-1,))), labels.shape)
 
 
 def distinct(labels: Array) -> np.ndarray:
     """The different values of an array of shape (n,), sorted, on the host, where only they are brought."""
-    xp = array_namespace(labels)
     if isinstance(labels, np.ndarray):
-        return np.unique(labels)
+        return distinct_on_host(labels)
+    xp = array_namespace(labels)
     ordered = xp.sort(labels)
     first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
     # No mask: its shape would have the host wait once more.

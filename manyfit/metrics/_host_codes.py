@@ -1,0 +1,136 @@
+"""Positions of labels among classes on the host, without sorting the labels."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+# From labels of shape (n,) to their codes; None if some are no classes.
+LookUp = Callable[[Array], Array | None]
+
+# Labels looked up at a time, so that they stay in a second-level cache from one step to the next.
+BLOCK = 1 << 16
+# Most classes that values other than integers are compared with one by one.
+FEW_CLASSES = 16
+# Longest table from integers to positions.
+MAX_TABLE = 1 << 16
+
+
+def encoded_on_host(y: Array, predictions: Array | None, classes: Array | None) -> tuple[Any, Array, Any]:
+    """Sorted classes, codes of `y` as int64, and codes of predictions in the narrowest signed dtype.
+
+    Classes are those given, or the labels of `y`, and what else is found among the labels: it is looked for
+    only once a label has turned out to be none of them.
+    """
+    classes = distinct_on_host(y) if classes is None else np.asarray(classes)
+    both = [y] if predictions is None else [y, predictions]
+    found = [_codes_or_none(classes, labels) for labels in both]
+    codes = [known for known in found if known is not None]
+    if len(codes) < len(both):
+        classes = np.unique(np.concatenate([classes, *(distinct_on_host(labels) for labels in both)]))
+        codes = [codes_on_host(classes, labels) for labels in both]
+    return classes, codes[0].astype(np.int64), codes[1] if predictions is not None else None
+
+
+def distinct_on_host(labels: Array) -> Array:
+    """The different values of an array of shape (n,), sorted."""
+    low_high = _range(labels)
+    if low_high is None:
+        first = np.unique(labels[:BLOCK])
+        # Looking up is quicker than sorting, where the first rows have all labels.
+        complete = len(first) <= FEW_CLASSES and _codes_or_none(first, labels) is not None
+        return first if complete else np.unique(labels)
+    low, high = low_high
+    seen = np.zeros(high - low + 1, dtype=bool)
+    seen[[0, -1]] = True
+    for block in _blocks(labels):
+        if seen.all():
+            break
+        seen |= np.bincount(_steps(block, low), minlength=len(seen)) > 0
+    values = np.flatnonzero(seen) + low
+    return values.astype(labels.dtype)
+
+
+def _range(labels: Array) -> tuple[int, int] | None:
+    """Smallest and largest of some integers, if a table may hold all between them."""
+    if labels.dtype.kind not in "iub" or not labels.size:
+        return None
+    low, high = int(labels.min()), int(labels.max())
+    return (low, high) if high - low < MAX_TABLE else None
+
+
+def _blocks(labels: Array) -> list[Array]:
+    # reshape copies only what does not lie in one piece.
+    flat = labels.reshape(-1)
+    return [flat[j : j + BLOCK] for j in range(0, len(flat), BLOCK)]
+
+
+def _steps(block: Array, low: int) -> Array:
+    """How far integers are from the smallest one; what wraps once wraps back."""
+    if low > np.iinfo(np.int64).max:
+        return (block - np.uint64(low)).astype(np.int64)
+    return block.astype(np.int64) - low
+
+
+def _codes_or_none(classes: Array, labels: Array) -> Array | None:
+    """Codes of labels; None if some are no classes."""
+    codes = np.empty(labels.size, dtype=_narrow(len(classes)))
+    look_up = _by_table(classes, labels.dtype) or _by_value(classes, labels.dtype)
+    for j, block in enumerate(_blocks(labels)):
+        known = look_up(block)
+        if known is None:
+            return None
+        codes[j * BLOCK : j * BLOCK + len(block)] = known
+    return codes.reshape(labels.shape)
+
+
+def codes_on_host(classes: Array, labels: Array) -> Array:
+    """Codes of labels that are all among the classes; NaN is, though it equals none."""
+    codes = _codes_or_none(classes, labels)
+    if codes is None:
+        codes = np.searchsorted(classes, labels).astype(_narrow(len(classes) + 1))
+    return codes
+
+
+def _narrow(n: int) -> Any:
+    return next(dtype for dtype in (np.int8, np.int16, np.int64) if n <= np.iinfo(dtype).max)
+
+
+def _by_table(classes: Array, dtype: Any) -> LookUp | None:
+    """Of integers, if a table may hold all between the smallest and the largest class."""
+    low_high = _range(classes)
+    # Of unsigned integers of 64 bits some would wrap to negative classes.
+    if low_high is None or dtype.kind not in "iub" or (dtype == np.uint64 and low_high[0] < 0):
+        return None
+    low, high = low_high
+    table = np.full(high - low + 1, -1, dtype=_narrow(len(classes)))
+    table[_steps(classes, low)] = np.arange(len(classes))
+    gaps = len(table) > len(classes)
+
+    def look_up(block: Array) -> Array | None:
+        steps = _steps(block, low) if low else block
+        # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
+        if steps.view(f"u{steps.dtype.itemsize}").max() >= len(table):
+            return None
+        codes = table.take(steps) if gaps else steps
+        return None if gaps and codes.min() < 0 else codes
+
+    return look_up
+
+
+def _by_value(classes: Array, dtype: Any) -> LookUp:
+    """Of any values: by comparison with each class, or by bisection where that takes longer."""
+
+    def compare(block: Array) -> Array | None:
+        codes = np.full(len(block), -1, dtype=np.int8)
+        for code, value in enumerate(classes):
+            np.putmask(codes, block == value, code)
+        return None if codes.min() < 0 else codes
+
+    def bisect(block: Array) -> Array | None:
+        codes = np.minimum(np.searchsorted(classes, block), len(classes) - 1)
+        return codes if (classes[codes] == block).all() else None
+
+    return compare if len(classes) <= FEW_CLASSES and dtype.kind != "O" else bisect

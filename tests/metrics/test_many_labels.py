@@ -1,0 +1,417 @@
+"""Metrics of labels of many settings, against scikit-learn's for each setting."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import nullcontext
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pytest
+import sklearn.metrics as sm
+from sklearn.metrics import (
+    accuracy_score,
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    balanced_accuracy_score,
+    cohen_kappa_score,
+    completeness_score,
+    f1_score,
+    fbeta_score,
+    fowlkes_mallows_score,
+    hamming_loss,
+    homogeneity_score,
+    jaccard_score,
+    matthews_corrcoef,
+    mutual_info_score,
+    normalized_mutual_info_score,
+    precision_score,
+    rand_score,
+    recall_score,
+    v_measure_score,
+    zero_one_loss,
+)
+
+from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
+from manyfit.arrays import to_device, to_host, transfers
+from manyfit.folds import Unsupported
+from manyfit.metrics import _host_codes, _many_counts
+from manyfit.metrics._many import distinct, encoded
+from manyfit.metrics._many_labels import LABEL_METRICS
+
+DEVICE = array_api_strict.Device("device1")
+PLACES = ["numpy", "device"]
+
+SETS = [f1_score, precision_score, recall_score, jaccard_score]
+WEIGHTED = [
+    (accuracy_score, {}),
+    (accuracy_score, {"normalize": False}),
+    (zero_one_loss, {}),
+    (zero_one_loss, {"normalize": False}),
+    (hamming_loss, {}),
+    (balanced_accuracy_score, {}),
+    (balanced_accuracy_score, {"adjusted": True}),
+    (matthews_corrcoef, {}),
+    *((cohen_kappa_score, {"weights": weights}) for weights in (None, "linear", "quadratic")),
+    *((metric, {"average": average}) for metric in SETS for average in ("micro", "macro", "weighted")),
+    *((fbeta_score, {"average": "macro", "beta": beta}) for beta in (0.0, 0.5, 2, np.inf)),
+    *((metric, {"average": "macro", "zero_division": 1}) for metric in SETS),
+    *((metric, {"average": "weighted", "zero_division": np.nan}) for metric in SETS[:3]),
+    *((metric, {"average": "macro", "zero_division": np.nan}) for metric in SETS[:3]),
+]
+CLUSTERS = [
+    (rand_score, {}),
+    (adjusted_rand_score, {}),
+    (mutual_info_score, {}),
+    (homogeneity_score, {}),
+    (completeness_score, {}),
+    (v_measure_score, {}),
+    (v_measure_score, {"beta": 0.3}),
+    (fowlkes_mallows_score, {}),
+    *(
+        (metric, {"average_method": method})
+        for metric in (normalized_mutual_info_score, adjusted_mutual_info_score)
+        for method in ("min", "geometric", "arithmetic", "max")
+    ),
+]
+BINARY = [
+    *((metric, {}) for metric in SETS),
+    *((metric, {"pos_label": 0, "zero_division": 1}) for metric in SETS),
+    (fbeta_score, {"beta": 0.7}),
+]
+RATIOS = [(positive_likelihood_ratio, {}), (negative_likelihood_ratio, {})]
+
+
+def names(cases: list[tuple[Any, dict[str, Any]]]) -> list[str]:
+    return [f"{metric.__name__}-{options}" for metric, options in cases]
+
+
+def placed(array: Any, place: str) -> Any:
+    return array if place == "numpy" or array is None else to_device(array, DEVICE, array_api_strict)
+
+
+def many(metric: Any, y: Any, P: Any, place: str, weight: Any = None, **options: Any) -> Any:
+    """Scores of the kernel, on the host; on the device no shape may depend on data."""
+    static = array_api_strict.ArrayAPIStrictFlags(data_dependent_shapes=False)
+    arrays = [placed(array, place) for array in (y, P, weight)]
+    with nullcontext() if place == "numpy" else static:
+        scores = LABEL_METRICS[metric](arrays[0], arrays[1], sample_weight=arrays[2], **options)
+        if place == "device":
+            assert scores.device == DEVICE
+        return to_host(scores)
+
+
+def one_by_one(metric: Any, y: Any, P: Any, weight: Any = None, **options: Any) -> Any:
+    """Scores of scikit-learn; NaN where it raises."""
+    if weight is not None:
+        options["sample_weight"] = weight
+    found = []
+    for one in P:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                found.append(metric(y, one, **options))
+            except (ValueError, ZeroDivisionError):
+                found.append(np.nan)
+    return np.asarray(found)
+
+
+def check(
+    metric: Any, y: Any, P: Any, place: str, weight: Any = None, tol: float = 1e-12, **options: Any
+) -> Any:
+    expected = one_by_one(metric, y, P, weight, **options)
+    scores = many(metric, y, P, place, weight, **options)
+    np.testing.assert_allclose(scores, expected, rtol=tol, atol=tol)
+    return expected
+
+
+def data(seed: int = 0, n: int = 60, k: int = 4) -> tuple[Any, Any, Any]:
+    """Labels; predictions good, poor, of few classes, of one, of an unknown class and all right; weights."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    y[:k] = np.arange(k)
+    noise = rng.integers(0, k, (7, n))
+    P = np.where(rng.random((7, n)) < np.linspace(0, 0.9, 7)[:, None], y, noise)
+    P[2] = np.minimum(P[2], 1)
+    P[3] = k - 1
+    P[4, :3] = k + 1  # no label of y, and a gap before it
+    P[5] = y
+    P[6] = (y + 1) % k
+    weight = rng.integers(0, 4, n) * 0.37
+    return y, P, weight
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("metric", "options"), WEIGHTED + CLUSTERS, ids=names(WEIGHTED + CLUSTERS))
+def test_several_classes(metric: Any, options: dict[str, Any], place: str) -> None:
+    y, P, _ = data()
+    expected = check(metric, y, P, place, **options)
+    assert np.isfinite(expected).all() and len(set(expected)) > 2
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("metric", "options"), WEIGHTED, ids=names(WEIGHTED))
+def test_weights(metric: Any, options: dict[str, Any], place: str) -> None:
+    y, P, weight = data(1)
+    weight[y == 2] = 0.0  # a class of no weight is present nonetheless
+    expected = check(metric, y, P, place, weight, **options)
+    assert not np.allclose(expected, one_by_one(metric, y, P, **options))
+    check(metric, y, P, place, weight.astype(np.float32), tol=1e-5, **options)
+    check(metric, y, P, place, (weight * 10).astype(np.int64), **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("metric", "options"), WEIGHTED + BINARY, ids=names(WEIGHTED + BINARY))
+def test_no_weight_at_all(metric: Any, options: dict[str, Any], place: str) -> None:
+    y, P, weight = data(2, k=2)
+    if metric is zero_one_loss and options:
+        pytest.skip("scikit-learn's own NaN and zero differ between versions")
+    check(metric, y, P[[0, 5]], place, 0 * weight, **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("metric", "options"), BINARY + RATIOS, ids=names(BINARY + RATIOS))
+def test_two_classes(metric: Any, options: dict[str, Any], place: str) -> None:
+    y, P, weight = data(3, k=2)
+    expected = check(metric, y, P, place, **options)
+    # The fifth predicts a third class.
+    assert np.isnan(expected).tolist() == [False] * 4 + [True] + [False] * 2
+    for constant in (0 * y, 0 * y + 1):
+        check(metric, constant, P, place, **options)
+    if metric not in (positive_likelihood_ratio, negative_likelihood_ratio):
+        check(metric, y, P, place, weight, **options)
+        check(metric, y, P + 5, place, **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("metric", "options"), WEIGHTED + CLUSTERS, ids=names(WEIGHTED + CLUSTERS))
+def test_one_class(metric: Any, options: dict[str, Any], place: str) -> None:
+    y, P, weight = data(4, k=3)
+    constant = np.full_like(y, 2)
+    check(metric, constant, P, place, **options)
+    P[1:3] = [2], [7]
+    check(metric, constant, P, place, **options)
+    if (metric, options) in WEIGHTED:
+        check(metric, constant, P, place, weight, **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("metric", [*SETS, cohen_kappa_score])
+@pytest.mark.parametrize("labels", [[2, 0], [1], [3, 9, 1], [5], [9], np.array([0, 1, 2, 3])])
+def test_labels(metric: Any, labels: Any, place: str) -> None:
+    y, P, weight = data(5)
+    many_options = [{"average": average} for average in ("micro", "macro", "weighted")]
+    if metric is cohen_kappa_score:
+        many_options = [{}, {"weights": "linear"}, {"weights": "quadratic", "replace_undefined_by": 0.25}]
+        if not hasattr(sm, "metric_at_thresholds"):  # new in the version that has replace_undefined_by
+            many_options = many_options[:2]
+    for options in many_options:
+        check(metric, y, P, place, labels=labels, **options)
+        check(metric, y, P, place, weight, labels=labels, **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("metric", SETS)
+def test_values_of_all_labels(metric: Any, place: str) -> None:
+    y, P, weight = data(6)
+    found = many(metric, y, P, place, weight, average=None)
+    assert found.shape == (7, 5)  # with the class that only one setting predicts
+    assert np.isnan(found[:, 4]).tolist() == [True] * 4 + [False] + [True] * 2
+    for one, values in zip(P, found, strict=True):
+        expected = one_by_one(metric, y, [one], weight, average=None)[0]
+        np.testing.assert_allclose(values[: len(expected)], expected, rtol=1e-12)
+    check(metric, y, P, place, average=None, labels=[3, 0, 8])
+
+
+MULTILABEL = [
+    *((metric, {}) for metric in (accuracy_score, zero_one_loss, hamming_loss)),
+    (accuracy_score, {"normalize": False}),
+    *((m, {"average": a}) for m in SETS for a in (None, "micro", "macro", "weighted", "samples")),
+    *((metric, {"average": "samples", "labels": [2, 0], "zero_division": 1}) for metric in SETS),
+    *((metric, {"average": "macro", "labels": [1]}) for metric in SETS),
+    (f1_score, {"average": "samples", "zero_division": np.nan}),
+    (fbeta_score, {"average": "samples", "beta": 2}),
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(("metric", "options"), MULTILABEL, ids=names(MULTILABEL))
+def test_indicators(metric: Any, options: dict[str, Any], place: str) -> None:
+    rng = np.random.default_rng(7)
+    y, P = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, (3, 40, 3))
+    P[1], P[2, 3:] = 0, y[3:]
+    check(metric, y, P, place, **options)
+    check(metric, y, P, place, rng.integers(0, 3, 40) * 0.3, **options)
+    if metric is not accuracy_score or not options:
+        check(metric, y, P[:1], place, np.zeros(40), **options)
+    found = many(metric, y > 0, P > 0, place, **options)
+    np.testing.assert_array_equal(found, many(metric, y, P, place, **options))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_no_indicator_is_refused(place: str) -> None:
+    y = np.array([[0, 1], [1, 1], [1, 0]])
+    P = np.stack([y, y])
+    P[1, 0, 0] = 3
+    for metric, options in [(accuracy_score, {}), (hamming_loss, {}), (f1_score, {"average": "samples"})]:
+        assert np.isnan(many(metric, y, P, place, **options)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_is_not_supported(place: str) -> None:
+    y, P, weight = data(8)
+    two = np.stack([y % 2, y % 2], axis=1)
+    for metric in (balanced_accuracy_score, matthews_corrcoef, cohen_kappa_score, rand_score):
+        with pytest.raises(Unsupported, match="several labels for a row"):
+            many(metric, two, two[None], place)
+    for metric in (positive_likelihood_ratio, adjusted_rand_score):
+        with pytest.raises(Unsupported, match="take no weights"):
+            many(metric, y % 2, P % 2, place, weight)
+    for metric, options, message in [
+        (f1_score, {"average": "best"}, "average='best'"),
+        (f1_score, {"average": "samples"}, "average='samples' of one label"),
+        (f1_score, {"average": "macro", "zero_division": "no"}, "zero_division='no'"),
+        (jaccard_score, {"beta": 2}, "beta is not supported"),
+        (cohen_kappa_score, {"weights": "cubic"}, "weights='cubic'"),
+        (normalized_mutual_info_score, {"average_method": "mode"}, "average_method='mode'"),
+    ]:
+        with pytest.raises(Unsupported, match=message):
+            many(metric, y, P, place, **options)
+    with pytest.raises(Unsupported, match=r"labels=\[2\] of 2 indicators"):
+        many(f1_score, two, two[None], place, average="macro", labels=[2])
+
+
+KINDS = {
+    "uint8": lambda codes: codes.astype(np.uint8),
+    "negative": lambda codes: codes * 2 - 3,
+    "far": lambda codes: codes * 2**40 - 2**41,
+    "unsigned": lambda codes: codes.astype(np.uint64) + np.uint64(2**63 - 2),
+    "float": lambda codes: codes.astype(np.float64),
+    "text": lambda codes: np.array(list("cabdef"))[codes],
+    "object": lambda codes: np.array(list("cabdef"), dtype=object)[codes],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [(accuracy_score, {}), (f1_score, {"average": "macro"}), (cohen_kappa_score, {"weights": "linear"})]
+    + [(adjusted_rand_score, {}), (balanced_accuracy_score, {})],
+)
+def test_kinds_of_labels(metric: Any, options: dict[str, Any], kind: str) -> None:
+    y, P, _ = data(9)
+    check(metric, KINDS[kind](y), KINDS[kind](P), "numpy", **options)
+    if kind not in ("text", "object"):
+        check(metric, KINDS[kind](y), KINDS[kind](P), "device", **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_boolean_labels(place: str) -> None:
+    y, P, _ = data(10, k=2)
+    y, P = y > 0, np.delete(P, 4, axis=0) > 0
+    for metric in (accuracy_score, f1_score, matthews_corrcoef, positive_likelihood_ratio):
+        check(metric, y, P, place)
+    check(f1_score, y, P, place, pos_label=False)
+
+
+def test_texts_need_a_positive_label() -> None:
+    y, P, _ = data(11, k=2)
+    texts = np.array(["no", "yes", "none", "new"])
+    check(f1_score, texts[y], texts[P], "numpy", pos_label="yes")
+    assert np.isnan(check(f1_score, texts[y], texts[P], "numpy")).all()
+    with pytest.raises(Unsupported, match="labels of dtype int64 for targets of dtype <U4"):
+        many(f1_score, texts[y], P, "numpy")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_fractions_are_no_labels_but_of_clusters(place: str) -> None:
+    y, P, _ = data(12)
+    P = P.astype(np.float64)
+    P[1, 0], P[2, 0] = 0.5, np.nan
+    for metric in (accuracy_score, matthews_corrcoef, cohen_kappa_score):
+        assert np.isnan(check(metric, y, P, place)).tolist() == [False, True, True] + [False] * 4
+    assert np.isnan(check(adjusted_rand_score, y, P, place)).tolist() == [False, False, True] + [False] * 4
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_chunks_and_single_settings(place: str) -> None:
+    y, P, _ = data(13)
+    for metric, options in [*WEIGHTED, *CLUSTERS, (f1_score, {"average": None})]:
+        whole = many(metric, y, P, place, **options)
+        np.testing.assert_array_equal(many(metric, y, P, place, max_bytes=1, **options), whole)
+        np.testing.assert_array_equal(
+            many(metric, y, P[:1], place, classes=distinct(np.append(y, P)), **options), whole[:1]
+        )
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_long_tables_are_made_of_few_settings(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    y, P, weight = data(14)
+    tables = many(adjusted_rand_score, y, P, place)
+    counted = many(f1_score, y, P, place, weight, average="macro")
+    monkeypatch.setattr(_many_counts, "SMALL_TABLE", 1)
+    monkeypatch.setattr(_many_counts, "DEVICE_BYTES", 400)
+    monkeypatch.setattr(_many_counts, "BLOCK", 50)
+    np.testing.assert_array_equal(many(adjusted_rand_score, y, P, place), tables)
+    np.testing.assert_allclose(many(f1_score, y, P, place, weight, average="macro"), counted, rtol=1e-13)
+    check(f1_score, y, P, place, average="macro")
+    monkeypatch.setattr(_many_counts, "MAX_CELLS", 30)
+    with pytest.raises(Unsupported, match="a table of 6 by 6 labels"):
+        many(adjusted_rand_score, y * 2 % 7, P, place)
+
+
+def test_many_labels_and_clusters() -> None:
+    rng = np.random.default_rng(15)
+    y, P = rng.integers(0, 80, 400), rng.integers(100, 130, (2, 400))
+    for metric, options in CLUSTERS:
+        check(metric, y, P, "numpy", **options)
+    check(f1_score, y, P - 60, "numpy", average="macro")
+    check(matthews_corrcoef, y, P - 60, "numpy", rng.random(400))
+
+
+def test_only_the_expected_information_leaves_the_device() -> None:
+    y, P, _ = data(16)
+    classes = np.arange(6)
+    on_device = placed(y, "device"), placed(P, "device")
+    for metric, options in WEIGHTED + CLUSTERS:
+        with transfers() as crossed:
+            LABEL_METRICS[metric](*on_device, classes=classes, **options)
+        assert crossed.synchronisations == (metric is adjusted_mutual_info_score)
+
+
+def reference(y: Any, P: Any) -> tuple[Any, Any, Any]:
+    classes, codes = np.unique(np.concatenate([y, P.reshape(-1)]), return_inverse=True)
+    return classes, codes[: len(y)], codes[len(y) :].reshape(P.shape)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "bool", "many", "wide", "strided"])
+@pytest.mark.parametrize("block", [7, 1 << 16])
+def test_codes_on_the_host(kind: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_host_codes, "BLOCK", block)
+    y, P, _ = data(17)
+    if kind == "bool":
+        y, P = y > 1, P > 1
+    elif kind in ("many", "wide"):
+        rng = np.random.default_rng(0)
+        y, P = rng.integers(-300, 300, 500) * 1, rng.integers(-400, 200, (2, 500))
+        P[0, 3] = 10**9 if kind == "wide" else 500
+    elif kind == "strided":
+        y, P = np.repeat(y, 2)[::2], np.asfortranarray(P)
+    else:
+        y, P = KINDS[kind](y), KINDS[kind](P)
+    classes, codes, predicted = reference(y, P)
+    for given in (None, classes, classes[:1]):
+        found = encoded(y, P, given)
+        np.testing.assert_array_equal(found[0], classes)
+        np.testing.assert_array_equal(found[1], codes)
+        np.testing.assert_array_equal(found[2], predicted)
+        assert found[0].dtype == classes.dtype and found[1].dtype == np.int64
+        assert found[2].dtype == (np.int8 if len(classes) < 128 else np.int16)
+    np.testing.assert_array_equal(distinct(P.reshape(-1)), np.unique(P))
+
+
+def test_every_metric_is_tested() -> None:
+    tested = {metric for metric, _ in WEIGHTED + CLUSTERS + BINARY + RATIOS}
+    assert tested == set(LABEL_METRICS)
+    assert {many.kind for many in LABEL_METRICS.values()} == {"labels"}
