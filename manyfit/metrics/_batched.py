@@ -100,14 +100,14 @@ class Batched:
 
     Attributes
     ----------
-    response : str
-        Method whose responses it reads.
+    methods : tuple of str
+        Methods of the estimator, of which it reads what the first that there is returns.
     prepare : callable
         ``prepare(truth, responses)`` looks at the truth, and at dtype and shape of the responses, and
         returns `Scores`; None where it leaves all of them to scikit-learn's own metric.
     """
 
-    response: str
+    methods: tuple[str, ...]
     prepare: Callable[[Truth, Array], Scores | None]
 
     def __call__(self, truth: Truth, responses: Array) -> Array:

@@ -152,8 +152,8 @@ def _brier_of_many(truth: Truth, probabilities: Array) -> Scores:
 
 
 CLASS_METRICS: dict[Callable[..., Any], Batched] = {
-    accuracy_score: Batched("predict", _accuracy),
-    balanced_accuracy_score: Batched("predict", _balanced_accuracy),
-    brier_score_loss: Batched("predict_proba", _brier),
-    log_loss: Batched("predict_proba", _log_loss),
+    accuracy_score: Batched(("predict",), _accuracy),
+    balanced_accuracy_score: Batched(("predict",), _balanced_accuracy),
+    brier_score_loss: Batched(("predict_proba",), _brier),
+    log_loss: Batched(("predict_proba",), _log_loss),
 }

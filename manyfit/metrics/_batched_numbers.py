@@ -46,7 +46,7 @@ def _residual_metric(of_residuals: Callable[[Truth, Array], Array]) -> Batched:
         y = numbers(truth, predicted)
         return None if y is None else lambda P: of_residuals(truth, y - P)
 
-    return Batched("predict", prepare)
+    return Batched(("predict",), prepare)
 
 
 def _mean_square(truth: Truth, residuals: Array) -> Array:
@@ -105,12 +105,12 @@ def _gamma(truth: Truth, predicted: Array) -> Scores | None:
     return scores
 
 
-R2 = Batched("predict", _r2)
+R2 = Batched(("predict",), _r2)
 
 NUMBER_METRICS: dict[Callable[..., Any], Batched] = {
     mean_absolute_error: _residual_metric(lambda truth, r: truth.mean(np.abs(r, out=r))),
-    mean_gamma_deviance: Batched("predict", _gamma),
-    mean_poisson_deviance: Batched("predict", _poisson),
+    mean_gamma_deviance: Batched(("predict",), _gamma),
+    mean_poisson_deviance: Batched(("predict",), _poisson),
     mean_squared_error: _residual_metric(_mean_square),
     r2_score: R2,
     root_mean_squared_error: _residual_metric(lambda truth, r: np.sqrt(_mean_square(truth, r))),

@@ -43,7 +43,7 @@ def deviance_explained(estimator: Any) -> Batched | None:
         power = estimator.power
     else:
         return None
-    return Batched("predict", partial(_prepare, float(power))) if 1 <= power <= 2 else None
+    return Batched(("predict",), partial(_prepare, float(power))) if 1 <= power <= 2 else None
 
 
 def _prepare(power: float, truth: Truth, predicted: Array) -> Scores | None:

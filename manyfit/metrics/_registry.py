@@ -3,15 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from sklearn.metrics import accuracy_score
+from manyfit.metrics._many import Many
+from manyfit.metrics._many_labels import LABEL_METRICS
+from manyfit.metrics._many_probabilities import PROBABILITY_METRICS
+from manyfit.metrics._many_ranking import RANKING_METRICS
 
-from manyfit.metrics._many import Many, Targets
-
-MANY: dict[Callable[..., Any], Many] = {}
-
-
-def _accuracy(targets: Targets, P: Any) -> Any:
-    return targets.mean(targets.codes == P)
-
-
-MANY[accuracy_score] = Many(_accuracy, "labels")
+MANY: dict[Callable[..., Any], Many] = {**LABEL_METRICS, **PROBABILITY_METRICS, **RANKING_METRICS}

@@ -12,20 +12,27 @@ from manyfit._compat import (
     PassthroughScorer,
     is_multimetric,
     needs_estimator,
+    negative_likelihood_ratio,
     plain_scorer,
+    positive_likelihood_ratio,
     score_params_by_name,
     scorers_by_name,
 )
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics._batched import Batched, Truth
 from manyfit.metrics._batched_classes import CLASS_METRICS
+from manyfit.metrics._batched_many import batched_many
 from manyfit.metrics._batched_numbers import NUMBER_METRICS
 from manyfit.metrics._deviance_explained import deviance_explained
 from manyfit.metrics._moment_scores import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics._predicted import PredictedClassifier, PredictedRegressor, PredictedWithOwnScore
+from manyfit.metrics._registry import MANY
+from manyfit.metrics._scorers import scikit_learns
 
 Array = NDArray[Any]
 
+# scikit-learn warns where they are not defined, which their values do not tell.
+WARNED_OF = {positive_likelihood_ratio, negative_likelihood_ratio}
 BATCHED: dict[Callable[..., Any], Batched] = {**CLASS_METRICS, **NUMBER_METRICS}
 
 
@@ -106,11 +113,13 @@ class SharedScoring:
             Signs included, by the names of the scorers whose metrics are batched. NaN where the scorer
             itself has to be asked, since it might warn, raise or see something else in these values.
         """
-        return {
-            name: metric.sign * metric.batched(truth, responses[metric.batched.response])
-            for name, metric in self._metrics.items()
-            if metric.batched is not None and metric.batched.response in responses
-        }
+        scores = {}
+        for name, metric in self._metrics.items():
+            methods = () if metric.batched is None else metric.batched.methods
+            read = next((method for method in methods if method in responses), None)
+            if metric.batched is not None and read is not None:
+                scores[name] = metric.sign * metric.batched(truth, responses[read])
+        return scores
 
     @property
     def multimetric(self) -> bool:
@@ -170,14 +179,15 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     if found is None:
         return _Metric()
     function, sign, kwargs, response = found
-    if kwargs:
-        return _Metric(sign)
-    batched = BATCHED.get(function)
-    return _Metric(
-        sign,
-        function if function in MOMENT_METRICS and response == "predict" else None,
-        batched if batched is not None and response == batched.response else None,
-    )
+    function = scikit_learns(function)
+    methods = (response,) if isinstance(response, str) else tuple(response)
+    batched, many = None if kwargs else BATCHED.get(function), MANY.get(function)
+    if batched is not None and batched.methods != methods:
+        batched = None
+    if batched is None and many is not None and function not in WARNED_OF:
+        batched = batched_many(many, kwargs, methods)
+    moments = function in MOMENT_METRICS and methods == ("predict",) and not kwargs
+    return _Metric(sign, function if moments else None, batched)
 
 
 def _default(estimator: Any) -> _Metric:

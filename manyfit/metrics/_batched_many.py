@@ -1,0 +1,111 @@
+"""Metrics of many settings in a search: where scikit-learn would give the number without a word, ours."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds import Unsupported
+from manyfit.metrics._batched import Batched, Scores, Truth, codes_of
+from manyfit.metrics._batched_numbers import numbers
+from manyfit.metrics._many import Many, Targets
+
+Array = NDArray[Any]
+
+# Of these scikit-learn warns where a class is not predicted.
+UNDEFINED_WITHOUT = "zero_division"
+
+
+def batched_many(many: Many, options: Mapping[str, Any], methods: tuple[str, ...]) -> Batched | None:
+    """A metric with some options as a search scores by it.
+
+    Parameters
+    ----------
+    many : Many
+        The metric.
+    options : dict
+        Options of the scorer.
+    methods : tuple of str
+        See `Batched`.
+
+    Returns
+    -------
+    Batched or None
+        None if an option is not supported.
+    """
+    if not set(options) <= set(many.options):
+        return None
+    chosen = {**many.options, **options}
+    prepare = {"numbers": _of_numbers, "labels": _of_labels, "scores": _of_scores}[many.kind]
+
+    def prepared(truth: Truth, responses: Array) -> Scores | None:
+        found = prepare(truth, responses, chosen)
+        if found is None:
+            return None
+        targets, seen = found
+
+        def scores(P: Array) -> Array:
+            P, sure = seen(P)
+            try:
+                out = np.asarray(many.kernel(targets, P, **chosen))
+            except Unsupported:
+                return np.full(len(P), np.nan)
+            return out if sure is None else np.where(sure, out, np.nan)
+
+        return scores
+
+    return Batched(methods, prepared)
+
+
+# What a kernel is given of some responses, and of which settings one is sure; None: of all that it gives.
+Seen = Callable[[Array], tuple[Array, Array | None]]
+
+
+def _of_numbers(truth: Truth, responses: Array, _: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+    y = numbers(truth, responses)
+    # Where all targets are the same, a rounding decides between 1, 0 and anything.
+    if y is None or len(y) < 2 or not truth.varied:
+        return None
+    return Targets(numbers=y, weight=truth.weight), lambda P: (P, None)
+
+
+def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+    classes = truth.classes
+    if truth.codes is None or classes is None or not truth.holds_all_classes:
+        return None
+    if responses.ndim != 2 or responses.dtype.kind != truth.y.dtype.kind:
+        return None
+    if options.get("average") == "binary" and (
+        len(classes) != 2 or options.get("pos_label") not in classes.tolist()
+    ):
+        return None
+    all_predicted = UNDEFINED_WITHOUT in options
+
+    def seen(P: Array) -> tuple[Array, Array | None]:
+        codes, known = codes_of(classes, P)
+        sure = np.asarray(known.all(axis=1))
+        if all_predicted:
+            for k in range(len(classes)):
+                sure &= (codes == k).any(axis=1)
+        return codes, sure
+
+    return Targets(codes=truth.codes, classes=classes, weight=truth.weight), seen
+
+
+def _of_scores(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+    classes = truth.classes
+    if truth.codes is None or classes is None or not truth.holds_all_classes:
+        return None
+    if responses.dtype not in (np.float64, np.float32) or options.get("pos_label", 1) not in (1, None):
+        return None
+    if "k" in options and options["k"] >= len(classes):
+        return None  # scikit-learn warns that all are right
+    targets = Targets(codes=truth.codes, classes=classes, weight=truth.weight)
+    if len(classes) > 2:
+        return (targets, lambda P: (P, None)) if responses.ndim == 3 else None
+    if "pos_label" in options and classes.tolist() != [0, 1] and classes.tolist() != [-1, 1]:
+        return None  # scikit-learn asks which label is the positive one
+    if responses.ndim == 3:
+        return targets, lambda P: (np.ascontiguousarray(P[:, :, 1]), None)
+    return targets, lambda P: (P, None)
