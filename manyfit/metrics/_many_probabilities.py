@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.metrics import brier_score_loss, d2_log_loss_score, hinge_loss, log_loss
 
 from manyfit._compat import d2_brier_score
@@ -36,9 +37,19 @@ def _log_losses(targets: Targets, P: Array) -> Array:
     """-log of the probability of each target, of shape (m, n)."""
     xp = array_namespace(P)
     # |p - 1| is 1 - p to the last bit, and faster than a choice between two arrays.
-    own = of_targets(targets, P) if P.ndim == 3 else xp.abs(P - xp.astype(targets.codes == 0, P.dtype))
+    own = of_targets(targets, P) if P.ndim == 3 else P - xp.astype(targets.codes == 0, P.dtype)
     eps = float(xp.finfo(P.dtype).eps)
-    return -xp.log(xp.clip(own, eps, 1 - eps))
+    if isinstance(own, np.ndarray):
+        return _in_place(own, eps)
+    return -xp.log(xp.clip(xp.abs(own), eps, 1 - eps))
+
+
+def _in_place(own: Array, eps: float) -> Array:
+    """The same in the memory of an array: a new one for each step takes 1.5 times as long for 10**6 rows."""
+    np.abs(own, out=own)
+    np.clip(own, eps, 1 - eps, out=own)
+    np.log(own, out=own)
+    return np.negative(own, out=own)
 
 
 def _summed(targets: Targets, rows: Array) -> Array:
