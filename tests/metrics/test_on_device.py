@@ -1,0 +1,251 @@
+"""Metrics and scorers of arrays on a device: scikit-learn's numbers, computed there, the host not waiting."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import warnings
+
+import array_api_strict
+import numpy as np
+import pytest
+import sklearn.metrics
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from manyfit import metrics
+from manyfit._compat import plain_scorer
+from manyfit.arrays import to_host
+
+from ._crossings import DEVICE, WATCHED, crossings, here, there
+
+rng = np.random.default_rng(0)
+N = 60
+NAMES = sklearn.metrics.get_scorer_names()
+OF_NUMBERS = {"r2", "explained_variance", "d2_absolute_error_score"} | {
+    name for name in NAMES if any(word in name for word in ("error", "deviance"))
+}
+OF_SETS = {name for name in NAMES if name.endswith("_samples")}
+# A look for labels: how many there are, and which.
+LOOKS = 2
+
+
+class Predicted(BaseEstimator):
+    """Answers that were made before."""
+
+    def __init__(self, answers=None, classes=None):
+        self.answers, self.classes = answers, classes
+        if classes is not None:
+            self.classes_ = classes
+            self.predict_proba = lambda X: answers["predict_proba"]
+            self.decision_function = lambda X: answers["decision_function"]
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict(self, X):
+        return self.answers["predict"]
+
+
+class PredictedLabels(ClassifierMixin, Predicted):
+    pass
+
+
+class PredictedNumbers(RegressorMixin, Predicted):
+    pass
+
+
+def labels(K, *, missing=False, ties=False, dtype=np.float64):
+    """Targets of K classes and what a classifier answers."""
+    y = np.r_[np.arange(K), rng.integers(0, K - missing, N - K)]
+    Z = rng.normal(size=(N, K)) + 1.5 * np.eye(K)[y]
+    if missing:
+        y[y == K - 1] = 0
+    if ties:
+        Z = np.round(Z)
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    decision = Z[:, 1] - Z[:, 0] if K == 2 else Z
+    answers = {
+        "predict": Z.argmax(axis=1),
+        "predict_proba": P.astype(dtype),
+        "decision_function": decision.astype(dtype),
+    }
+    return y, answers
+
+
+def data(name, K=2, **how):
+    """Targets, answers, classes."""
+    if name in OF_NUMBERS:
+        dtype = how.get("dtype", np.float64)
+        y = rng.gamma(2.0, size=N).astype(dtype) + dtype(0.1)
+        return y, {"predict": (y * rng.uniform(0.5, 1.5, N)).astype(dtype)}, None
+    if name in OF_SETS:
+        y = rng.integers(0, 2, (N, 4))
+        return y, {"predict": np.where(rng.random((N, 4)) < 0.2, 1 - y, y)}, None
+    y, answers = labels(K, **how)
+    return y, answers, np.arange(K)
+
+
+def estimator(answers, classes):
+    return PredictedNumbers(answers) if classes is None else PredictedLabels(answers, classes)
+
+
+def expected(name, y, answers, classes, weight=None):
+    """scikit-learn's score on the host; None where it gives none."""
+    params = {} if weight is None else {"sample_weight": weight}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return sklearn.metrics.get_scorer(name)(
+                estimator(answers, classes), np.zeros((N, 1)), y, **params
+            )
+        except ValueError:
+            return None
+
+
+def weighable(name):
+    return "sample_weight" in inspect.signature(plain_scorer(sklearn.metrics.get_scorer(name))[0]).parameters
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "how", [{}, {"K": 3}, {"K": 3, "ties": True}, {"K": 3, "missing": True}, {"dtype": np.float32}], ids=str
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_scorer_gives_scikit_learns_number(name, how, weighted):
+    y, answers, classes = data(name, **how)
+    weight = rng.integers(0, 3, N) * rng.random(N) if weighted and weighable(name) else None
+    wanted = expected(name, y, answers, classes, weight)
+    if wanted is None:
+        return  # what becomes of these is asked below
+    params = {} if weight is None else {"sample_weight": there(weight)}
+    on_device = {method: there(answer) for method, answer in answers.items()}
+    X, y_there = there(np.zeros((N, 1))), there(y)
+    with crossings() as crossed:
+        score = metrics.get_scorer(name)(estimator(on_device, classes), X, y_there, **params)
+    assert score.device == DEVICE and score.shape == ()
+    rel = 1e-5 if how.get("dtype") is np.float32 else 1e-12
+    np.testing.assert_allclose(float(here(score)), wanted, rtol=rel, atol=rel)
+    bulky = y.nbytes // 2
+    assert crossed["bytes"] < bulky, crossed
+
+
+@pytest.mark.parametrize("name", sorted(OF_NUMBERS))
+def test_scores_of_numbers_make_the_host_wait_for_nothing(name):
+    y, answers, _ = data(name)
+    y_there, on_device = there(y), {"predict": there(answers["predict"])}
+    with crossings() as crossed:
+        metrics.get_scorer(name)(estimator(on_device, None), None, y_there)
+    assert not crossed
+
+
+def test_every_call_that_makes_the_host_wait_is_counted():
+    one = there(1)
+    calls = {
+        "__array__": lambda: np.asarray(there([1.0]).to_device(array_api_strict.Device("CPU_DEVICE"))),
+        "__bool__": lambda: bool(one == 1),
+        "__float__": lambda: float(there(1.0)),
+        "__int__": lambda: int(one),
+        "__index__": lambda: range(one),
+        "__complex__": lambda: complex(there(1j)),
+        "to_device": lambda: to_host(one),
+        "__dlpack__": lambda: one.__dlpack__(),
+    }
+    for name, call in calls.items():
+        with crossings() as crossed:
+            try:
+                call()
+            except (TypeError, RuntimeError, ValueError, BufferError):
+                pass
+        assert crossed["to_device" if name == "__array__" else name] == 1, name
+    assert set(calls) | {"__buffer__"} == set(WATCHED)
+    with crossings(), pytest.raises(RuntimeError, match="data-dependent"):
+        array_api_strict.unique_values(there([1, 2]))
+
+
+def test_text_labels_on_the_host():
+    y, answers, _ = data("neg_log_loss", K=3)
+    names = np.array(["a", "b", "c"])
+    on_device = {
+        "predict_proba": there(answers["predict_proba"]),
+        "decision_function": there(answers["decision_function"]),
+    }
+    for name in ("neg_log_loss", "roc_auc_ovr", "roc_auc_ovo", "top_k_accuracy", "d2_log_loss_score"):
+        wanted = expected(name, y, answers, np.arange(3))
+        score = metrics.get_scorer(name)(PredictedLabels(on_device, names), None, names[y])
+        assert score.device == DEVICE
+        np.testing.assert_allclose(float(here(score)), wanted, rtol=1e-12)
+
+
+def test_only_one_side_on_the_device():
+    y, answers, _ = data("r2")
+    wanted = sklearn.metrics.r2_score(y, answers["predict"])
+    for sides in ((there(y), answers["predict"].tolist()), (y.tolist(), there(answers["predict"]))):
+        score = metrics.r2_score(*sides)
+        assert score.device == DEVICE
+        assert abs(float(here(score)) - wanted) < 1e-12
+
+
+def test_columns_are_rows_of_one_output():
+    y, answers, _ = data("r2")
+    column = there(answers["predict"][:, None])
+    assert (
+        abs(float(here(metrics.r2_score(there(y), column))) - sklearn.metrics.r2_score(y, answers["predict"]))
+        < 1e-12
+    )
+
+
+@pytest.mark.parametrize(("arguments", "error", "says"), [
+    (([1, 0], [1, 0, 1]), ValueError, "inconsistent numbers of samples"),
+    (([], []), ValueError, "0 sample"),
+    (([1, 0], [1, 0], {"strange": 1}), TypeError, "strange"),
+])  # fmt: skip
+def test_bad_input(arguments, error, says):
+    *arrays, options = arguments if isinstance(arguments[-1], dict) else (*arguments, {})
+    with pytest.raises(error, match=says):
+        metrics.accuracy_score(*(there(a, np.int64) for a in arrays), **options)
+
+
+def test_many_settings_at_once_on_host_and_device():
+    y, P = rng.integers(0, 2, N), rng.integers(0, 2, (5, N))
+    wanted = [sklearn.metrics.f1_score(y, p) for p in P]
+    np.testing.assert_allclose(metrics.f1_score.many(y, P), wanted, rtol=1e-12)
+    np.testing.assert_allclose(
+        here(metrics.f1_score.many(there(y), there(P), max_bytes=1)), wanted, rtol=1e-12
+    )
+    with pytest.raises(ValueError, match=r"f1_score.many needs predictions of shape .* got \(60,\)"):
+        metrics.f1_score.many(y, P[0])
+    with pytest.raises(ValueError, match="max_bytes above 0, got 0"):
+        metrics.f1_score.many(y, P, max_bytes=0)
+    with pytest.raises(NotImplementedError, match=r"roc_auc_score .* to_host"):
+        metrics.roc_auc_score.many(y, P.astype(float), average=None)
+
+
+def test_the_host_has_scikit_learns_functions():
+    y, p = [0, 1, 1], [1, 1, 0]
+    assert type(metrics.f1_score(y, p)) is type(sklearn.metrics.f1_score(y, p))
+    assert inspect.signature(metrics.f1_score) == inspect.signature(sklearn.metrics.f1_score)
+    public = {n for n in sklearn.metrics.__all__ if inspect.isfunction(getattr(sklearn.metrics, n))} - {
+        "check_scoring"
+    }
+    assert public <= set(metrics.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scorers_are_scikit_learns_but_for_the_metric(name):
+    ours, theirs = metrics.get_scorer(name), sklearn.metrics.get_scorer(name)
+    assert repr(ours) == repr(theirs) and type(ours) is type(theirs)
+    assert plain_scorer(ours)[1:] == plain_scorer(theirs)[1:]
+    assert plain_scorer(pickle.loads(pickle.dumps(ours))) == plain_scorer(ours)
+    assert plain_scorer(ours)[0] is not plain_scorer(theirs)[0]
+    made = metrics.make_scorer(plain_scorer(theirs)[0])
+    assert plain_scorer(made)[0] is plain_scorer(ours)[0]
+
+
+def test_other_scorers_are_left_alone():
+    def own(estimator, X, y):
+        return 1.0
+
+    assert metrics.get_scorer(own) is own and metrics.get_scorer(None) is None
+    with pytest.raises(ValueError, match="'nonsense' is not a valid scoring value"):
+        metrics.get_scorer("nonsense")
+    assert metrics.get_scorer_names() == sklearn.metrics.get_scorer_names()
