@@ -150,7 +150,7 @@ def in_chunks(scores: Callable[[Array], Array], predictions: Array, max_bytes: i
     step = max(1, max_bytes // max(of_one, 1))
     if step >= m:
         return scores(predictions)
-    return xp.concat([scores(predictions[j : j + step, ...]) for j in range(0, m, step)])
+    return xp.concat([scores(predictions[j : min(j + step, m), ...]) for j in range(0, m, step)])
 
 
 def beside(array: Any, predictions: Array) -> Any:

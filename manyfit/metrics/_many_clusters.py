@@ -25,7 +25,7 @@ from sklearn.metrics.cluster import expected_mutual_information
 from manyfit.arrays import array_namespace, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets, beside
-from manyfit.metrics._many_counts import Table, as_floating, from_tables, ratio, refuse, unusable
+from manyfit.metrics._many_counts import Table, as_floating, from_tables, ratio, refusals, refuse
 
 Array = Any
 
@@ -39,7 +39,7 @@ def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
         if targets.weight is not None:
             raise Unsupported("scikit-learn's scores of clusterings take no weights")
         scores = from_tables(lambda table: score(table, **options), targets, P)
-        return refuse(scores, unusable(targets, P, whole=False))
+        return refuse(scores, refusals(targets, P, whole=False))
 
     return kernel
 
