@@ -216,7 +216,7 @@ def from_tables(scores: Callable[[Table], Array], targets: Targets, P: Array) ->
 
 
 def refusals(targets: Targets, P: Array, whole: bool = True) -> Array | None:
-    """Which settings scikit-learn refuses for their labels, all if no row has weight; None if it refuses none.
+    """Which settings scikit-learn refuses for their labels, all if no row has weight; None if none.
 
     Parameters
     ----------
