@@ -91,8 +91,8 @@ def _balanced_accuracy(targets: Targets, P: Array, *, adjusted: bool) -> Array:
     scores = ratio(xp.sum(ratio(of.hits, of.true, 0.0), axis=1), n_true, np.nan)
     if adjusted:
         chance = ratio(xp.ones_like(n_true), n_true, np.nan)
-        # Of one class scikit-learn divides by zero.
-        alone = xp.where(scores < 1, xp.full_like(scores, -np.inf), xp.full_like(scores, np.nan))
+        # Of one class scikit-learn divides by zero; the sums of its weights may differ by rounding.
+        alone = xp.where(scores < 1 - 1e-12, xp.full_like(scores, -np.inf), xp.full_like(scores, np.nan))
         scores = xp.where(n_true == 1, alone, ratio(scores - chance, 1 - chance, np.nan))
     return refuse(scores, refusals(targets, P))
 

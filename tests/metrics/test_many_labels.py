@@ -160,7 +160,7 @@ def test_weights(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(1)
     weight[y == 2] = 0.0  # a class of no weight is present nonetheless
     expected = check(metric, y, P, place, weight, **options)
-    assert not np.allclose(expected[:1], one_by_one(metric, y, P[:1], **options), rtol=1e-3)
+    assert not np.allclose(expected[:1], one_by_one(metric, y, P[:1], **options), rtol=1e-6)
     single = many(metric, y, P, place, weight.astype(np.float32), **options)
     np.testing.assert_allclose(single, expected, rtol=1e-5, atol=1e-5)
 
@@ -333,7 +333,7 @@ def test_texts_need_a_positive_label() -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_fractions_are_no_labels_but_of_clusters(place: str) -> None:
     y, P, _ = data(12)
-    P = P.astype(np.float64)
+    y, P = y.astype(np.float64), P.astype(np.float64)
     P[1, 0], P[2, 0] = 0.5, np.nan
     for metric in (accuracy_score, matthews_corrcoef, cohen_kappa_score):
         assert np.isnan(check(metric, y, P, place)).tolist() == [False, True, True, False, False]
@@ -343,7 +343,7 @@ def test_fractions_are_no_labels_but_of_clusters(place: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_chunks_and_single_settings(place: str) -> None:
     y, P, _ = data(13)
-    for metric, options in [*WEIGHTED[::3], *CLUSTERS[::2], (f1_score, {"average": None})]:
+    for metric, options in [*WEIGHTED[::6], *CLUSTERS[::4], (f1_score, {"average": None})]:
         whole = many(metric, y, P, place, **options)
         np.testing.assert_array_equal(many(metric, y, P, place, max_bytes=1, **options), whole)
         np.testing.assert_array_equal(
@@ -363,7 +363,7 @@ def test_long_tables_are_made_of_few_settings(place: str, monkeypatch: pytest.Mo
     np.testing.assert_allclose(many(f1_score, y, P, place, weight, average="macro"), counted, rtol=1e-13)
     check(f1_score, y, P, place, average="macro")
     monkeypatch.setattr(_many_counts, "MAX_CELLS", 30)
-    with pytest.raises(Unsupported, match="a table of 6 by 6 labels"):
+    with pytest.raises(Unsupported, match="a table of 7 by 7 labels"):
         many(adjusted_rand_score, y * 2 % 7, P, place)
 
 
