@@ -56,9 +56,9 @@ WEIGHTED = [
     *((cohen_kappa_score, {"weights": weights}) for weights in (None, "linear", "quadratic")),
     *((metric, {"average": average}) for metric in SETS for average in ("micro", "macro", "weighted")),
     *((fbeta_score, {"average": "macro", "beta": beta}) for beta in (0.0, 0.5, 2, np.inf)),
-    *((metric, {"average": "macro", "zero_division": 1}) for metric in SETS),
-    *((metric, {"average": "weighted", "zero_division": np.nan}) for metric in SETS[:3]),
-    *((metric, {"average": "macro", "zero_division": np.nan}) for metric in SETS[:3]),
+    *((metric, {"average": "macro", "zero_division": 1}) for metric in (f1_score, jaccard_score)),
+    (precision_score, {"average": "macro", "zero_division": np.nan}),
+    (recall_score, {"average": "weighted", "zero_division": np.nan}),
 ]
 CLUSTERS = [
     (rand_score, {}),
@@ -69,11 +69,10 @@ CLUSTERS = [
     (v_measure_score, {}),
     (v_measure_score, {"beta": 0.3}),
     (fowlkes_mallows_score, {}),
-    *(
-        (metric, {"average_method": method})
-        for metric in (normalized_mutual_info_score, adjusted_mutual_info_score)
-        for method in ("min", "geometric", "arithmetic", "max")
-    ),
+    *((normalized_mutual_info_score, {"average_method": mean}) for mean in ("min", "geometric", "max")),
+    (normalized_mutual_info_score, {}),
+    (adjusted_mutual_info_score, {}),
+    (adjusted_mutual_info_score, {"average_method": "max"}),
 ]
 BINARY = [
     *((metric, {}) for metric in SETS),
@@ -159,10 +158,15 @@ def test_several_classes(metric: Any, options: dict[str, Any], place: str) -> No
 def test_weights(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(1)
     weight[y == 2] = 0.0  # a class of no weight is present nonetheless
-    expected = check(metric, y, P, place, weight, **options)
+    expected = check(metric, y, P[[0, 2, 3]], place, weight, **options)
     assert not np.allclose(expected[:1], one_by_one(metric, y, P[:1], **options), rtol=1e-6)
-    single = many(metric, y, P, place, weight.astype(np.float32), **options)
-    np.testing.assert_allclose(single, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_weights_in_single_precision(place: str) -> None:
+    y, P, weight = data(1)
+    for metric, options in WEIGHTED[::4]:
+        check(metric, y, P[[0, 3]], place, weight.astype(np.float32), tol=1e-5, **options)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -178,7 +182,7 @@ def test_integers_as_weights(place: str) -> None:
 def test_without_any_weight_nothing_is_scored(place: str) -> None:
     """As scikit-learn 1.9, which refuses it; older versions did not for all metrics."""
     y, P, weight = data(2, k=2)
-    for metric, options in WEIGHTED + BINARY:
+    for metric, options in (WEIGHTED + BINARY)[::3]:
         assert np.isnan(many(metric, y, P, place, 0 * weight, **options)).all()
 
 
@@ -250,9 +254,16 @@ def test_indicators(metric: Any, options: dict[str, Any], place: str) -> None:
     y[:4], P[1, :8] = 0, 0
     check(metric, y, P, place, **options)
     check(metric, y, P[1:], place, rng.integers(0, 3, 40) * 0.3, **options)
-    assert np.isnan(many(metric, y, P, place, np.zeros(40), **options)).all()
-    found = many(metric, y > 0, P > 0, place, **options)
-    np.testing.assert_array_equal(found, many(metric, y, P, place, **options))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_boolean_indicators_and_no_weight(place: str) -> None:
+    rng = np.random.default_rng(7)
+    y, P = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, (2, 40, 3))
+    for metric, options in MULTILABEL[::3]:
+        found = many(metric, y > 0, P > 0, place, **options)
+        np.testing.assert_array_equal(found, many(metric, y, P, place, **options))
+        assert np.isnan(many(metric, y, P, place, np.zeros(40), **options)).all()
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -380,7 +391,7 @@ def test_only_the_expected_information_leaves_the_device() -> None:
     y, P, _ = data(16)
     classes = np.arange(6)
     on_device = placed(y, "device"), placed(P, "device")
-    for metric, options in WEIGHTED + CLUSTERS:
+    for metric, options in [*WEIGHTED[::5], *CLUSTERS[::2], (adjusted_mutual_info_score, {})]:
         with transfers() as crossed:
             LABEL_METRICS[metric](*on_device, classes=classes, **options)
         assert crossed.synchronisations == (metric is adjusted_mutual_info_score)
