@@ -150,7 +150,7 @@ def in_chunks(scores: Callable[[Array], Array], predictions: Array, max_bytes: i
     step = max(1, max_bytes // max(of_one, 1))
     if step >= m:
         return scores(predictions)
-    return xp.concat([scores(predictions[j : j + step, ...]) for j in range(0, m, step)])
+    return xp.concat([scores(predictions[j : min(j + step, m), ...]) for j in range(0, m, step)])
 
 
 def beside(array: Any, predictions: Array) -> Any:
@@ -174,6 +174,11 @@ def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any
         if predictions is not None and (y_true.dtype.kind in "OUST") != (predictions.dtype.kind in "OUST"):
             raise Unsupported(f"labels of dtype {predictions.dtype} for targets of dtype {y_true.dtype}")
         return encoded_on_host(y_true, predictions, classes)
+    if xp.isdtype(y_true.dtype, "bool"):  # which the array API does not sort
+        predictions = None if predictions is None else xp.astype(predictions, xp.int8)
+        classes = None if classes is None else np.asarray(classes).astype(np.int8)
+        found, codes, predictions = encoded(xp.astype(y_true, xp.int8), predictions, classes)
+        return found.astype(bool), codes, predictions
     if classes is None:
         both = xp.reshape(y_true, (-1,))
         if predictions is not None:

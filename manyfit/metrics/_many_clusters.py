@@ -25,9 +25,12 @@ from sklearn.metrics.cluster import expected_mutual_information
 from manyfit.arrays import array_namespace, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets, beside
-from manyfit.metrics._many_counts import Table, as_floating, from_tables, ratio, refuse, unusable
+from manyfit.metrics._many_counts import Table, as_floating, from_tables, ratio, refusals, refuse
 
 Array = Any
+
+# What scikit-learn takes for nothing; a Python float, as the array API wants its scalars.
+EPS = float(np.finfo(np.float64).eps)
 
 
 def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
@@ -39,7 +42,7 @@ def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
         if targets.weight is not None:
             raise Unsupported("scikit-learn's scores of clusterings take no weights")
         scores = from_tables(lambda table: score(table, **options), targets, P)
-        return refuse(scores, unusable(targets, P, whole=False))
+        return refuse(scores, refusals(targets, P, whole=False))
 
     return kernel
 
@@ -121,7 +124,7 @@ def _information(table: Table) -> _Information:
     # The product, whose logarithm is rounded once, as scikit-learn has it.
     by_chance = 2 * log_n[:, :, None] - _log(a[:, :, None] * b[:, None, :])
     terms = share * (_log(cells) - log_n[:, :, None]) + share * by_chance
-    terms = xp.where(xp.abs(terms) < np.finfo(np.float64).eps, xp.zeros_like(terms), terms)
+    terms = xp.where(xp.abs(terms) < EPS, xp.zeros_like(terms), terms)
     mutual = xp.sum(terms, axis=(1, 2))
     nothing = (mutual < 0) | (n_labels == 1) | (n_clusters == 1)
     mutual = xp.where(nothing, xp.zeros_like(mutual), mutual)
@@ -193,7 +196,7 @@ def _adjusted_mutual_info(table: Table, *, average_method: str) -> Array:
 
 def _away_from_zero(values: Array) -> Array:
     xp = array_namespace(values)
-    eps = xp.full_like(values, np.finfo(np.float64).eps)
+    eps = xp.full_like(values, EPS)
     return xp.where(values < 0, xp.minimum(values, -eps), xp.maximum(values, eps))
 
 

@@ -199,9 +199,10 @@ def _cells(targets: Targets, P: Array) -> Array:
     cells = xp.zeros((K, m, K), dtype=dtype, device=device(P))
     step = max(1, DEVICE_BYTES // (8 * K))
     for j in range(0, n, step):
-        true = xp.astype(targets.codes[j : j + step, None] == names, dtype)
-        true = true if w is None else true * w[j : j + step, None]
-        part = P[:, j : j + step]
+        end = min(j + step, n)
+        true = xp.astype(targets.codes[j:end, None] == names, dtype)
+        true = true if w is None else true * w[j:end, None]
+        part = P[:, j:end]
         cells = cells + xp.stack([xp.astype(part == k, dtype) @ true for k in range(K)])
     return xp.permute_dims(cells, (1, 2, 0))
 
@@ -214,15 +215,15 @@ def from_tables(scores: Callable[[Table], Array], targets: Targets, P: Array) ->
     return in_chunks(lambda part: scores(contingency(targets, part)), P, max_bytes)
 
 
-def unusable(targets: Targets, P: Array, whole: bool = True) -> Array | None:
-    """Which settings have labels that are numbers but not whole ones, or not finite; None if there are none.
+def refusals(targets: Targets, P: Array, whole: bool = True) -> Array | None:
+    """Which settings scikit-learn refuses for their labels, all if no row has weight; None if none.
 
     Parameters
     ----------
     targets : Targets
-        Of n rows, with codes.
-    P : array of shape (m, n)
-        Codes.
+        Of n rows.
+    P : array of shape (m, n) or (m, n, n_labels)
+        Codes or indicators.
     whole : bool
         If False, fractions are labels as well.
 
@@ -231,6 +232,16 @@ def unusable(targets: Targets, P: Array, whole: bool = True) -> Array | None:
     array of bool of shape (m,), or None
         Where the predictions lie.
     """
+    xp = array_namespace(P)
+    refused = _no_labels(targets, P, whole) if targets.codes is not None else _no_indicators(targets, P)
+    if targets.weight is None:
+        return refused
+    no_weight = xp.broadcast_to(xp.all(targets.weight == 0), (P.shape[0],))
+    return no_weight if refused is None else refused | no_weight
+
+
+def _no_labels(targets: Targets, P: Array, whole: bool) -> Array | None:
+    """Which settings have labels that are numbers but not finite, or not whole ones."""
     classes = np.asarray(targets.classes)
     if classes.dtype.kind != "f":
         return None
@@ -241,6 +252,28 @@ def unusable(targets: Targets, P: Array, whole: bool = True) -> Array | None:
         return None
     in_truth, in_predicted = _presence(targets, P)
     return array_namespace(P).any((in_truth | in_predicted) & beside(bad, P), axis=1)
+
+
+def _no_indicators(targets: Targets, P: Array) -> Array:
+    """Which settings have targets or predictions that are not all 0 or 1, of shape (m,).
+
+    Raises
+    ------
+    Unsupported
+        If there are not several columns of them.
+    """
+    xp = array_namespace(P)
+    if P.ndim != 3 or P.shape[2] < 2:
+        raise Unsupported("indicators of one label")
+    odd = [_is_no_indicator(rows) for rows in (targets.numbers, P)]
+    return xp.any(odd[0]) | xp.any(odd[1], axis=(1, 2))
+
+
+def _is_no_indicator(values: Array) -> Array:
+    xp = array_namespace(values)
+    if xp.isdtype(values.dtype, "bool"):
+        return xp.zeros_like(values)
+    return (values != 0) & (values != 1)
 
 
 def refuse(scores: Array, refused: Array | None) -> Array:

@@ -28,19 +28,14 @@ from manyfit.metrics._many_counts import (
     from_tables,
     is_on,
     ratio,
+    refusals,
     refuse,
-    unusable,
     weight_of,
     weight_where,
 )
-from manyfit.metrics._many_sets import SET_METRICS, no_indicators
+from manyfit.metrics._many_sets import SET_METRICS
 
 Array = Any
-
-
-def _refused(targets: Targets, P: Array) -> Array | None:
-    """Which settings scikit-learn's metrics of classes refuse, by their labels."""
-    return unusable(targets, P) if targets.codes is not None else no_indicators(targets, P)
 
 
 def _right(targets: Targets, P: Array) -> Array:
@@ -67,7 +62,7 @@ def _total(targets: Targets, P: Array) -> Array:
 def _accuracy(targets: Targets, P: Array, *, normalize: bool) -> Array:
     right = _right(targets, P)
     scores = ratio(right, _total(targets, P), np.nan) if normalize else right
-    return refuse(scores, _refused(targets, P))
+    return refuse(scores, refusals(targets, P))
 
 
 def _zero_one(targets: Targets, P: Array, *, normalize: bool) -> Array:
@@ -81,7 +76,7 @@ def _hamming(targets: Targets, P: Array) -> Array:
     xp, w = array_namespace(P), weight_of(targets, P)
     wrong = xp.mean(as_floating(is_on(targets.numbers) != is_on(P), P), axis=-1)
     wrong = xp.sum(wrong, axis=-1) if w is None else wrong @ w
-    return refuse(ratio(wrong, _total(targets, P), np.nan), _refused(targets, P))
+    return refuse(ratio(wrong, _total(targets, P), np.nan), refusals(targets, P))
 
 
 def _of_one_label_only(targets: Targets, name: str) -> None:
@@ -96,10 +91,10 @@ def _balanced_accuracy(targets: Targets, P: Array, *, adjusted: bool) -> Array:
     scores = ratio(xp.sum(ratio(of.hits, of.true, 0.0), axis=1), n_true, np.nan)
     if adjusted:
         chance = ratio(xp.ones_like(n_true), n_true, np.nan)
-        # Of one class scikit-learn divides by zero.
-        alone = xp.where(scores < 1, xp.full_like(scores, -np.inf), xp.full_like(scores, np.nan))
+        # Of one class scikit-learn divides by zero; the sums of its weights may differ by rounding.
+        alone = xp.where(scores < 1 - 1e-12, xp.full_like(scores, -np.inf), xp.full_like(scores, np.nan))
         scores = xp.where(n_true == 1, alone, ratio(scores - chance, 1 - chance, np.nan))
-    return refuse(scores, _refused(targets, P))
+    return refuse(scores, refusals(targets, P))
 
 
 def _matthews(targets: Targets, P: Array) -> Array:
@@ -112,7 +107,7 @@ def _matthews(targets: Targets, P: Array) -> Array:
     several = [xp.sum(as_floating(side != 0, P), axis=1) > 1 for side in (of.true, of.predicted)]
     square = xp.where(several[0] & several[1], varied[0] * varied[1], xp.zeros_like(n))
     scores = ratio(both, xp.sqrt(xp.where(square > 0, square, xp.zeros_like(n))), 0.0)
-    return refuse(scores, _refused(targets, P))
+    return refuse(scores, refusals(targets, P))
 
 
 def _kappa(targets: Targets, P: Array, *, labels: Any, weights: Any, replace_undefined_by: float) -> Array:
@@ -124,7 +119,7 @@ def _kappa(targets: Targets, P: Array, *, labels: Any, weights: Any, replace_und
     def scores(table: Table) -> Array:
         return _kappa_of(table, ranks, weights, replace_undefined_by)
 
-    return refuse(from_tables(scores, targets, P), _refused(targets, P))
+    return refuse(from_tables(scores, targets, P), refusals(targets, P))
 
 
 def _ranks(classes: Any, labels: Any) -> Any:
@@ -167,7 +162,7 @@ def _likelihood_ratio(positive: bool) -> Callable[[Targets, Array], Array]:
         _of_one_label_only(targets, "class_likelihood_ratios")
         if targets.weight is not None:
             raise Unsupported("the likelihood ratios of scikit-learn's scorers take no weights")
-        return refuse(from_tables(scores, targets, P), _refused(targets, P))
+        return refuse(from_tables(scores, targets, P), refusals(targets, P))
 
     def scores(table: Table) -> Array:
         cells = table.cells

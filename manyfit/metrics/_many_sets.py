@@ -15,8 +15,8 @@ from manyfit.metrics._many_counts import (
     counts,
     is_on,
     ratio,
+    refusals,
     refuse,
-    unusable,
     weight_of,
 )
 
@@ -69,7 +69,7 @@ def _kernel(measure: Measure | None) -> Callable[..., Array]:
             raise Unsupported(f"average={average!r}")
         chosen = _fbeta(beta) if measure is None else measure
         undefined = _of_zero_division(zero_division)
-        refused = unusable(targets, P) if targets.codes is not None else no_indicators(targets, P)
+        refused = refusals(targets, P)
         if average == "samples":
             return refuse(_by_sample(targets, P, chosen, labels, undefined), refused)
         of = counts(targets, P)
@@ -184,32 +184,7 @@ def _by_sample(targets: Targets, P: Array, measure: Measure, labels: Any, undefi
     predicted = total(chosen)
     everywhere = xp.ones_like(predicted, dtype=xp.bool)
     of = Counts(total(true & chosen), predicted, xp.broadcast_to(total(true), predicted.shape), everywhere)
-    scores = _mean(measure(of, undefined), w, everywhere)
-    if measure is _jaccard and w is not None:
-        return refuse(scores, xp.broadcast_to(xp.sum(w) == 0, scores.shape))
-    return scores
-
-
-def no_indicators(targets: Targets, P: Array) -> Array:
-    """Which settings have targets or predictions that are not all 0 or 1, of shape (m,).
-
-    Raises
-    ------
-    Unsupported
-        If there are not several columns of them.
-    """
-    xp = array_namespace(P)
-    if P.ndim != 3 or P.shape[2] < 2:
-        raise Unsupported("indicators of one label")
-    odd = [_is_no_indicator(rows) for rows in (targets.numbers, P)]
-    return xp.any(odd[0]) | xp.any(odd[1], axis=(1, 2))
-
-
-def _is_no_indicator(values: Array) -> Array:
-    xp = array_namespace(values)
-    if xp.isdtype(values.dtype, "bool"):
-        return xp.zeros_like(values)
-    return (values != 0) & (values != 1)
+    return _mean(measure(of, undefined), w, everywhere)
 
 
 _OPTIONS = {"labels": None, "pos_label": 1, "average": "binary", "zero_division": "warn"}

@@ -56,9 +56,9 @@ WEIGHTED = [
     *((cohen_kappa_score, {"weights": weights}) for weights in (None, "linear", "quadratic")),
     *((metric, {"average": average}) for metric in SETS for average in ("micro", "macro", "weighted")),
     *((fbeta_score, {"average": "macro", "beta": beta}) for beta in (0.0, 0.5, 2, np.inf)),
-    *((metric, {"average": "macro", "zero_division": 1}) for metric in SETS),
-    *((metric, {"average": "weighted", "zero_division": np.nan}) for metric in SETS[:3]),
-    *((metric, {"average": "macro", "zero_division": np.nan}) for metric in SETS[:3]),
+    *((metric, {"average": "macro", "zero_division": 1}) for metric in (f1_score, jaccard_score)),
+    (precision_score, {"average": "macro", "zero_division": np.nan}),
+    (recall_score, {"average": "weighted", "zero_division": np.nan}),
 ]
 CLUSTERS = [
     (rand_score, {}),
@@ -69,11 +69,10 @@ CLUSTERS = [
     (v_measure_score, {}),
     (v_measure_score, {"beta": 0.3}),
     (fowlkes_mallows_score, {}),
-    *(
-        (metric, {"average_method": method})
-        for metric in (normalized_mutual_info_score, adjusted_mutual_info_score)
-        for method in ("min", "geometric", "arithmetic", "max")
-    ),
+    *((normalized_mutual_info_score, {"average_method": mean}) for mean in ("min", "geometric", "max")),
+    (normalized_mutual_info_score, {}),
+    (adjusted_mutual_info_score, {}),
+    (adjusted_mutual_info_score, {"average_method": "max"}),
 ]
 BINARY = [
     *((metric, {}) for metric in SETS),
@@ -102,18 +101,25 @@ def many(metric: Any, y: Any, P: Any, place: str, weight: Any = None, **options:
         return to_host(scores)
 
 
+_KNOWN: dict[Any, Any] = {}
+
+
 def one_by_one(metric: Any, y: Any, P: Any, weight: Any = None, **options: Any) -> Any:
-    """Scores of scikit-learn; NaN where it raises."""
+    """Scores of scikit-learn, NaN where it raises; each is computed once, for it takes milliseconds."""
     if weight is not None:
         options["sample_weight"] = weight
     found = []
     for one in P:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
-            try:
-                found.append(metric(y, one, **options))
-            except (ValueError, ZeroDivisionError):
-                found.append(np.nan)
+        arrays = [np.asarray(array) for array in (y, one, weight)]
+        key = metric, repr(options), *((array.dtype, repr(array.tolist())) for array in arrays)
+        if key not in _KNOWN:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                try:
+                    _KNOWN[key] = metric(y, one, **options)
+                except (ValueError, ZeroDivisionError):
+                    _KNOWN[key] = np.nan
+        found.append(_KNOWN[key])
     return np.asarray(found)
 
 
@@ -126,20 +132,17 @@ def check(
     return expected
 
 
-def data(seed: int = 0, n: int = 60, k: int = 4) -> tuple[Any, Any, Any]:
-    """Labels; predictions good, poor, of few classes, of one, of an unknown class and all right; weights."""
+def data(seed: int = 0, n: int = 50, k: int = 4) -> tuple[Any, Any, Any]:
+    """Labels; predictions: some right, of two labels, of one label, of an unknown one, all right; weights."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, n)
     y[:k] = np.arange(k)
-    noise = rng.integers(0, k, (7, n))
-    P = np.where(rng.random((7, n)) < np.linspace(0, 0.9, 7)[:, None], y, noise)
-    P[2] = np.minimum(P[2], 1)
-    P[3] = k - 1
-    P[4, :3] = k + 1  # no label of y, and a gap before it
-    P[5] = y
-    P[6] = (y + 1) % k
-    weight = rng.integers(0, 4, n) * 0.37
-    return y, P, weight
+    P = np.where(rng.random((5, n)) < 0.6, y, rng.integers(0, k, (5, n)))
+    P[1] = np.minimum(P[1], 1)
+    P[2] = k - 1
+    P[3, :3] = k + 1  # no label of y, and a gap before it
+    P[4] = y
+    return y, P, rng.integers(0, 4, n) * 0.37
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -155,19 +158,32 @@ def test_several_classes(metric: Any, options: dict[str, Any], place: str) -> No
 def test_weights(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(1)
     weight[y == 2] = 0.0  # a class of no weight is present nonetheless
-    expected = check(metric, y, P, place, weight, **options)
-    assert not np.allclose(expected, one_by_one(metric, y, P, **options))
-    check(metric, y, P, place, weight.astype(np.float32), tol=1e-5, **options)
-    check(metric, y, P, place, (weight * 10).astype(np.int64), **options)
+    expected = check(metric, y, P[[0, 2, 3]], place, weight, **options)
+    assert not np.allclose(expected[:1], one_by_one(metric, y, P[:1], **options), rtol=1e-6)
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(("metric", "options"), WEIGHTED + BINARY, ids=names(WEIGHTED + BINARY))
-def test_no_weight_at_all(metric: Any, options: dict[str, Any], place: str) -> None:
+def test_weights_in_single_precision(place: str) -> None:
+    y, P, weight = data(1)
+    for metric, options in WEIGHTED[::4]:
+        check(metric, y, P[[0, 3]], place, weight.astype(np.float32), tol=1e-5, **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_integers_as_weights(place: str) -> None:
+    y, P, weight = data(1)
+    weight = (weight * 10).astype(np.int64)
+    for metric in (accuracy_score, matthews_corrcoef):
+        check(metric, y, P, place, weight)
+    check(f1_score, y, P, place, weight, average="macro")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_without_any_weight_nothing_is_scored(place: str) -> None:
+    """As scikit-learn 1.9, which refuses it; older versions did not for all metrics."""
     y, P, weight = data(2, k=2)
-    if metric is zero_one_loss and options:
-        pytest.skip("scikit-learn's own NaN and zero differ between versions")
-    check(metric, y, P[[0, 5]], place, 0 * weight, **options)
+    for metric, options in (WEIGHTED + BINARY)[::3]:
+        assert np.isnan(many(metric, y, P, place, 0 * weight, **options)).all()
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -175,30 +191,26 @@ def test_no_weight_at_all(metric: Any, options: dict[str, Any], place: str) -> N
 def test_two_classes(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(3, k=2)
     expected = check(metric, y, P, place, **options)
-    # The fifth predicts a third class.
-    assert np.isnan(expected).tolist() == [False] * 4 + [True] + [False] * 2
+    # The fourth predicts a third class.
+    assert np.isnan(expected).tolist() == [False] * 3 + [True, False]
     for constant in (0 * y, 0 * y + 1):
-        check(metric, constant, P, place, **options)
+        check(metric, constant, P[[0, 2]], place, **options)
     if metric not in (positive_likelihood_ratio, negative_likelihood_ratio):
-        check(metric, y, P, place, weight, **options)
-        check(metric, y, P + 5, place, **options)
+        check(metric, y, P[:1], place, weight, **options)
+        check(metric, 0 * y + 5, P[4:] + 5, place, **options)
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize(("metric", "options"), WEIGHTED + CLUSTERS, ids=names(WEIGHTED + CLUSTERS))
 def test_one_class(metric: Any, options: dict[str, Any], place: str) -> None:
     y, P, weight = data(4, k=3)
-    constant = np.full_like(y, 2)
-    check(metric, constant, P, place, **options)
-    P[1:3] = [2], [7]
-    check(metric, constant, P, place, **options)
-    if (metric, options) in WEIGHTED:
-        check(metric, constant, P, place, weight, **options)
+    y[:], P[1], P[2] = 2, 2, 7
+    check(metric, y, P[:3], place, weight if (metric, options) in WEIGHTED else None, **options)
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("metric", [*SETS, cohen_kappa_score])
-@pytest.mark.parametrize("labels", [[2, 0], [1], [3, 9, 1], [5], [9], np.array([0, 1, 2, 3])])
+@pytest.mark.parametrize("labels", [[2, 0], [3, 9, 1], [5], np.array([0, 1, 2, 3])])
 def test_labels(metric: Any, labels: Any, place: str) -> None:
     y, P, weight = data(5)
     many_options = [{"average": average} for average in ("micro", "macro", "weighted")]
@@ -207,8 +219,7 @@ def test_labels(metric: Any, labels: Any, place: str) -> None:
         if not hasattr(sm, "metric_at_thresholds"):  # new in the version that has replace_undefined_by
             many_options = many_options[:2]
     for options in many_options:
-        check(metric, y, P, place, labels=labels, **options)
-        check(metric, y, P, place, weight, labels=labels, **options)
+        check(metric, y, P[[0, 3]], place, weight, labels=labels, **options)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -216,8 +227,8 @@ def test_labels(metric: Any, labels: Any, place: str) -> None:
 def test_values_of_all_labels(metric: Any, place: str) -> None:
     y, P, weight = data(6)
     found = many(metric, y, P, place, weight, average=None)
-    assert found.shape == (7, 5)  # with the class that only one setting predicts
-    assert np.isnan(found[:, 4]).tolist() == [True] * 4 + [False] + [True] * 2
+    assert found.shape == (5, 5)  # with the class that only one setting predicts
+    assert np.isnan(found[:, 4]).tolist() == [True] * 3 + [False, True]
     for one, values in zip(P, found, strict=True):
         expected = one_by_one(metric, y, [one], weight, average=None)[0]
         np.testing.assert_allclose(values[: len(expected)], expected, rtol=1e-12)
@@ -239,14 +250,20 @@ MULTILABEL = [
 @pytest.mark.parametrize(("metric", "options"), MULTILABEL, ids=names(MULTILABEL))
 def test_indicators(metric: Any, options: dict[str, Any], place: str) -> None:
     rng = np.random.default_rng(7)
-    y, P = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, (3, 40, 3))
-    P[1], P[2, 3:] = 0, y[3:]
+    y, P = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, (2, 40, 3))
+    y[:4], P[1, :8] = 0, 0
     check(metric, y, P, place, **options)
-    check(metric, y, P, place, rng.integers(0, 3, 40) * 0.3, **options)
-    if metric is not accuracy_score or not options:
-        check(metric, y, P[:1], place, np.zeros(40), **options)
-    found = many(metric, y > 0, P > 0, place, **options)
-    np.testing.assert_array_equal(found, many(metric, y, P, place, **options))
+    check(metric, y, P[1:], place, rng.integers(0, 3, 40) * 0.3, **options)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_boolean_indicators_and_no_weight(place: str) -> None:
+    rng = np.random.default_rng(7)
+    y, P = rng.integers(0, 2, (40, 3)), rng.integers(0, 2, (2, 40, 3))
+    for metric, options in MULTILABEL[::3]:
+        found = many(metric, y > 0, P > 0, place, **options)
+        np.testing.assert_array_equal(found, many(metric, y, P, place, **options))
+        assert np.isnan(many(metric, y, P, place, np.zeros(40), **options)).all()
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -301,15 +318,15 @@ KINDS = {
 )
 def test_kinds_of_labels(metric: Any, options: dict[str, Any], kind: str) -> None:
     y, P, _ = data(9)
-    check(metric, KINDS[kind](y), KINDS[kind](P), "numpy", **options)
+    check(metric, KINDS[kind](y), KINDS[kind](P[:4]), "numpy", **options)
     if kind not in ("text", "object"):
-        check(metric, KINDS[kind](y), KINDS[kind](P), "device", **options)
+        check(metric, KINDS[kind](y), KINDS[kind](P[:4]), "device", **options)
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_boolean_labels(place: str) -> None:
     y, P, _ = data(10, k=2)
-    y, P = y > 0, np.delete(P, 4, axis=0) > 0
+    y, P = y > 0, P > 0
     for metric in (accuracy_score, f1_score, matthews_corrcoef, positive_likelihood_ratio):
         check(metric, y, P, place)
     check(f1_score, y, P, place, pos_label=False)
@@ -327,17 +344,17 @@ def test_texts_need_a_positive_label() -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_fractions_are_no_labels_but_of_clusters(place: str) -> None:
     y, P, _ = data(12)
-    P = P.astype(np.float64)
+    y, P = y.astype(np.float64), P.astype(np.float64)
     P[1, 0], P[2, 0] = 0.5, np.nan
     for metric in (accuracy_score, matthews_corrcoef, cohen_kappa_score):
-        assert np.isnan(check(metric, y, P, place)).tolist() == [False, True, True] + [False] * 4
-    assert np.isnan(check(adjusted_rand_score, y, P, place)).tolist() == [False, False, True] + [False] * 4
+        assert np.isnan(check(metric, y, P, place)).tolist() == [False, True, True, False, False]
+    assert np.isnan(check(adjusted_rand_score, y, P, place)).tolist() == [False, False, True, False, False]
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_chunks_and_single_settings(place: str) -> None:
     y, P, _ = data(13)
-    for metric, options in [*WEIGHTED, *CLUSTERS, (f1_score, {"average": None})]:
+    for metric, options in [*WEIGHTED[::6], *CLUSTERS[::4], (f1_score, {"average": None})]:
         whole = many(metric, y, P, place, **options)
         np.testing.assert_array_equal(many(metric, y, P, place, max_bytes=1, **options), whole)
         np.testing.assert_array_equal(
@@ -357,7 +374,7 @@ def test_long_tables_are_made_of_few_settings(place: str, monkeypatch: pytest.Mo
     np.testing.assert_allclose(many(f1_score, y, P, place, weight, average="macro"), counted, rtol=1e-13)
     check(f1_score, y, P, place, average="macro")
     monkeypatch.setattr(_many_counts, "MAX_CELLS", 30)
-    with pytest.raises(Unsupported, match="a table of 6 by 6 labels"):
+    with pytest.raises(Unsupported, match="a table of 7 by 7 labels"):
         many(adjusted_rand_score, y * 2 % 7, P, place)
 
 
@@ -374,7 +391,7 @@ def test_only_the_expected_information_leaves_the_device() -> None:
     y, P, _ = data(16)
     classes = np.arange(6)
     on_device = placed(y, "device"), placed(P, "device")
-    for metric, options in WEIGHTED + CLUSTERS:
+    for metric, options in [*WEIGHTED[::5], *CLUSTERS[::2], (adjusted_mutual_info_score, {})]:
         with transfers() as crossed:
             LABEL_METRICS[metric](*on_device, classes=classes, **options)
         assert crossed.synchronisations == (metric is adjusted_mutual_info_score)
