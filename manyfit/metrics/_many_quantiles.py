@@ -41,7 +41,7 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
 
     Notes
     -----
-    Sorts once and takes some five times the memory of the values.
+    Sorts once and takes some four times the memory of the values.
 
     References
     ----------
@@ -49,8 +49,7 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
     """
     xp, last = array_namespace(values), values.shape[1] - 1
     order = xp.argsort(values, axis=1)
-    values = xp.take_along_axis(values, order, axis=1)
-    weights = xp.take_along_axis(xp.broadcast_to(weight, values.shape), order, axis=1)
+    weights = xp.reshape(xp.take(weight, xp.reshape(order, (-1,))), order.shape)
     below = xp.cumulative_sum(weights, axis=1)
     total = below[:, last:]
     sought = constant(level * 100, values) / 100 * total
@@ -63,7 +62,9 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
     weighted = xp.count_nonzero(below <= reached, axis=1, keepdims=True)
     weighted = xp.where(weighted > last, place, weighted)
     after = xp.where(xp.take_along_axis(weights, after, axis=1) == 0, weighted, after)
-    here, there = (xp.take_along_axis(values, at, axis=1) for at in (place, after))
+    here, there = (
+        xp.take_along_axis(values, xp.take_along_axis(order, at, axis=1), axis=1) for at in (place, after)
+    )
     above = reached - sought > xp.finfo(values.dtype).eps
     quantiles = xp.where(above, here, (here + there) / 2)
     return or_nan(quantiles, (total != 0) & xp.isfinite(total))[:, 0]

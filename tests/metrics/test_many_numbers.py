@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from manyfit.metrics._many_numbers import NUMBER_METRICS_MANY
 from manyfit.metrics._many_rows import BLOCK
 
 rng = np.random.default_rng(0)
-M, N = 4, 75  # odd: the median is one of the values; EVEN has two of them
+M, N = 2, 75  # odd: the median is one of the values; EVEN has two of them
 EVEN = 60
 Y = rng.gamma(2.0, 1.0, (N, 3)) + 0.1
 P = Y * np.exp(rng.normal(size=(M, N, 3)) / 2)
@@ -143,7 +143,7 @@ def test_weighted_by_variance(name):
 def test_on_a_device(case, weighted, xp, device):
     """No shape depends on data, and the host waits for nothing."""
     name, options = case
-    if weighted and name == "max_error":
+    if "numpy" in xp.__name__ or (weighted and name == "max_error"):
         return
     weight = WEIGHT if weighted else None
     shapes = [(Y[:, 0], P[:, :, 0], options)]
@@ -154,23 +154,38 @@ def test_on_a_device(case, weighted, xp, device):
         y, predictions, w = (
             None if a is None else to_device(a, device, xp) for a in (y, predictions, weight)
         )
-        with static_shapes(xp), transfers() as seen:
+        with no_waiting(xp), transfers() as seen:
             ours = many(name, y, predictions, w, **chosen)
         assert ours.device == device
-        assert not seen.to_host and not seen.synchronisations
+        assert not seen.bytes_to_host and not seen.synchronisations
         assert_same(to_host(ours), expected)
 
 
-def static_shapes(xp):
+@contextmanager
+def no_waiting(xp):
+    """Raise, with array-api-strict, for shapes that depend on data and arrays that become Python's numbers."""
     if "array_api_strict" not in xp.__name__:
-        return nullcontext()
-    return pytest.importorskip("array_api_strict").ArrayAPIStrictFlags(data_dependent_shapes=False)
+        yield
+        return
+    array = type(xp.ones(1))
+
+    def refuse(self):
+        raise RuntimeError("the host would wait")
+
+    with pytest.MonkeyPatch.context() as patch, xp.ArrayAPIStrictFlags(data_dependent_shapes=False):
+        for name in ("__bool__", "__int__", "__float__", "__index__"):
+            patch.setattr(array, name, refuse)
+        yield
 
 
-def test_static_shapes_would_fire():
+def test_what_waits_is_seen():
     strict = pytest.importorskip("array_api_strict")
-    with static_shapes(strict), pytest.raises(RuntimeError, match="data-dependent"):
-        strict.nonzero(strict.ones(3))
+    ones = strict.ones(3)
+    with no_waiting(strict), pytest.raises(RuntimeError, match="data-dependent"):
+        strict.nonzero(ones)
+    for number in (bool, int, float, range):
+        with no_waiting(strict), pytest.raises(RuntimeError, match="would wait"):
+            number(ones[0])
 
 
 @each(CASES)
@@ -238,7 +253,7 @@ def test_one_row_and_equal_targets(case):
     """Numbers whose mean is exact: of others, rounding decides whether there is any variance."""
     name, options = case
     skip_old(name, None)
-    exact = np.vstack([np.full(64, 2.0), np.full(64, 0.5), P[:2, :64, 0]])
+    exact = np.vstack([np.full(64, 2.0), P[:1, :64, 0]])
     for y, predictions in (
         (Y[:1, 0], P[:, :1, 0]),
         (Y[:1, 0], np.tile(Y[:1, 0], (M, 1))),
@@ -255,13 +270,14 @@ def test_numbers_that_scikit_learn_refuses(case):
     refused = 0
     for value in (np.nan, np.inf, -np.inf, -2.0, -1.0, -0.5, 0.0):
         broken = P[:, :, 0].copy()
-        broken[2, 5] = value
-        expected = theirs(name, Y[:, 0], broken, **options)
+        broken[1, 5] = value
+        ours, expected = many(name, Y[:, 0], broken, **options), theirs(name, Y[:, 0], broken[1:], **options)
         refused += np.isnan(expected).sum()
-        assert_same(many(name, Y[:, 0], broken, **options), expected)
+        assert_same(ours[1:], expected)
+        assert np.isfinite(ours[0])
         y = Y[:, 0].copy()
         y[5] = value
-        assert_same(many(name, y, P[:, :, 0], **options), theirs(name, y, P[:, :, 0], **options))
+        assert_same(many(name, y, P[:1, :, 0], **options), theirs(name, y, P[:1, :, 0], **options))
     assert refused >= 3
     if name != "max_error":
         # scikit-learn itself says 0 or NaN of some.
@@ -286,9 +302,9 @@ def test_shapes_of_one_output():
     expected = theirs("r2_score", Y[:, 0], P[:, :, 0])
     for y in (column, column[:, 0]):
         for predictions in (wide, wide[:, :, 0]):
-            np.testing.assert_array_equal(many("r2_score", y, predictions), expected)
+            assert_same(many("r2_score", y, predictions), expected)
             raw = many("r2_score", y, predictions, multioutput="raw_values")
-            np.testing.assert_array_equal(raw, expected[:, None])
+            assert_same(raw, expected[:, None])
 
 
 def test_what_is_not_allowed():
