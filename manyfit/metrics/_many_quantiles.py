@@ -48,7 +48,7 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
     sklearn.utils.stats._weighted_percentile with ``average=True`` (1.8 and 1.9).
     """
     xp, last = array_namespace(values), values.shape[1] - 1
-    order = xp.argsort(values, axis=1)
+    order = xp.argsort(values, axis=1, stable=False)
     weights = xp.reshape(xp.take(weight, xp.reshape(order, (-1,))), order.shape)
     below = xp.cumulative_sum(weights, axis=1)
     total = below[:, last:]

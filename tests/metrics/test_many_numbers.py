@@ -163,7 +163,7 @@ def test_on_a_device(case, weighted, xp, device):
 
 @contextmanager
 def no_waiting(xp):
-    """Raise, with array-api-strict, for shapes that depend on data and arrays that become Python's numbers."""
+    """Raise, with array-api-strict, for shapes that depend on data and arrays that become numbers."""
     if "array_api_strict" not in xp.__name__:
         yield
         return
