@@ -31,7 +31,7 @@ from sklearn.metrics import (
     root_mean_squared_log_error,
 )
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_quantiles import medians, quantiles_of_rows
@@ -59,7 +59,9 @@ def absolute(xp: Any, P: Array, y: Array) -> Array:
 
 
 def relative(xp: Any, P: Array, y: Array, size: Array) -> Array:
-    return xp.abs(y - P) / size
+    errors = xp.abs(y - P)
+    errors /= size
+    return errors
 
 
 def squared_log(xp: Any, P: Array, log_y: Array) -> Array:
@@ -78,7 +80,7 @@ def targets_only(rows: Rows) -> tuple[Array, ...]:
 
 def target_sizes(rows: Rows) -> tuple[Array, ...]:
     # scikit-learn's bound is that of float64 in float32 too.
-    epsilon = constant(float(np.finfo(np.float64).eps), rows.y)
+    epsilon = constant(rows.xp, float(np.finfo(np.float64).eps), rows.y)
     return rows.y, rows.once("sizes", lambda: rows.xp.maximum(rows.xp.abs(rows.y), epsilon))
 
 
@@ -93,8 +95,8 @@ def mean_of(
 
     def kernel(targets: Targets, P: Array, multioutput: Any) -> Array:
         rows, P = rows_of(targets, P)
-        errors = finite(rows.means(loss, P, *columns(rows)))
-        return over_outputs(rows.xp.sqrt(errors) if root else errors, multioutput)
+        errors = finite(rows.xp, rows.means(loss, P, *columns(rows)))
+        return over_outputs(rows.xp, rows.xp.sqrt(errors) if root else errors, multioutput)
 
     return kernel
 
@@ -117,8 +119,8 @@ def median_absolute(targets: Targets, P: Array, multioutput: Any) -> Array:
     errors = absolute(rows.xp, P, rows.y)
     middle = medians(errors) if rows.weight is None else quantiles_of_rows(errors, rows.weight, 0.5)
     # A median may well be finite where some error is not.
-    middle = or_nan(middle, rows.xp.isfinite(rows.xp.sum(errors, axis=1)))
-    return over_outputs(middle, multioutput)
+    middle = or_nan(rows.xp, middle, rows.xp.isfinite(rows.xp.sum(errors, axis=1)))
+    return over_outputs(rows.xp, middle, multioutput)
 
 
 def largest(targets: Targets, P: Array) -> Array:
@@ -126,7 +128,7 @@ def largest(targets: Targets, P: Array) -> Array:
         raise Unsupported("sample_weight is not supported by max_error")
     rows, P = rows_of(targets, P)
     only_output(rows, "max_error")
-    return finite(rows.xp.max(absolute(rows.xp, P, rows.y), axis=1))
+    return finite(rows.xp, rows.xp.max(absolute(rows.xp, P, rows.y), axis=1))
 
 
 # Tweedie deviances
@@ -134,11 +136,20 @@ def largest(targets: Targets, P: Array) -> Array:
 
 def poisson(xp: Any, P: Array, y: Array, numerator: Array) -> Array:
     # NaN of negative numbers by the logarithm, and of P = 0 since nothing else is infinite there.
-    return 2 * (y * xp.log(numerator / P) - y + P)
+    losses = xp.log(numerator / P)
+    losses *= y
+    losses -= y
+    losses += P
+    losses *= 2
+    return losses
 
 
 def gamma(xp: Any, P: Array, y: Array) -> Array:
-    return 2 * (xp.log(P / y) + y / P - 1)
+    losses = xp.log(P / y)
+    losses += y / P
+    losses -= 1
+    losses *= 2
+    return losses
 
 
 def power_deviance(power: float, xp: Any, P: Array, y: Array, own: Array) -> Array:
@@ -152,37 +163,36 @@ def deviance(rows: Rows, power: float) -> tuple[Kernel, tuple[Array, ...]]:
     if power == 0:
         return squared, (rows.y,)
     if power == 1:
-        return poisson, rows.once(("deviance", 1), lambda: (rows.y, nonzero(rows.y)))
+        return poisson, rows.once(("deviance", 1), lambda: (rows.y, nonzero(rows.xp, rows.y)))
     if power == 2:
-        return gamma, rows.once(("deviance", 2), lambda: (or_nan(rows.y, rows.y > 0),))
-    columns = rows.once(("deviance", power), lambda: (rows.y, own_part(rows.y, power)))
+        return gamma, rows.once(("deviance", 2), lambda: (or_nan(rows.xp, rows.y, rows.y > 0),))
+    columns = rows.once(("deviance", power), lambda: (rows.y, own_part(rows.xp, rows.y, power)))
     return partial(power_deviance, power), columns
 
 
-def nonzero(y: Array) -> Array:
+def nonzero(xp: Any, y: Array) -> Array:
     """Targets with 1 for 0: any logarithm will do that is multiplied by 0."""
-    return array_namespace(y).where(y == 0, constant(1.0, y), y)
+    return xp.where(y == 0, constant(xp, 1.0, y), y)
 
 
-def own_part(y: Array, power: float) -> Array:
+def own_part(xp: Any, y: Array, power: float) -> Array:
     """The part of a deviance that predictions do not change."""
-    xp = array_namespace(y)
     if power < 0:
-        return xp.where(y > 0, y, constant(0.0, y)) ** (2 - power) / ((1 - power) * (2 - power))
-    base = or_nan(y, y >= 0 if power < 2 else y > 0)
+        return xp.where(y > 0, y, constant(xp, 0.0, y)) ** (2 - power) / ((1 - power) * (2 - power))
+    base = or_nan(xp, y, y >= 0 if power < 2 else y > 0)
     return base ** (2 - power) / ((1 - power) * (2 - power))
 
 
 def mean_deviance(rows: Rows, P: Array, power: float) -> Array:
     loss, columns = deviance(rows, power)
     if power in (0, 1, 2):
-        return finite(rows.means(loss, P, *columns))
+        return finite(rows.xp, rows.means(loss, P, *columns))
 
     # Some powers of negative and of infinite predictions are numbers.
     def allowed(xp: Any, P: Array, *columns: Array) -> Array:
-        return or_nan(loss(xp, P, *columns), (P > 0) & xp.isfinite(P))
+        return or_nan(xp, loss(xp, P, *columns), (P > 0) & xp.isfinite(P))
 
-    return finite(rows.means(allowed, P, *columns))
+    return finite(rows.xp, rows.means(allowed, P, *columns))
 
 
 def mean_tweedie(targets: Targets, P: Array, power: float) -> Array:
@@ -195,18 +205,18 @@ def mean_tweedie(targets: Targets, P: Array, power: float) -> Array:
 
 
 def explained(
-    lost: Array, spread: Array, multioutput: Any, force_finite: bool = True, named: bool = False
+    xp: Any, lost: Array, spread: Array, multioutput: Any, force_finite: bool = True, named: bool = False
 ) -> Array:
     """1 - lost / spread of each output, (m,) or (m, q), made finite and averaged as scikit-learn does.
 
     `named` says whether "variance_weighted" is allowed.
     """
-    xp, lost = array_namespace(lost), finite(lost)
+    lost = finite(xp, lost)
     scores = 1 - lost / spread
     if force_finite:
-        ends = xp.where(lost == 0, constant(1.0, lost), constant(0.0, lost))
-        scores = xp.where(spread != 0, scores, or_nan(ends, xp.isfinite(lost)))
-    return over_outputs(scores, multioutput, spread if named else None)
+        ends = xp.where(lost == 0, constant(xp, 1.0, lost), constant(xp, 0.0, lost))
+        scores = xp.where(spread != 0, scores, or_nan(xp, ends, xp.isfinite(lost)))
+    return over_outputs(xp, scores, multioutput, spread if named else None)
 
 
 def defined(rows: Rows, lost: Array) -> Array:
@@ -217,14 +227,14 @@ def defined(rows: Rows, lost: Array) -> Array:
 def r2(targets: Targets, P: Array, multioutput: Any, force_finite: bool) -> Array:
     rows, P = rows_of(targets, P)
     lost = defined(rows, rows.means(squared, P, rows.y))
-    return explained(lost, rows.spread, multioutput, force_finite, named=True)
+    return explained(rows.xp, lost, rows.spread, multioutput, force_finite, named=True)
 
 
 def explained_variance(targets: Targets, P: Array, multioutput: Any, force_finite: bool) -> Array:
     rows, P = rows_of(targets, P)
     shift = rows.means(lambda xp, P, y: y - P, P, rows.y)[:, None, ...]
     lost = rows.means(lambda xp, P, y: squared(xp, P, y - shift), P, rows.y)
-    return explained(lost, rows.spread, multioutput, force_finite, named=True)
+    return explained(rows.xp, lost, rows.spread, multioutput, force_finite, named=True)
 
 
 def d2_pinball(targets: Targets, P: Array, alpha: float, multioutput: Any) -> Array:
@@ -232,7 +242,7 @@ def d2_pinball(targets: Targets, P: Array, alpha: float, multioutput: Any) -> Ar
     loss = partial(pinball, level(alpha))
     lost = defined(rows, rows.means(loss, P, rows.y))
     return explained(
-        lost, rows.once(("pinball", alpha), lambda: pinball_of_quantile(rows, alpha)), multioutput
+        rows.xp, lost, rows.once(("pinball", alpha), lambda: pinball_of_quantile(rows, alpha)), multioutput
     )
 
 
@@ -253,7 +263,7 @@ def d2_tweedie(targets: Targets, P: Array, power: float) -> Array:
         ("spread", power), lambda: rows.means(loss, repeated(rows, rows.center[None, ...]), *columns)
     )
     # scikit-learn divides numbers of Python, which zero makes raise.
-    return 1 - defined(rows, mean_deviance(rows, P, power)) / or_nan(spread, spread != 0)
+    return 1 - defined(rows, mean_deviance(rows, P, power)) / or_nan(rows.xp, spread, spread != 0)
 
 
 def quiet(kernel: Kernel) -> Kernel:

@@ -52,9 +52,11 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
     weights = xp.reshape(xp.take(weight, xp.reshape(order, (-1,))), order.shape)
     below = xp.cumulative_sum(weights, axis=1)
     total = below[:, last:]
-    sought = constant(level * 100, values) / 100 * total
+    sought = constant(xp, level * 100, values) / 100 * total
     # Values that start with no weight are no quantile of level 0.
-    sought = xp.where(sought == 0, constant(float(xp.finfo(values.dtype).smallest_normal), sought), sought)
+    sought = xp.where(
+        sought == 0, constant(xp, float(xp.finfo(values.dtype).smallest_normal), sought), sought
+    )
     # Counted, since the standard searches in one row only; no more than last, which rounding may exceed.
     place = xp.clip(xp.count_nonzero(below < sought, axis=1, keepdims=True), 0, last)
     reached = xp.take_along_axis(below, place, axis=1)
@@ -67,7 +69,7 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
     )
     above = reached - sought > xp.finfo(values.dtype).eps
     quantiles = xp.where(above, here, (here + there) / 2)
-    return or_nan(quantiles, (total != 0) & xp.isfinite(total))[:, 0]
+    return or_nan(xp, quantiles, (total != 0) & xp.isfinite(total))[:, 0]
 
 
 def quantiles_of_rows(values: Array, weight: Array, level: float) -> Array:

@@ -215,7 +215,7 @@ def test_one_setting_and_blocks_of_settings(case):
     "name", ["mean_squared_error", "r2_score", "explained_variance_score", "mean_poisson_deviance"]
 )
 def test_blocks_of_rows(name):
-    n = 2 * BLOCK + 3
+    n = BLOCK + 3
     y, weight = rng.random(n) + 0.5, rng.random(n)
     predictions = y + 0.1 * rng.random((2, n))
     for w in (None, weight):
