@@ -41,6 +41,8 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
 
     Notes
     -----
+    scikit-learn 1.7 averages nothing: where the weights below make up `level`, it takes the lower value.
+
     Sorts once and takes some four times the memory of the values.
 
     References
