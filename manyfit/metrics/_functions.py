@@ -75,9 +75,8 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
         options = dict(signature.bind(*args, **kwargs).arguments)
         y_true, predicted = (options.pop(name) for name in first)
         there = predicted if on_device(predicted) else next(filter(on_device, (y_true, *options.values())))
-        y_true, predicted = beside(_as_array(y_true), there), beside(_as_array(predicted), there)
-        predicted = _column(predicted)
-        return of_many(_column(y_true), predicted[None, ...], **options)[0, ...]
+        predicted = _column(beside(_as_array(predicted), there))
+        return of_many(_column(_as_array(y_true)), predicted[None, ...], **options)[0, ...]
 
     def of_many(
         y_true: Any,

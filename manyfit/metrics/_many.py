@@ -126,6 +126,12 @@ class Many:
         if strange:
             raise Unsupported(f"{', '.join(sorted(strange))} is not supported for many settings")
         xp = array_namespace(predictions)
+        if self.kind == "scores" and isinstance(y_true, np.ndarray) and y_true.dtype.kind in "OUS":
+            # A device has no texts: their positions go there.
+            classes, y_true, _ = encoded(y_true, None, classes)
+            texts, classes = classes, np.arange(len(classes))
+        else:
+            texts = None
         y_true, sample_weight = beside(y_true, predictions), beside(sample_weight, predictions)
         if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
             sample_weight = xp.astype(sample_weight, floating(predictions))
@@ -134,6 +140,7 @@ class Many:
             targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
         elif self.kind == "scores" and y_true.ndim == 1:
             classes, y_true, _ = encoded(y_true, None, classes)
+            classes = classes if texts is None else texts
             targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
         else:
             targets = Targets(numbers=y_true, classes=classes, weight=sample_weight)

@@ -1,0 +1,153 @@
+"""Every scorer of scikit-learn in a search: the number that it gives, or it is asked itself."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import Ridge
+from sklearn.metrics import check_scoring, get_scorer_names
+
+from manyfit import metrics
+from manyfit.metrics import SharedScoring, Truth
+
+from .test_on_device import OF_NUMBERS, OF_SETS, labels
+
+rng = np.random.default_rng(0)
+M, N = 3, 60
+OF_CLASSES = sorted(set(get_scorer_names()) - OF_NUMBERS - OF_SETS)
+# Of these scikit-learn is asked for each setting: what it warns of, their values do not tell.
+ASKED = {"positive_likelihood_ratio", "neg_negative_likelihood_ratio"}
+# Of three classes these are refused, or ask which of them is the positive one.
+OF_TWO = {"f1", "jaccard", "precision", "recall", "roc_auc", *ASKED}
+WAYS = {
+    "two": {"K": 2},
+    "three": {"K": 3},
+    "ties": {"K": 3, "ties": True},
+    "missing": {"K": 3, "missing": True},
+    "weights": {"K": 2, "weighted": True},
+    "float32": {"K": 2, "dtype": np.float32},
+}
+
+
+def shared(name, estimator, y, responses, classes=None, weight=None, scorer=None):
+    """Our scores, and scikit-learn's, NaN where it warns or raises."""
+    scorer = scorer or check_scoring(estimator, scoring=name)
+    params = {} if weight is None else {"sample_weight": weight}
+    scoring = SharedScoring(scorer, params, estimator)
+    ours = scoring.from_responses(responses, Truth(y, weight, classes, y.dtype)).get(
+        "score", np.full(M, np.nan)
+    )
+    theirs = []
+    for j in range(M):
+        stub = scoring.stub({method: of_all[j] for method, of_all in responses.items()}, classes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                theirs.append(scorer(stub, None, y, **params))
+            except Exception:
+                theirs.append(np.nan)
+    return ours, np.array(theirs, dtype=float)
+
+
+def classified(K, weighted=False, **how):
+    y, first = labels(K, **how)
+    answers = [first]
+    while len(answers) < M:
+        other_y, other = labels(K, **how)
+        order = np.argsort(other_y, kind="stable")[np.argsort(np.argsort(y, kind="stable"))]
+        answers.append({method: values[order] for method, values in other.items()})
+    responses = {method: np.stack([one[method] for one in answers]) for method in first}
+    return y, responses, np.arange(K), rng.integers(1, 4, N) * rng.random(N) if weighted else None
+
+
+def agree(ours, theirs, rel=1e-12):
+    known = np.isfinite(ours)
+    np.testing.assert_allclose(ours[known], theirs[known], rtol=rel, atol=rel)  # NaN there: it said something
+    return known.all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_of_classes(name, way):
+    y, responses, classes, weight = classified(**WAYS[way])
+    scorer = check_scoring(DummyClassifier(), scoring=name)
+    if weight is not None and not scorer._accept_sample_weight():
+        weight = None
+    ours, theirs = shared(name, DummyClassifier(), y, responses, classes, weight)
+    known = agree(ours, theirs, 1e-5 if way == "float32" else 1e-12)
+    plain = way != "missing" and name not in ASKED and (len(classes) == 2 or name not in OF_TWO)
+    if plain and not (name == "top_k_accuracy" and len(classes) == 2):
+        assert known  # nobody had to be asked
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_texts(name):
+    y, responses, _, _ = classified(3)
+    texts = np.array(["a", "b", "c"])
+    responses = {**responses, "predict": texts[responses["predict"]]}
+    assert agree(*shared(name, DummyClassifier(), texts[y], responses, texts)) or name in OF_TWO
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_a_class_that_is_not_predicted(name):
+    y, responses, classes, _ = classified(3)
+    responses["predict"][1][responses["predict"][1] == 2] = 0
+    agree(*shared(name, DummyClassifier(), y, responses, classes))
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_a_label_that_is_no_class(name):
+    y, responses, classes, _ = classified(3)
+    responses["predict"][1][:5] = 7
+    agree(*shared(name, DummyClassifier(), y, responses, classes))
+
+
+@pytest.mark.parametrize("name", sorted(OF_NUMBERS))
+@pytest.mark.parametrize("way", ["plain", "weights", "float32", "negative", "constant"])
+def test_of_numbers(name, way):
+    dtype = np.float32 if way == "float32" else np.float64
+    y = (rng.gamma(2.0, size=N) + 0.1).astype(dtype)
+    P = (y * rng.uniform(0.5, 1.5, (M, N))).astype(dtype)
+    if way == "negative":
+        y[3], P[1, 4] = -0.5, -0.5
+    elif way == "constant":
+        y[:] = 2.0
+    weight = rng.integers(0, 4, N) * rng.random(N) if way == "weights" else None
+    if weight is not None and not check_scoring(Ridge(), scoring=name)._accept_sample_weight():
+        weight = None
+    known = agree(
+        *shared(name, Ridge(), y, {"predict": P}, weight=weight), 1e-5 if way == "float32" else 1e-12
+    )
+    if way in ("plain", "weights", "float32"):
+        assert known
+
+
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [
+        ("fbeta_score", {"beta": 2.0}),
+        ("f1_score", {"average": "macro", "zero_division": 1.0}),
+        ("f1_score", {"pos_label": 0}),
+        ("accuracy_score", {"normalize": False}),
+        ("roc_auc_score", {"max_fpr": 0.3}),
+        ("cohen_kappa_score", {"weights": "linear"}),
+        ("mean_pinball_loss", {"alpha": 0.2}),
+    ],
+)
+def test_options_of_scorers_whosever_they_are(metric, options):
+    y, responses, classes, _ = classified(2)
+    method = "decision_function" if metric == "roc_auc_score" else "predict"
+    of_numbers = metric == "mean_pinball_loss"
+    for make in (metrics.make_scorer,):
+        scorer = make(getattr(metrics, metric), response_method=method, **options)
+        given = (
+            (Ridge(), y.astype(float), {"predict": responses["decision_function"]})
+            if of_numbers
+            else (DummyClassifier(), y, responses, classes)
+        )
+        assert agree(*shared(None, *given, scorer=scorer))
+    strange = metrics.make_scorer(metrics.f1_score, labels=[1], average="macro")
+    agree(*shared(None, DummyClassifier(), y, responses, classes, scorer=strange))
