@@ -11,7 +11,9 @@ JOBS ?= 2
 
 VENV := .venv
 OLDEST := .venv-oldest
-# Without --no-compile, pip spends a third of its time compiling modules that are never imported.
+# Without --no-compile, pip spends a third of its time compiling modules that are never imported. The others are
+# compiled by the first process that imports them, and not by each again: some environments forbid to keep that.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := -m pip install -qq --no-compile --no-input --disable-pip-version-check
 # One thread for each test process: JOBS of them share the cores.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal

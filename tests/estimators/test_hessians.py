@@ -14,7 +14,14 @@ from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
 from manyfit.folds import DensePasses, SparsePasses
 
 rng = np.random.default_rng(0)
+START = rng.bit_generator.state
 INTERCEPTS = ["free", "penalised", "none"]
+
+
+@pytest.fixture(autouse=True)
+def _numbers_of_its_own():
+    """A test draws the same numbers whichever tests ran before it, and in whichever process."""
+    rng.bit_generator.state = START
 
 
 def gram(d, rank=None):
@@ -110,7 +117,9 @@ def test_columns_of_any_size_are_alike():
 def test_gradients_of_any_size(dtype, g_size):
     matrix, g = gram(4), rng.normal(size=4)
     got = Factor(known(matrix), 0.1, "free", 1, dtype).solve(g * g_size) / g_size
-    np.testing.assert_allclose(got, np.linalg.solve(shifted(matrix, 0.1, "free", 1), g), rtol=1e-3)
+    expected = np.linalg.solve(shifted(matrix, 0.1, "free", 1), g)
+    # Of the whole: an entry that is small by chance is the difference of larger ones in single precision.
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
 
 
 def test_no_gradient_no_step():

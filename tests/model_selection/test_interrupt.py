@@ -77,7 +77,11 @@ def wait_for(condition, seconds):
     return condition()
 
 
-@pytest.mark.parametrize(("what", "n_jobs"), [("search", 1), ("search", 2), ("cross_validate", 2)])
+@pytest.mark.parametrize(("what", "n_jobs"), [
+    pytest.param("search", 1, marks=pytest.mark.slow),
+    ("search", 2),  # of the workers of the oldest joblib one is enough
+    pytest.param("cross_validate", 2, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_sigint_ends_a_search(what, n_jobs, tmp_path):
     (tmp_path / "slow.py").write_text(MODULE)
     mark = tmp_path / "started"
