@@ -1,7 +1,7 @@
 """scikit-learn's metric functions: its own on the host, ours on a device and for many settings."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
@@ -40,7 +40,8 @@ SAME = "Where no argument lies on a device, this is scikit-learn's own function.
 COMPUTED = """Where one does, the others are
 brought beside it and the score is computed there: a 0-d array, which ``float()`` brings to the host. Labels
 are looked for there, for which the host waits twice; nothing else makes it wait. What scikit-learn raises or
-warns of because of values is NaN, or the value that it gives beside its warning."""
+warns of because of values is NaN, or the value that it gives beside its warning. What is not done so is left
+to scikit-learn, called with ``array_api_dispatch=True``."""
 DISPATCHED = """Where one does, it is
 called with ``array_api_dispatch=True``, and does there what it can."""
 
@@ -69,14 +70,27 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
     def metric(*args: Any, **kwargs: Any) -> Any:
         if not any(on_device(value) for value in (*args, *kwargs.values())):
             return function(*args, **kwargs)
-        if many is None:
+        why: Any = "it has no form of its own"
+        if many is not None:
+            options = dict(signature.bind(*args, **kwargs).arguments)
+            y_true, predicted = (options.pop(name) for name in first)
+            there = next(filter(on_device, (predicted, y_true, *options.values())))
+            predicted = _column(beside(_as_array(predicted), there))
+            try:
+                return _checked(name, many, _column(_as_array(y_true)), predicted[None, ...], **options)[
+                    0, ...
+                ]
+            except Unsupported as error:
+                why = error
+        try:
             with sklearn.config_context(array_api_dispatch=True):
                 return function(*args, **kwargs)
-        options = dict(signature.bind(*args, **kwargs).arguments)
-        y_true, predicted = (options.pop(name) for name in first)
-        there = predicted if on_device(predicted) else next(filter(on_device, (y_true, *options.values())))
-        predicted = _column(beside(_as_array(predicted), there))
-        return of_many(_column(_as_array(y_true)), predicted[None, ...], **options)[0, ...]
+        except Exception as error:
+            error.add_note(
+                f"manyfit.metrics.{name} of arrays on a device was left to scikit-learn: {why}. "
+                "Of what it cannot do there, bring the arrays to the host with manyfit.arrays.to_host."
+            )
+            raise
 
     def of_many(
         y_true: Any,
@@ -88,7 +102,13 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
     ) -> Array:
         """See `many`."""
         assert many is not None
-        return _checked(name, many, y_true, predictions, sample_weight, max_bytes, options)
+        options |= {"sample_weight": sample_weight, "max_bytes": max_bytes}
+        try:
+            return _checked(name, many, _as_array(y_true), _as_array(predictions), **options)
+        except Unsupported as why:
+            raise NotImplementedError(
+                f"{name}.many does not do this: {why}. Call {name} for one setting at a time."
+            ) from None
 
     name = function.__name__
     # What is pickled is the name under which it is found again.
@@ -105,13 +125,14 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
 def _checked(
     name: str,
     many: Many,
-    y_true: Any,
-    predictions: Any,
-    sample_weight: Any,
-    max_bytes: int | None,
-    options: Mapping[str, Any],
+    y_true: Array,
+    predictions: Array,
+    *,
+    sample_weight: Any = None,
+    max_bytes: int | None = None,
+    **options: Any,
 ) -> Array:
-    y_true, predictions, sample_weight = map(_as_array, (y_true, predictions, sample_weight))
+    sample_weight = _as_array(sample_weight)
     if predictions.ndim < 2:
         raise ValueError(
             f"{name}.many needs predictions of shape (n_settings, n_samples) or with one axis more, got "
@@ -125,13 +146,7 @@ def _checked(
         raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
     if max_bytes is not None and not max_bytes > 0:
         raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
-    try:
-        return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
-    except Unsupported as why:
-        raise NotImplementedError(
-            f"{name} of arrays on a device or of many settings: {why}. Bring them to the host with "
-            "manyfit.arrays.to_host, one setting at a time."
-        ) from None
+    return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
 
 
 def on_device(value: Any) -> bool:
