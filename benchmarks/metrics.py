@@ -63,7 +63,7 @@ class Row:
     floor : float
         Seconds to read the predictions once.
     apart : float
-        Largest difference of a score, as a share of it.
+        Largest difference of a score, as a share of it where that is above 1.
     asked : float or None
         Times that were asked.
     """
@@ -121,7 +121,7 @@ def measure(*, quick: bool = False, library: str = "numpy", rounds: int = 3) -> 
             peer, expected = _seconds(theirs)
             taken += [_seconds(ours) for _ in range(rounds - rounds // 2)]
             median = float(np.median([seconds for seconds, _ in taken]))
-            apart = float(np.max(np.abs(taken[-1][1] - expected) / np.abs(expected)))
+            apart = float(np.max(np.abs(taken[-1][1] - expected) / np.maximum(np.abs(expected), 1.0)))
             out.append(Row(name, median, peer, peer / median, P.nbytes / rate, apart, ASKED.get(name)))
     return out
 
