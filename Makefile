@@ -19,6 +19,8 @@ PIP_INSTALL := -m pip install -qq --no-compile --no-input --disable-pip-version-
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
 UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
+# What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
+THEIRS := $(patsubst %,--ignore=manyfit/%/__init__.py,metrics model_selection)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from; the other tests do not depend on the versions.
 OLDEST_FOLDERS = $(wildcard $(addprefix tests/,arrays folds metrics estimators cluster model_selection))
@@ -40,7 +42,7 @@ lint: $(VENV)/.test
 	$(VENV)/bin/python -m tests.docstrings
 
 unit: $(VENV)/.test
-	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit
+	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
 	$(PYTEST) --ignore=tests/upstream
 	$(UPSTREAM)
 
