@@ -6,7 +6,7 @@ is there nonetheless and has all names below, every search is fitted one by one,
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from types import FunctionType
 from typing import Any
@@ -28,7 +28,12 @@ from sklearn.model_selection._validation import _insert_error_scores as insert_e
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
-from sklearn.utils._param_validation import Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+    validate_params,
+)
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split as safe_split
@@ -48,6 +53,7 @@ __all__ = [
     "callback_context_passed_on",
     "check_fit_failures",
     "check_method_params",
+    "check_metric_options",
     "check_parameters",
     "d2_brier_score",
     "fit_and_score",
@@ -201,6 +207,13 @@ def raising(scorer: Any, names: Iterable[str] | None = None) -> Any:
     named = scorer._scorers
     chosen = named if names is None else {name: named[name] for name in names}
     return _MultimetricScorer(scorers=chosen, raise_exc=True)
+
+
+def check_metric_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise what scikit-learn raises of options that its metric function refuses."""
+    constraints = getattr(function, "_skl_parameter_constraints", {})
+    known = {name: value for name, value in options.items() if name in constraints}
+    validate_parameter_constraints(constraints, known, caller_name=function.__name__)
 
 
 def any_callbacks(search: Any) -> bool:

@@ -1,7 +1,7 @@
 """Namespace and device of an array, and the only border between host and device."""
 
 from manyfit.arrays._count import Transfers, transfers
-from manyfit.arrays._namespace import array_namespace, device, is_array, is_host
+from manyfit.arrays._namespace import array_namespace, device, is_array, is_host, on_device
 from manyfit.arrays._transfer import to_device, to_host
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "device",
     "is_array",
     "is_host",
+    "on_device",
     "to_device",
     "to_host",
     "transfers",

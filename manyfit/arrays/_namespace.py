@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import array_api_compat as compat
+import numpy as np
 
 # Array libraries share no base class, so neither name can say more to a type checker.
 Array = Any
@@ -133,6 +134,22 @@ def is_host(array: Array) -> bool:
     """
     # The first half spares NumPy input, by far the most common, the look-up.
     return compat.is_numpy_array(array) or names_host(compat.device(array))
+
+
+def on_device(value: object) -> bool:
+    """Whether this is an array that does not lie on the host.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        False for whatever is no array. Nothing is read.
+    """
+    return not isinstance(value, np.ndarray) and is_array(value) and not is_host(value)
 
 
 def host_device(xp: Namespace) -> Device:

@@ -9,7 +9,7 @@ from sklearn import model_selection
 from sklearn.utils import check_consistent_length
 
 from manyfit._compat import num_samples, safe_indexing
-from manyfit.arrays import array_namespace, device, is_array, is_host, to_device, to_host
+from manyfit.arrays import array_namespace, device, on_device, to_device, to_host
 
 Array = Any
 
@@ -37,18 +37,14 @@ of rows is asked there, and groups, and y where the folds depend on it, come to 
 Indices are NumPy arrays on the host."""
 
 
-def _on_device(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) and is_array(value) and not is_host(value)
-
-
 def at_home(value: Any) -> Any:
     """An array on a device brought to the host; anything else as it is."""
-    return to_host(value) if _on_device(value) else value
+    return to_host(value) if on_device(value) else value
 
 
 def _rows_of(value: Any) -> Any:
     """Of an array on a device something with as many rows on the host: its values are not read."""
-    return np.broadcast_to(np.zeros(1), value.shape[:1]) if _on_device(value) else value
+    return np.broadcast_to(np.zeros(1), value.shape[:1]) if on_device(value) else value
 
 
 def _splitter(served: type) -> type:
@@ -139,7 +135,7 @@ def train_test_split(
     """
     options = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
     options |= {"random_state": random_state, "stratify": at_home(stratify)}
-    if not any(map(_on_device, arrays)):
+    if not any(map(on_device, arrays)):
         return list(model_selection.train_test_split(*arrays, **options))
     check_consistent_length(*map(_rows_of, arrays))
     n = num_samples(_rows_of(arrays[0]))
@@ -147,7 +143,7 @@ def train_test_split(
     sent: dict[Any, list[Array]] = {}
     out = []
     for array in arrays:
-        if not _on_device(array):
+        if not on_device(array):
             out += [safe_indexing(array, rows) for rows in parts]
             continue
         xp, place = array_namespace(array), device(array)

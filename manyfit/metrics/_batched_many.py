@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit._compat import check_metric_options
 from manyfit.folds import Unsupported
 from manyfit.metrics._batched import Batched, Scores, Truth, codes_of
 from manyfit.metrics._batched_numbers import numbers
@@ -13,17 +14,21 @@ from manyfit.metrics._many import Many, Targets
 
 Array = NDArray[Any]
 
-# Of these scikit-learn warns where a class is not predicted.
+# Of metrics with this option scikit-learn warns where no row that counts has a class, or is predicted it.
 UNDEFINED_WITHOUT = "zero_division"
 
 
-def batched_many(many: Many, options: Mapping[str, Any], methods: tuple[str, ...]) -> Batched | None:
+def batched_many(
+    function: Callable[..., Any], many: Many, options: Mapping[str, Any], methods: tuple[str, ...]
+) -> Batched | None:
     """A metric with some options as a search scores by it.
 
     Parameters
     ----------
+    function : callable
+        scikit-learn's metric.
     many : Many
-        The metric.
+        The same of many settings.
     options : dict
         Options of the scorer.
     methods : tuple of str
@@ -32,9 +37,13 @@ def batched_many(many: Many, options: Mapping[str, Any], methods: tuple[str, ...
     Returns
     -------
     Batched or None
-        None if an option is not supported.
+        None if an option is not supported, or refused by scikit-learn.
     """
     if not set(options) <= set(many.options):
+        return None
+    try:
+        check_metric_options(function, options)
+    except ValueError:
         return None
     chosen = {**many.options, **options}
     prepare = {"numbers": _of_numbers, "labels": _of_labels, "scores": _of_scores}[many.kind]
@@ -70,34 +79,49 @@ def _of_numbers(truth: Truth, responses: Array, _: Mapping[str, Any]) -> tuple[T
     return Targets(numbers=y, weight=truth.weight), lambda P: (P, None)
 
 
-def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
-    classes = truth.classes
-    if truth.codes is None or classes is None or not truth.holds_all_classes:
+def _classes(truth: Truth, options: Mapping[str, Any]) -> Array | None:
+    """The classes, where rows of each of them count and the positive one is among them."""
+    classes, codes, positive = truth.classes, truth.codes, options.get("pos_label")
+    if classes is None or codes is None or (positive is not None and positive not in classes.tolist()):
         return None
-    if responses.ndim != 2 or responses.dtype.kind != truth.y.dtype.kind:
+    counted = codes if truth.weight is None else codes[truth.weight > 0]
+    return classes if np.bincount(counted, minlength=len(classes)).all() else None
+
+
+def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+    classes = _classes(truth, options)
+    if classes is None or responses.ndim != 2 or responses.dtype.kind != truth.y.dtype.kind:
         return None
     if options.get("average") == "binary" and (
         len(classes) != 2 or options.get("pos_label") not in classes.tolist()
     ):
         return None
+    labels = options.get("labels")
+    if labels is not None and not set(np.asarray(labels).ravel().tolist()) <= set(classes.tolist()):
+        return None
+    if np.isfinite(options.get("replace_undefined_by", np.nan)):
+        return None  # then its value does not tell where scikit-learn warns
     all_predicted = UNDEFINED_WITHOUT in options
+    counted: Any = slice(None) if truth.weight is None else truth.weight > 0
 
     def seen(P: Array) -> tuple[Array, Array | None]:
         codes, known = codes_of(classes, P)
         sure = np.asarray(known.all(axis=1))
         if all_predicted:
             for k in range(len(classes)):
-                sure &= (codes == k).any(axis=1)
+                sure &= (codes[:, counted] == k).any(axis=1)
         return codes, sure
 
     return Targets(codes=truth.codes, classes=classes, weight=truth.weight), seen
 
 
 def _of_scores(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
-    classes = truth.classes
-    if truth.codes is None or classes is None or not truth.holds_all_classes:
-        return None
-    if responses.dtype not in (np.float64, np.float32) or options.get("pos_label", 1) not in (1, None):
+    classes = _classes(truth, options)
+    if (
+        classes is None
+        or responses.dtype not in (np.float64, np.float32)
+        or options.get("pos_label", 1) not in (1, None)
+    ):
         return None
     if "k" in options and options["k"] >= len(classes):
         return None  # scikit-learn warns that all are right

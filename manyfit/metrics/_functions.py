@@ -9,8 +9,8 @@ import numpy as np
 import sklearn
 import sklearn.metrics
 
-from manyfit._compat import plain_scorer
-from manyfit.arrays import array_namespace, is_array, is_host
+from manyfit._compat import check_metric_options, plain_scorer
+from manyfit.arrays import array_namespace, is_array, on_device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, beside
 from manyfit.metrics._registry import MANY
@@ -77,7 +77,7 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
             there = next(filter(on_device, (predicted, y_true, *options.values())))
             predicted = _column(beside(_as_array(predicted), there))
             try:
-                return _checked(name, many, _column(_as_array(y_true)), predicted[None, ...], **options)[
+                return _checked(function, many, _column(_as_array(y_true)), predicted[None, ...], **options)[
                     0, ...
                 ]
             except Unsupported as error:
@@ -104,7 +104,7 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
         assert many is not None
         options |= {"sample_weight": sample_weight, "max_bytes": max_bytes}
         try:
-            return _checked(name, many, _as_array(y_true), _as_array(predictions), **options)
+            return _checked(function, many, _column(_as_array(y_true)), _as_array(predictions), **options)
         except Unsupported as why:
             raise NotImplementedError(
                 f"{name}.many does not do this: {why}. Call {name} for one setting at a time."
@@ -123,7 +123,7 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
 
 
 def _checked(
-    name: str,
+    function: Callable[..., Any],
     many: Many,
     y_true: Array,
     predictions: Array,
@@ -132,6 +132,11 @@ def _checked(
     max_bytes: int | None = None,
     **options: Any,
 ) -> Array:
+    name: str = getattr(function, "__name__")  # noqa: B009
+    strange = set(options) - set(inspect.signature(function).parameters)
+    if strange:
+        raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
+    check_metric_options(function, options)
     sample_weight = _as_array(sample_weight)
     if predictions.ndim < 2:
         raise ValueError(
@@ -147,11 +152,6 @@ def _checked(
     if max_bytes is not None and not max_bytes > 0:
         raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
     return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
-
-
-def on_device(value: Any) -> bool:
-    """Whether this is an array that does not lie on the host."""
-    return not isinstance(value, np.ndarray) and is_array(value) and not is_host(value)
 
 
 def _as_array(value: Any) -> Any:

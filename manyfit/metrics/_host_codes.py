@@ -49,7 +49,9 @@ def distinct_on_host(labels: Array) -> Array:
         if seen.all():
             break
         seen |= np.bincount(_steps(block, low), minlength=len(seen)) > 0
-    values = np.flatnonzero(seen) + low
+    values: Array = np.flatnonzero(seen)
+    # The largest of unsigned integers are no integers of the signed type.
+    values = values.astype(np.uint64) + np.uint64(low) if labels.dtype.kind == "u" else values + low
     return values.astype(labels.dtype)
 
 

@@ -185,7 +185,7 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     if batched is not None and batched.methods != methods:
         batched = None
     if batched is None and many is not None and function not in WARNED_OF:
-        batched = batched_many(many, kwargs, methods)
+        batched = batched_many(function, many, kwargs, methods)
     moments = function in MOMENT_METRICS and methods == ("predict",) and not kwargs
     return _Metric(sign, function if moments else None, batched)
 

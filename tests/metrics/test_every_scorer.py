@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 
 import numpy as np
 import pytest
+import sklearn.metrics
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import Ridge
 from sklearn.metrics import check_scoring, get_scorer_names
@@ -88,7 +90,10 @@ def test_texts(name):
     y, responses, _, _ = classified(3)
     texts = np.array(["a", "b", "c"])
     responses = {**responses, "predict": texts[responses["predict"]]}
-    assert agree(*shared(name, DummyClassifier(), texts[y], responses, texts)) or name in OF_TWO
+    assert agree(*shared(name, DummyClassifier(), texts[y], responses, texts)) or name in {
+        *OF_TWO,
+        "average_precision",
+    }
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
@@ -141,13 +146,72 @@ def test_options_of_scorers_whosever_they_are(metric, options):
     y, responses, classes, _ = classified(2)
     method = "decision_function" if metric == "roc_auc_score" else "predict"
     of_numbers = metric == "mean_pinball_loss"
-    for make in (metrics.make_scorer,):
-        scorer = make(getattr(metrics, metric), response_method=method, **options)
-        given = (
-            (Ridge(), y.astype(float), {"predict": responses["decision_function"]})
-            if of_numbers
-            else (DummyClassifier(), y, responses, classes)
-        )
-        assert agree(*shared(None, *given, scorer=scorer))
-    strange = metrics.make_scorer(metrics.f1_score, labels=[1], average="macro")
-    agree(*shared(None, DummyClassifier(), y, responses, classes, scorer=strange))
+    scorer = metrics.make_scorer(getattr(metrics, metric), response_method=method, **options)
+    given = (DummyClassifier(), y, responses, classes)
+    if of_numbers:
+        given = (Ridge(), y.astype(float), {"predict": responses["decision_function"]})
+    assert agree(*shared(None, *given, scorer=scorer))
+
+
+@pytest.mark.parametrize("make", [metrics.make_scorer, sklearn.metrics.make_scorer])
+@pytest.mark.parametrize(("metric", "options"), [
+    ("f1_score", {"average": "macro"}),  # of labels without a 1 its scorer asks for a positive one
+    ("f1_score", {"average": "macro", "labels": [0, 9]}),
+    ("precision_score", {"average": "macro", "labels": [9]}),
+    ("f1_score", {"zero_division": 0.5}),
+    ("jaccard_score", {"zero_division": np.nan}),
+    ("fbeta_score", {"beta": -1.0}),
+    ("cohen_kappa_score", {"replace_undefined_by": 0.0, "labels": [0, 9]}),
+    ("accuracy_score", {"normalize": "x"}),
+    ("balanced_accuracy_score", {"adjusted": "x"}),
+    ("top_k_accuracy_score", {"k": 0}),
+    ("roc_auc_score", {"average": "foo"}),
+    ("roc_auc_score", {"multi_class": "bar"}),
+    ("average_precision_score", {"average": "foo"}),
+    ("brier_score_loss", {"scale_by_half": "x"}),
+])  # fmt: skip
+@pytest.mark.parametrize("names", [[0, 1], [2, 3], ["a", "b"], [False, True]], ids=str)
+def test_what_scikit_learn_refuses_or_warns_of(metric, options, make, names):
+    y, responses, _, _ = classified(2)
+    classes = np.array(names)
+    responses = {**responses, "predict": classes[responses["predict"]]}
+    method = {"top_k_accuracy_score": "decision_function", "roc_auc_score": "decision_function"}.get(
+        metric, "predict"
+    )
+    method = {"average_precision_score": "decision_function", "brier_score_loss": "predict_proba"}.get(
+        metric, method
+    )
+    if "scale_by_half" in options and not hasattr(sklearn.metrics, "d2_brier_score"):
+        options = {"pos_label": 7}  # older scikit-learn has no such option
+    if (
+        "replace_undefined_by" in options
+        and "replace_undefined_by" not in signature(sklearn.metrics.cohen_kappa_score).parameters
+    ):
+        options = {"weights": "x"}
+    scorer = make(getattr(metrics, metric), response_method=method, **options)
+    agree(*shared(None, DummyClassifier(), classes[y], responses, classes, scorer=scorer))
+    if "average" not in options or names == [0, 1]:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours, _ = shared(None, DummyClassifier(), classes[y], responses, classes, scorer=scorer)
+    assert np.isnan(ours).all() or names == [False, True] or metric == "roc_auc_score"
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+@pytest.mark.parametrize("nobody", [0, 1])
+def test_a_class_without_weight(name, nobody):
+    y, responses, classes, _ = classified(2)
+    weight = np.where(y == nobody, 0.0, 1.0)
+    if check_scoring(DummyClassifier(), scoring=name)._accept_sample_weight():
+        agree(*shared(name, DummyClassifier(), y, responses, classes, weight))
+        weight = np.where(responses["predict"][1] == nobody, 0.0, 1.0)
+        agree(*shared(name, DummyClassifier(), y, responses, classes, weight))
+
+
+@pytest.mark.parametrize("force", ["x", None])
+def test_refused_options_of_numbers(force):
+    y = rng.normal(size=N)
+    scorer = metrics.make_scorer(metrics.r2_score, force_finite=force)
+    ours, theirs = shared(None, Ridge(), y, {"predict": y + rng.normal(size=(M, N))}, scorer=scorer)
+    assert np.isnan(ours).all() and np.isnan(theirs).all()

@@ -227,6 +227,38 @@ def test_many_settings_at_once_on_host_and_device():
         metrics.roc_auc_score.many(y, np.ones((5, N, 3)) / 3, multi_class="ovr", average=None)
 
 
+@pytest.mark.parametrize(
+    ("metric", "options"),
+    [("f1_score", {"zero_division": 0.5}), ("fbeta_score", {"beta": "x"}), ("f1_score", {"average": "foo"})],
+)
+def test_options_that_scikit_learn_refuses(metric, options):
+    y = rng.integers(0, 2, N)
+    with pytest.raises(ValueError) as expected:
+        getattr(sklearn.metrics, metric)(y, y, **options)
+    for call in (
+        lambda: getattr(metrics, metric).many(y, y[None], **options),
+        lambda: getattr(metrics, metric)(there(y), there(y), **options),
+    ):
+        with pytest.raises(type(expected.value)) as found:
+            call()
+        assert str(found.value) == str(expected.value)
+
+
+def test_arguments_of_many():
+    y = rng.integers(0, 2, N)
+    for strange in ("classes", "nonsense"):
+        with pytest.raises(
+            TypeError, match=f"accuracy_score.many got an unexpected keyword argument '{strange}'"
+        ):
+            metrics.accuracy_score.many(y, y[None], **{strange: [0, 1]})
+    np.testing.assert_array_equal(metrics.accuracy_score.many(y[:, None], y[None]), [1.0])
+    large = np.array([2**63 + 1, 2**63], dtype=np.uint64)
+    np.testing.assert_array_equal(metrics.accuracy_score.many(large, large[None, ::-1]), [0.0])
+    np.testing.assert_array_equal(
+        metrics.accuracy_score.many(large, np.stack([large, large[[1, 1]]])), [1.0, 0.5]
+    )
+
+
 def test_what_is_left_to_scikit_learn_says_so():
     y, p = there(rng.integers(0, 3, N)), there(np.ones((N, 3)) / 3)
     with pytest.raises(Exception) as caught:  # whatever it does not do there
