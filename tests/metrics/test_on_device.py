@@ -176,7 +176,8 @@ def test_text_labels_on_the_host():
         "predict_proba": there(answers["predict_proba"]),
         "decision_function": there(answers["decision_function"]),
     }
-    for name in ("neg_log_loss", "roc_auc_ovr", "roc_auc_ovo", "top_k_accuracy", "d2_log_loss_score"):
+    read = {"neg_log_loss", "roc_auc_ovr", "roc_auc_ovo", "top_k_accuracy", "d2_log_loss_score"}
+    for name in sorted(read & set(NAMES)):  # older scikit-learn has no scorer of the last
         wanted = expected(name, y, answers, np.arange(3))
         score = metrics.get_scorer(name)(PredictedLabels(on_device, names), None, names[y])
         assert score.device == DEVICE
