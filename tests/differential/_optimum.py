@@ -15,11 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, TweedieRegressor
 from sklearn.pipeline import Pipeline
+from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.class_weight import compute_class_weight
 
 from ._oracle import EPS, Real
 
-MAX_STEPS = 300
+# Of Newton's method; and after the first at which the gradient may be rounding, which is an estimate.
+MAX_STEPS, MORE_STEPS = 300, 20
 # The share of `tol` that a family's answers are held to; and, where that is less, the machine epsilons of the
 # gradient at the start, but never more than `tol`.
 CERTIFIED, CERTIFIED_ROUNDING = 1e-2, 1e3
@@ -32,8 +34,8 @@ Loss = Callable[[np.ndarray], Derivatives]
 def at_the_optimum(estimator: Any, aside: int | None = None) -> Any:
     """The estimator, or the pipeline with a last step, that stops nowhere but at the optimum.
 
-    With `aside`, the seed of a direction, it stops where no entry of the gradient is more than a hundredth
-    of `tol`, which is as near as a family that converges has to come.
+    With `aside`, the seed of a direction, it stops where the gradient, measured as scikit-learn's solver
+    measures it, is a hundredth of what `tol` asks, which is as near as a family that converges has to come.
     """
     if type(estimator) is Pipeline:
         name, last = estimator.steps[-1]
@@ -50,17 +52,24 @@ def _as(cls: type, estimator: Any, aside: int | None) -> Any:
     return new
 
 
+def _largest(G: np.ndarray) -> Any:
+    return np.abs(G).max()
+
+
 class _Optimal:
     aside: int | None = None
     tol: float
+    # Of gradients, as the solver measures them.
+    norm: Callable[[np.ndarray], Any] = staticmethod(_largest)
 
-    def _entries(self, at_start: np.ndarray) -> Any:
-        """The gradient to stop at, by the gradient at the start."""
+    def _entries(self, at_start: np.ndarray, asked: float | None = None, k: int = 0) -> Any:
+        """The gradient to stop at in the k-th problem, by the gradient at the start and the norm asked."""
         if self.aside is None:
             return 0.0
-        rounding = CERTIFIED_ROUNDING * np.finfo(np.float64).eps * np.abs(at_start).max()
-        size = min(self.tol, max(CERTIFIED * self.tol, rounding))
-        return size * np.random.default_rng(self.aside).choice([-1.0, 1.0], at_start.shape)
+        asked = self.tol if asked is None else asked
+        rounding = CERTIFIED_ROUNDING * np.finfo(np.float64).eps * self.norm(at_start)
+        direction = np.random.default_rng([self.aside, k]).choice([-1.0, 1.0], at_start.shape)
+        return min(asked, max(CERTIFIED * asked, rounding)) / self.norm(direction) * direction
 
 
 class OptimalLogistic(_Optimal, LogisticRegression):
@@ -114,11 +123,74 @@ class OptimalTweedie(_OptimalTweedie, TweedieRegressor):
     """TweedieRegressor with a logarithmic link at its optimum."""
 
 
+class _OptimalMachine(_Optimal):
+    """liblinear's objective: the intercept is penalised as the weight of one more feature."""
+
+    norm = staticmethod(np.linalg.norm)
+
+    def _one(
+        self, X: Any, loss: Loss, weights: np.ndarray, k: int = 0, rarest: float = 1.0
+    ) -> tuple[np.ndarray, Any]:
+        """Coefficients (p,) and intercept of the k-th problem; `rarest` is the share of its rarer class."""
+        A, weights = _dense(X), np.maximum(weights, 0)  # rows that weigh less than nothing are left out too
+        if self.fit_intercept:
+            A = np.column_stack([A, np.full(len(A), Real(self.intercept_scaling))])
+
+        def entries(at_start: np.ndarray) -> Any:
+            return self._entries(at_start, self.tol * rarest * self.norm(at_start), k)
+
+        penalty = 1.0 / (self.C * weights.sum())
+        B, _ = optimum(A, loss, weights, penalty, np.zeros(1), False, entries, Squares)
+        coef, p = B[:, 0].astype(np.float64), A.shape[1] - self.fit_intercept
+        return coef[:p], self.intercept_scaling * coef[p:].sum()
+
+
+class OptimalLinearSVC(_OptimalMachine, LinearSVC):
+    """LinearSVC with the squared hinge loss at its optimum."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OptimalLinearSVC:
+        """Fitted by scikit-learn, which refuses what it refuses; then moved to the optimum."""
+        super().fit(X, y, sample_weight)
+        index, K = np.searchsorted(self.classes_, y), len(self.classes_)
+        weights = np.ones(len(index)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        of_class = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=np.asarray(y), sample_weight=weights
+        )
+        # Rows without weight do not count, and liblinear does not know of a class that has no others.
+        counts = np.bincount(index[weights > 0], minlength=K)
+        if not counts.all():
+            return self
+        found = []
+        for k in range(K) if K > 2 else [1]:
+            own = index == k
+            # Of several classes the rest counts once.
+            both = np.where(own, of_class[k], of_class[0] if K == 2 else 1.0)
+            rarest = min(counts[k], counts.sum() - counts[k]) / counts.sum()
+            found.append(self._one(X, _squared_hinge(np.where(own, 1, -1)), weights * both, k, rarest))
+        self.coef_ = np.array([coef for coef, _ in found])
+        self.intercept_ = np.array([intercept for _, intercept in found])
+        return self
+
+
+class OptimalLinearSVR(_OptimalMachine, LinearSVR):
+    """LinearSVR with the squared loss at its optimum."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OptimalLinearSVR:
+        """Fitted by scikit-learn, which refuses what it refuses; then moved to the optimum."""
+        super().fit(X, y, sample_weight)
+        y = np.asarray(y, dtype=Real).ravel()
+        weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        self.coef_, self.intercept_ = self._one(X, _squared_insensitive(y, self.epsilon), weights)
+        return self
+
+
 OPTIMAL = {
     LogisticRegression: OptimalLogistic,
     PoissonRegressor: OptimalPoisson,
     GammaRegressor: OptimalGamma,
     TweedieRegressor: OptimalTweedie,
+    LinearSVC: OptimalLinearSVC,
+    LinearSVR: OptimalLinearSVR,
 }
 
 
@@ -161,6 +233,24 @@ def _tweedie(y: np.ndarray, power: float) -> Loss:
         slope = np.exp(a * z) - y * np.exp(b * z)
         curvature = a * np.exp(a * z) - b * y * np.exp(b * z)
         return up - down, slope[:, None], curvature[:, None, None]
+
+    return loss
+
+
+def _squared_hinge(side: np.ndarray) -> Loss:
+    def loss(Z: np.ndarray) -> Derivatives:
+        short = np.maximum(1 - side * Z[:, 0], 0)
+        return short**2, (-2 * side * short)[:, None], np.where(short > 0, Real(2), 0)[:, None, None]
+
+    return loss
+
+
+def _squared_insensitive(y: np.ndarray, epsilon: float) -> Loss:
+    def loss(Z: np.ndarray) -> Derivatives:
+        apart = Z[:, 0] - y
+        over = np.maximum(np.abs(apart) - epsilon, 0)
+        slope = 2 * np.sign(apart) * over
+        return over**2, slope[:, None], np.where(over > 0, Real(2), 0)[:, None, None]
 
     return loss
 
@@ -209,22 +299,48 @@ class Objective:
         out[-1, :, -1, :] += 1.0 if not self.fit_intercept else 1.0 / K if K > 1 else 0.0
         return out.reshape(d * K, d * K)
 
+    def step(self, B: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Newton's, (d, K), to be subtracted."""
+        return _solved(self.hessian(B), G.ravel()).reshape(B.shape)
+
     def minimum(self, B: np.ndarray) -> tuple[np.ndarray, bool]:
         """Where the objective is least, and whether it is, from a start."""
         size = np.sqrt((self.A**2).mean(axis=0))[:, None]
-        for _ in range(MAX_STEPS):
+        left, reached = MAX_STEPS, False
+        while left:
             G, (of_value, of_gradient) = self.gradient(B), self.rounding(B)
-            step = _solved(self.hessian(B), G.ravel()).reshape(B.shape)
+            step = self.step(B, G)
             slope = (G * step).sum()
-            # Or nothing is left to be gained: the step is no step in any column.
-            still = np.all(size * np.abs(step) <= 1e-14 * np.abs(size * B).max())
-            if np.all(np.abs(G) <= of_gradient) or still:
+            # Nothing is left to be gained: the step is no step in any column.
+            if np.all(size * np.abs(step) <= 1e-14 * np.abs(size * B).max()):
                 return B, True
-            moved = _shortened(self.value, self.value(B) + of_value, B, step, slope)
+            left -= 1
+            if np.all(np.abs(G) <= of_gradient):
+                left, reached = min(left, MORE_STEPS), True
+            # From there on only where the objective is seen to fall.
+            most = self.value(B) + (0 if reached else of_value)
+            moved = _shortened(self.value, most, B, step, slope)
             if not slope > 0 or np.array_equal(moved, B):
                 break
             B = moved
-        return B, False
+        return B, reached
+
+
+class Squares(Objective):
+    """Of a loss of one output that is a square, or zero, with a penalty on all coefficients.
+
+    Newton's step is exact then as long as no row changes from one to the other: few steps are taken.
+    """
+
+    def step(self, B: np.ndarray, G: np.ndarray) -> np.ndarray:
+        """Newton's, by least squares: in a Hessian of few rows the penalty may be less than rounding."""
+        _, R, H = self.loss(self.A @ B)
+        root = np.sqrt(self.w * H[:, 0, 0])
+        counts = root > 0
+        held = np.sqrt(np.where(self.strength > 0, self.strength, 1))
+        M = np.vstack([root[counts, None] * self.A[counts], np.diag(held[:, 0])])
+        q = np.append(self.w[counts] * R[counts, 0] / root[counts], (self.strength * B - self.tilt) / held)
+        return _least_squares(M, q)[:, None]
 
 
 def optimum(
@@ -235,6 +351,7 @@ def optimum(
     start: np.ndarray,
     fit_intercept: bool,
     entries: Callable[[np.ndarray], Any],
+    kind: type[Objective] = Objective,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients (p, K) and intercepts (K,) that minimise the weighted mean loss with its penalty.
 
@@ -247,7 +364,7 @@ def optimum(
     centre = free * (w @ X)
     A = np.column_stack([X - centre, np.full(len(X), free)])
     strength = np.append(np.full(X.shape[1], Real(penalty)), 0)[:, None]
-    objective = Objective(A, loss, w, strength, fit_intercept)
+    objective = kind(A, loss, w, strength, fit_intercept)
     B = np.zeros((A.shape[1], len(start)), dtype=Real)
     B[-1] = free * start
     with np.errstate(all="ignore"):
@@ -287,3 +404,22 @@ def _solved(matrix: np.ndarray, g: np.ndarray) -> np.ndarray:
     for i in range(n)[::-1]:
         x[i] = (x[i] - L[i + 1 :, i] @ x[i + 1 :]) / L[i, i]
     return x / root
+
+
+def _least_squares(M: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The least ``|M x - q|``, by Householder's method with pivots, for rows and columns of any size."""
+    M, q = M.copy(), q.copy()
+    order, x = np.arange(M.shape[1]), np.zeros(M.shape[1], dtype=M.dtype)
+    for k in range(len(x)):
+        j = k + np.argmax((M[k:, k:] ** 2).sum(axis=0))
+        M[:, [k, j]], order[[k, j]] = M[:, [j, k]], order[[j, k]]
+        i = k + np.argmax(np.abs(M[k:, k]))
+        M[[k, i]], q[[k, i]] = M[[i, k]], q[[i, k]]
+        v = M[k:, k].copy()
+        v[0] += np.copysign(np.sqrt(v @ v), v[0])
+        v /= np.sqrt(v @ v)
+        M[k:] -= 2 * np.outer(v, v @ M[k:])
+        q[k:] -= 2 * v * (v @ q[k:])
+    for k in range(len(x))[::-1]:
+        x[order[k]] = (q[k] - M[k, k + 1 :] @ x[order[k + 1 :]]) / M[k, k]
+    return x

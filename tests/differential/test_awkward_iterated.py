@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from ._compare import check
 from ._options import Options
@@ -129,6 +130,27 @@ def test_each_scorer_of_classes(scorer: str, target: str) -> None:
 @pytest.mark.parametrize("scorer", DEVIANCES)
 def test_each_scorer_of_positive_targets(scorer: str) -> None:
     check(MODELS["poisson"].problem(scorers=(scorer,)), subject(), GridSearchCV)
+
+
+def _machine(intercept: bool, splits: Splits, scorers: tuple[str, ...], recipe: Recipe) -> Problem:
+    estimator = LinearSVC(fit_intercept=intercept, dual=False, tol=1e-6)
+    options = Options(scorers, "list", return_train_score=True)
+    return Problem(case_named("linear svc"), estimator, {"C": [1e-3]}, recipe, splits, options)
+
+
+def test_columns_so_small_that_liblinear_stops_where_it_starts() -> None:
+    """The optimum is about ``2 C sum_i t_i x_i``; scikit-learn answers 0, the same for all rows."""
+    recipe = Recipe(24, 4, 1, twists=("small",), target="two classes")
+    theirs, ours = check(_machine(False, SPLITS, ("roc_auc",), recipe), subject(), GridSearchCV)
+    assert theirs.results["mean_train_roc_auc"] == 0.5
+    assert subject() is GridSearchCV or ours.results["mean_train_roc_auc"] > 0.9
+
+
+def test_warnings_of_the_labels_that_are_predicted() -> None:
+    """scikit-learn stops at 0 here too, and predicts the first class only, which each test part holds."""
+    recipe = Recipe(13, 14, 596, twists=("scaled duplicate", "small"), target="named classes")
+    problem = _machine(False, Splits("overlapping", 4, 130), ("balanced_accuracy",), recipe)
+    check(problem, subject(), GridSearchCV)
 
 
 @pytest.mark.skipif(subject() is GridSearchCV, reason="scikit-learn shares nothing")

@@ -15,8 +15,10 @@ from sklearn.linear_model import Lasso, LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
 
 from . import _oracle
+from ._optimum import at_the_optimum
 from ._options import Options
 from ._problem import Problem, weighable_steps
 from ._recipe import Recipe
@@ -63,6 +65,46 @@ def test_hilbert_matrix_by_rational_arithmetic(alpha: float) -> None:
     theirs = model.fit(X, y).predict(X)
     assert np.abs(ours - exact).max() < 1e-9
     assert np.abs(ours - exact).max() < np.abs(theirs - exact).max() / 50
+
+
+def _squares_exactly(X: np.ndarray, t: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """What minimises ``|w|^2 / 2 + sum_i c_i (t_i - x_i w)^2``, rounded."""
+    rows = [[Fraction(float(v)) for v in x] for x in X]
+    twice, target = ([k * Fraction(float(v)) for v in a] for k, a in ((2, c), (1, t)))
+    p = range(X.shape[1])
+    A = [[sum(k * x[i] * x[j] for k, x in zip(twice, rows, strict=True)) + (i == j) for j in p] for i in p]
+    b = [sum(k * x[i] * v for k, x, v in zip(twice, rows, target, strict=True)) for i in p]
+    return np.array([float(v) for v in _solve_exactly(A, b)])
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e7])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_squared_hinge_by_rational_arithmetic(n_classes: int, scale: float) -> None:
+    """The rows short of their margin decide alone, so the solution of these is the optimum's."""
+    rng = np.random.default_rng(3)
+    X, y = scale * rng.normal(size=(25, 3)), rng.integers(0, n_classes, 25)
+    weights, of_class = rng.integers(0, 3, 25), np.array([3.0, 2.0, 0.5])[:n_classes]
+    model = LinearSVC(C=0.5, dual=False, class_weight=dict(enumerate(of_class)), intercept_scaling=4.0)
+    fitted = at_the_optimum(model).fit(X, y, sample_weight=weights)
+    Z, W = np.c_[X, np.full(25, 4.0)], np.c_[fitted.coef_, fitted.intercept_ / 4.0]
+    for k, w in enumerate(W, start=n_classes == 2):
+        side = np.where(y == k, 1.0, -1.0)
+        rest = of_class[0] if n_classes == 2 else 1.0
+        near = side * (Z @ w) < 1
+        c = 0.5 * weights * np.where(y == k, of_class[k], rest)
+        np.testing.assert_allclose(w, _squares_exactly(Z[near], side[near], c[near]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e7])
+def test_squared_epsilon_insensitive_by_rational_arithmetic(scale: float) -> None:
+    rng = np.random.default_rng(3)
+    X, y, weights = scale * rng.normal(size=(25, 3)), rng.normal(size=25), rng.integers(0, 3, 25)
+    model = LinearSVR(C=0.5, epsilon=0.25, loss="squared_epsilon_insensitive", fit_intercept=False)
+    w = at_the_optimum(model.set_params(dual=False)).fit(X, y, sample_weight=weights).coef_
+    apart = X @ w - y
+    near = np.abs(apart) > 0.25
+    nearest = (y + 0.25 * np.sign(apart))[near]
+    np.testing.assert_allclose(w, _squares_exactly(X[near], nearest, 0.5 * weights[near]), rtol=1e-12)
 
 
 ESTIMATORS = [

@@ -141,16 +141,11 @@ def steps_generalised_linear_model(draw: st.DrawFn, recipe: Recipe) -> tuple[Any
     return Pipeline([*steps, ("model", model)]), {"model__alpha": _strengths(draw), **_step_grid(draw, steps)}
 
 
-# Where liblinear's own answer comes to; tighter than that it stops at what rounding leaves of its objective.
-LIBLINEAR = {"tol": 1e-9, "max_iter": 100_000, "dual": False}
-
-
 @register(
     "linear svc",
     classes=True,
     scorers=("accuracy", "balanced_accuracy", "roc_auc"),
     result="converged",
-    tight=LIBLINEAR,
 )
 def linear_svc(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     weight, intercept = _class_weight(draw, recipe), draw(st.booleans())
@@ -158,7 +153,7 @@ def linear_svc(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return model, {"C": draw(STRENGTHS)}
 
 
-@register("linear svr", scorers=("r2", "neg_mean_absolute_error"), result="converged", tight=LIBLINEAR)
+@register("linear svr", scorers=("r2", "neg_mean_absolute_error"), result="converged")
 def linear_svr(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     loss = "squared_epsilon_insensitive"
     model = LinearSVR(
