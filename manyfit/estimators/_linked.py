@@ -24,11 +24,17 @@ class Link(Protocol):
     ----------
     classes : ndarray of shape (n_classes,) or None
         For classifiers.
+    keeps_single : bool
+        Whether the estimator answers float32 rows in float32.
     """
 
     @property
     def classes(self) -> Array | None:
         """Classes in the order of the outputs; None for regressors."""
+
+    @property
+    def keeps_single(self) -> bool:
+        """See above."""
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten."""
@@ -44,6 +50,7 @@ class LogLink:
     """
 
     classes: None = None
+    keeps_single: bool = True
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """See `Link`."""
@@ -61,6 +68,7 @@ class Identity:
     """
 
     classes: None = None
+    keeps_single: bool = False  # liblinear's coefficients are float64
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """See `Link`."""
@@ -77,6 +85,7 @@ class Decisions:
     """
 
     classes: Array
+    keeps_single: bool = False
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """See `Link`."""
@@ -96,6 +105,7 @@ class Probabilities:
     """
 
     classes: Array
+    keeps_single: bool = True
 
     def responses(self, Z: Array) -> dict[str, Array]:
         """See `Link`."""
@@ -150,28 +160,30 @@ class LinkedAnswers:
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
         """Responses from one product of the rows with the coefficients of all settings."""
-        return self.link.responses(_predicted(self.linear, fold.rows(role)))
+        return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
 
     def near_boundary(self, role: Role, fold: Fold) -> Array:
         """How many rows are nearer a change of their label than the error of the fit, (m,)."""
         X = fold.rows(role)
-        Z, error = _predicted(self.linear, X), _predicted(self.fitted.error, X)
+        Z, error = (_predicted(one, X, self.link.keeps_single) for one in (self.linear, self.fitted.error))
         if Z.shape[2] == 1:
             return np.asarray((np.abs(Z) <= np.abs(error)).sum(axis=(1, 2)))
         best = np.partition(Z, -2, axis=2)[:, :, -2:]
         return np.asarray((best[:, :, 1] - best[:, :, 0] <= np.ptp(error, axis=2)).sum(axis=1))
 
 
-def _predicted(linear: LinearPredictors, X: Any) -> Array:
-    return linear(X) if isinstance(X, np.ndarray) else _of_sparse(linear, X)
+def _predicted(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
+    if isinstance(X, np.ndarray):
+        return linear(X, keeps_single)
+    return _of_sparse(linear, X, keeps_single)
 
 
-def _of_sparse(linear: LinearPredictors, X: Any) -> Array:
+def _of_sparse(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
     """Linear predictors of sparse rows, (m, n, K)."""
     p, m, K = linear.coef.shape
     flat = linear.coef.reshape(p, m * K)
     Z = X @ flat + (linear.at_origin.ravel() - linear.origin @ flat)
-    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    dtype = np.float32 if keeps_single and X.dtype == np.float32 else np.float64
     return np.ascontiguousarray(Z.reshape(-1, m, K).transpose(1, 0, 2), dtype=dtype)
 
 

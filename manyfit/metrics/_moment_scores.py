@@ -45,11 +45,11 @@ class LinearPredictors:
     at_origin: Array
     origin: Array
 
-    def __call__(self, X: Array) -> Array:
-        """Predictions of shape (m, n, q), in the dtype that scikit-learn's would have."""
+    def __call__(self, X: Array, keeps_single: bool = True) -> Array:
+        """Predictions of shape (m, n, q), float32 if X is and the estimator's predictions are too."""
         p, m, q = self.coef.shape
         flat = self.coef.reshape(p, m * q)
-        dtype = np.float32 if X.dtype == np.float32 else np.float64
+        dtype = np.float32 if keeps_single and X.dtype == np.float32 else np.float64
         out = np.empty((m, len(X), q), dtype=dtype)
         # About the origin, in blocks: nothing cancels where X lies far from 0, and X is not copied.
         for start in range(0, len(X), PREDICTED_ROWS):

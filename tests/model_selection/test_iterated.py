@@ -341,6 +341,17 @@ def test_families_of_several_kinds_in_one_search():
     assert {group.kind for group in search.plan(X, COUNTS).groups} == {"moments", "passes"}
 
 
+def test_machines_answer_float32_in_float64():
+    """R2 of this target is 0 in float64, and minus billions in float32, where its mean is not its value."""
+    target = np.full(len(X), 0.1, dtype=np.float32)
+    model = LinearSVR(loss="squared_epsilon_insensitive", dual=False)
+    theirs, ours = (
+        cls(model, {"C": [1e-3]}, cv=2).fit(X.astype(np.float32), target)
+        for cls in (model_selection.GridSearchCV, GridSearchCV)
+    )
+    assert theirs.best_score_ == ours.best_score_ == 0.0
+
+
 def test_float32_has_scikit_learns_dtype():
     Z = X.astype(np.float32)
     estimator = LogisticRegression(tol=1e-5, max_iter=10_000)
