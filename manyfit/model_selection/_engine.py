@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from manyfit.arrays import transfers
-from manyfit.cluster import Progress, workers
+from manyfit.cluster import Progress, slots, workers
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._moment_groups import run_moments
+from manyfit.model_selection._on_cluster import run_on_workers
 from manyfit.model_selection._one_by_one import run_one_by_one
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
@@ -27,13 +28,20 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
     report : Report
         What was done.
     """
-    report = Report(fits_requested=job.n_pairs, workers=workers(job.n_jobs))
+    on_cluster = job.client is not None and job.contexts is None
+    n_workers = slots(job.client) if on_cluster else workers(job.n_jobs)
+    report = Report(fits_requested=job.n_pairs, workers=n_workers)
     report.groups = [_described(group) for group in prepared.plan.groups]
     with transfers() as crossed, Progress(job.n_pairs, job.options.verbose) as bar:
-        shared = _run_shared(job, prepared, report, bar)
-        pairs = sorted({*shared.alone, *_planned_pairs(job, prepared.plan)})
+        pairs = _planned_pairs(job, prepared.plan)
+        if on_cluster:
+            shared = run_on_workers(job, prepared.plan, bar)
+            _note(job, shared, report)
+        else:
+            shared = _run_shared(job, prepared, report, bar)
         results = dict(shared.results)
-        if pairs:
+        pairs = sorted({*shared.alone, *pairs})
+        if pairs and not on_cluster:
             rest = run_one_by_one(job, pairs, prepared.plan, bar)
             results.update(rest.results)
             report.spend("one by one", rest.seconds)
@@ -65,11 +73,15 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
         part = run_families(job, families, bar)
         report.spend("family", part.seconds)
         outcome.add(part)
+    _note(job, outcome, report)
+    return outcome
+
+
+def _note(job: Job, outcome: Outcome, report: Report) -> None:
     report.add(outcome.work)
     report.passes += outcome.rows_read / job.splits.n_samples
     report.cut_short = [dict(job.candidates[c]) for c in sorted(outcome.cut_short)]
     _print(job, outcome.results)
-    return outcome
 
 
 def _print(job: Job, results: dict[Pair, Result]) -> None:

@@ -57,20 +57,26 @@ class _Task:
 
 def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> Outcome:
     """Answer the settings of `groups`."""
+    total = Outcome()
+    arguments = [(_task(job, groups, i), job.X, job.y) for i in range(job.splits.n_splits)]
+    for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
+        total.add(part)
+        bar.done(len(part.results))
+    return total
+
+
+def run_family_split(job: Job, groups: Sequence[Group], i: int) -> Outcome:
+    """Answer the settings of `groups` on one split."""
+    return _run(_task(job, groups, i), job.X, job.y)
+
+
+def _task(job: Job, groups: Sequence[Group], i: int) -> _Task:
     slim = []
     for group in groups:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    total = Outcome()
-    arguments = [
-        (_Task(job.estimator, slim, i, job.splits.indices(i), job.options), job.X, job.y)
-        for i in range(job.splits.n_splits)
-    ]
-    for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
-        total.add(part)
-        bar.done(len(part.results))
-    return total
+    return _Task(job.estimator, slim, i, job.splits.indices(i), job.options)
 
 
 def _run(task: _Task, X: Any, y: Any) -> Outcome:

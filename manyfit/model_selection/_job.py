@@ -56,6 +56,8 @@ class Job:
         The search itself, for callbacks.
     contexts : sequence or None
         A callback context for each pair, candidate by candidate.
+    client : distributed.Client or None
+        Of the cluster whose workers do the work; None: this process, and joblib's workers.
     """
 
     estimator: Any
@@ -69,6 +71,7 @@ class Job:
     sharing: str = "auto"
     search: Any = None
     contexts: Sequence[Any] | None = None
+    client: Any = None
 
     @property
     def n_pairs(self) -> int:

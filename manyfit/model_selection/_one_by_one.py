@@ -26,6 +26,11 @@ class _Task:
     share_steps: bool
 
 
+def fit_piece(job: Job, i: int, candidates: Sequence[int], share_steps: bool) -> Outcome:
+    """Fit and score some candidates on one split, one after the other."""
+    return _run(_task(job, candidates, i, {i: job.splits.indices(i)}, share_steps), job.X, job.y)
+
+
 def _run(task: _Task, X: Any, y: Any) -> Outcome:
     make = evaluate if task.share_steps else alone  # with nothing to share, scikit-learn's own way
     folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps)
@@ -112,18 +117,24 @@ def _progress(c: int, i: int, sizes: tuple[int, int]) -> Any:
 
 
 def _tasks(job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None) -> list[_Task]:
-    """Pairs as tasks: each its own where nothing is shared, else whole folds, evened out over workers."""
     splits = _drawn(job, pairs)
+    shared = order is not None
+    return [_task(job, cs, i, splits, shared) for i, cs in pieces(pairs, order, workers(job.n_jobs))]
+
+
+def pieces(
+    pairs: Sequence[Pair], order: Sequence[Any] | None, n_workers: int
+) -> list[tuple[int, Sequence[int]]]:
+    """Pairs as (split, candidates): each its own where nothing is shared, else whole folds, evened out."""
     if order is None:
-        return [_task(job, [c], i, splits, False) for c, i in pairs]
+        return [(i, [c]) for c, i in pairs]
     by_split = sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     folds = [(i, [c for c, _ in run]) for i, run in groupby(by_split, key=lambda pair: pair[1])]
-    n_workers = workers(job.n_jobs)
     whole = len(folds) - len(folds) % n_workers
-    tasks = [_task(job, cs, i, splits, True) for i, cs in folds[:whole]]
+    found: list[tuple[int, Sequence[int]]] = list(folds[:whole])
     for i, cs in folds[whole:]:
-        tasks += [_task(job, part, i, splits, True) for part in _pieces(cs, order, 2 * n_workers)]
-    return tasks
+        found += [(i, part) for part in _pieces(cs, order, 2 * n_workers)]
+    return found
 
 
 def _pieces(cs: list[int], order: Sequence[Any], n: int) -> list[list[int]]:

@@ -21,6 +21,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     sharing = "auto"
     verify = 0
     memory_limit = None
+    client = None
 
 
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
@@ -61,6 +62,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     memory_limit : int or str, default=None
         Bytes, such as ``"512MB"``, that moments may take, and in each worker the outputs of shared steps on
         one fold; folds that are kept get a quarter of it. None: 1 GiB. Other texts raise ValueError in `fit`.
+    client : distributed.Client, None or False, default=None
+        The Dask cluster whose workers do the fits, all but the refit; `n_jobs` does not count there. None:
+        that of the current client, if there is one. False: none. Within a task of a cluster the work is done
+        where it is. A pickled search has none; a clone has the same one.
 
     Attributes
     ----------
@@ -107,6 +112,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         sharing: str = "auto",
         verify: int = 0,
         memory_limit: int | str | None = None,
+        client: Any = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -115,6 +121,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.sharing = sharing
         self.verify = verify
         self.memory_limit = memory_limit
+        self.client = client
 
 
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
@@ -154,6 +161,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     verify : int, default=0
         As in `GridSearchCV`.
     memory_limit : int or str, default=None
+        As in `GridSearchCV`.
+    client : distributed.Client, None or False, default=None
         As in `GridSearchCV`.
 
     Attributes
@@ -198,6 +207,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         sharing: str = "auto",
         verify: int = 0,
         memory_limit: int | str | None = None,
+        client: Any = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -207,3 +217,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.sharing = sharing
         self.verify = verify
         self.memory_limit = memory_limit
+        self.client = client

@@ -1,5 +1,6 @@
 """What every search of manyfit does beyond scikit-learn's: plan, share, report."""
 
+import copy
 import numbers
 import time
 from collections import defaultdict
@@ -26,6 +27,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
+from manyfit.cluster import client_for
 from manyfit.folds import Splits
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
@@ -80,6 +82,7 @@ class SharedSearch:
         "sharing": [StrOptions({"auto", "exact", "none"})],
         "verify": [_Count(numbers.Integral, 0, None, closed="left")],
         "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
+        "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
     }
 
     estimator: Any
@@ -94,6 +97,7 @@ class SharedSearch:
     sharing: str
     verify: int
     memory_limit: int | str | None
+    client: Any
     report_: Report
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
@@ -210,7 +214,7 @@ class SharedSearch:
         )
         return Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
-            self.pre_dispatch, self.sharing, self, contexts,
+            self.pre_dispatch, self.sharing, self, contexts, client_for(self.client),
         )  # fmt: skip
 
     def _all_candidates(self, n_splits: int) -> list[Any]:
@@ -286,7 +290,16 @@ class SharedSearch:
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_frozen", None)
+        if state.get("client"):
+            state["client"] = None  # a connection does not travel; the current one serves where it arrives
         return state
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone with the same client: a connection cannot be copied."""
+        without = copy.copy(self)  # which takes the state that is pickled
+        other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
+        other.client = self.client
+        return other
 
 
 class _Unknown(Mapping[str, Any]):

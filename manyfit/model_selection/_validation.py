@@ -9,6 +9,7 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, on_engine
+from manyfit.cluster import client_for
 from manyfit.folds import Splits
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
@@ -49,7 +50,7 @@ class _EngineParallel:
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         job = Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
-            self._n_jobs, self._pre_dispatch,
+            self._n_jobs, self._pre_dispatch, client=client_for(None),
         )  # fmt: skip
         results, _ = run(job, prepare(job))
         return [results[c * len(splits) + i] for i in range(len(splits)) for c in range(n_settings)]

@@ -1,0 +1,114 @@
+"""Where a search runs: on the workers of a cluster, if there is a client."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from manyfit.cluster._package import packed
+
+WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
+
+
+def client_for(client: Any) -> Any:
+    """The client that a search uses.
+
+    Parameters
+    ----------
+    client : distributed.Client, None or False
+        None: the current one, if there is one. False: none.
+
+    Returns
+    -------
+    distributed.Client or None
+        None where the work is done in this process, or by joblib. So it is within a task of a cluster
+        too: it holds its slot already, and would wait for itself.
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    ValueError
+        If it is not connected to a scheduler.
+    """
+    if client is False:
+        return None
+    if client is None and "distributed" not in sys.modules:
+        return None  # nobody has made a client, and the import takes a second
+    from distributed import Client, get_worker
+
+    if client is not None and not isinstance(client, Client):
+        raise TypeError(WRONG_CLIENT.format(client))
+    try:
+        get_worker()
+    except ValueError:
+        pass
+    else:
+        return None
+    if client is None:
+        try:
+            client = Client.current()
+        except ValueError:
+            return None
+        return client if client.status == "running" and not client.asynchronous else None
+    if client.status != "running":
+        raise ValueError(f"client is {client.status!r}, not connected to a scheduler: {client!r}")
+    return client
+
+
+def run_on_cluster(
+    client: Any,
+    function: Callable[[Any, Any], Any],
+    items: Sequence[Any],
+    common: Any,
+    *,
+    name: Callable[[Any], str],
+    fuse: Callable[[Any], bool],
+    owners: Sequence[Any] = (),
+    salt: str = "",
+    resources: dict[str, float] | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Call ``function(item, common)`` for each item on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    function : callable
+        That workers can import. Items are small; `common` may hold arrays, which travel once to each worker.
+    name : callable
+        What the dashboard calls the task of an item.
+    fuse : callable
+        Whether an item may be put together with others like it to a task that takes long enough.
+    owners : sequence
+        As long as these are there, workers keep the arrays of `common` for later runs.
+    salt : str
+        Runs of another one share no tasks.
+    resources : dict, optional
+        What a task takes of its worker, as ``{"GPU": 1}``.
+
+    Yields
+    ------
+    item, result
+        In the order in which they come. The result is a `Died` for an item whose worker dies each time.
+
+    Raises
+    ------
+    Exception
+        What cannot be pickled raises before anything is sent. The first exception of a task is raised, and
+        the others are cancelled.
+    """
+    from manyfit.cluster._dispatch import Dispatch
+    from manyfit.cluster._placement import placement_of
+
+    package = packed(common, salt)
+    placement = placement_of(client)
+    placement.own(package, owners)
+    dispatch = Dispatch(client, placement, function, package, name, fuse, resources)
+    try:
+        yield from dispatch.results(items)
+    finally:
+        placement.drop([package.key, f"pickle-{package.key}", *package.arrays])
+
+
+def slots(client: Any) -> int:
+    """Tasks that the workers of a cluster run at a time, at least 1."""
+    return max(1, sum(client.nthreads().values()))

@@ -1,0 +1,169 @@
+"""A planned job on the workers of a cluster: cut into items, run there, and put together again."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from manyfit.cluster import Died, Progress, end_if_device_is_lost, run_on_cluster, slots
+from manyfit.model_selection._evaluate import FoldStore, alone
+from manyfit.model_selection._family_tasks import run_family_split
+from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._moment_groups import run_moments
+from manyfit.model_selection._one_by_one import fit_piece, pieces
+from manyfit.model_selection._outcome import Outcome
+from manyfit.model_selection._pass_groups import run_passes
+from manyfit.model_selection._plan import Group, Kind, Plan
+from manyfit.model_selection._planner import prepare
+
+
+@dataclass(frozen=True)
+class Item:
+    """A part of a job that one worker does.
+
+    Attributes
+    ----------
+    kind : str
+        Of the groups of the plan that are answered, whole or on one split; "steps" and "one by one" are fits.
+    candidates : tuple of int
+    split : int or None
+        None: all of them.
+    """
+
+    kind: Kind
+    candidates: tuple[int, ...]
+    split: int | None = None
+
+    def pairs(self, job: Job) -> list[Pair]:
+        """What it answers."""
+        return [pair for pair in job.pairs(self.candidates) if self.split in (None, pair[1])]
+
+
+def run_on_workers(job: Job, plan: Plan, bar: Progress) -> Outcome:
+    """Answer and fit everything that a plan says, on the workers of ``job.client``.
+
+    Moments of all folds are one item, as is a group of iterating fits: their sums are added in the same
+    order as in one process. So results do not depend on the number of workers.
+    """
+    total = Outcome()
+    _run(job, plan, _items(job, plan), total, bar)
+    left = sorted(total.alone)
+    if left:  # by the groups, or by workers that died of a group
+        _run(job, plan, _fits(job, plan, left), total, bar)
+    return total
+
+
+def _items(job: Job, plan: Plan) -> list[Item]:
+    items = []
+    moments = [c for group in plan.groups if group.kind == "moments" for c in group.candidates]
+    if moments:
+        items.append(Item("moments", tuple(moments)))
+    items += [Item("passes", group.candidates) for group in plan.groups if group.kind == "passes"]
+    families = [c for group in plan.groups if group.kind == "family" for c in group.candidates]
+    if families:
+        items += [Item("family", tuple(families), i) for i in range(job.splits.n_splits)]
+    rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
+    return items + _fits(job, plan, job.pairs(sorted(rest)))
+
+
+def _fits(job: Job, plan: Plan, pairs: Sequence[Pair]) -> list[Item]:
+    kind: Kind = "one by one" if plan.order is None else "steps"
+    return [Item(kind, tuple(cs), i) for i, cs in pieces(pairs, plan.order, slots(job.client))]
+
+
+def _run(job: Job, plan: Plan, items: Sequence[Item], total: Outcome, bar: Progress) -> None:
+    suspects: list[Item] = []
+    for item, part in _results(job, items):
+        if not isinstance(part, Died):
+            total.add(part)
+            bar.done(len(part.results))
+        elif item.kind == "one by one":
+            total.results.update({pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)})
+            bar.done(1)
+        elif item.kind == "steps":
+            suspects += [Item("one by one", (c,), i) for c, i in item.pairs(job)]
+        else:
+            total.alone.update(dict.fromkeys(item.pairs(job), "the worker died of the shared work"))
+    if suspects:
+        _run(job, plan, suspects, total, bar)
+
+
+def _results(job: Job, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
+    common = replace(job, search=None, contexts=None, client=None, n_jobs=1)
+    params = [*job.options.fit_params.values(), *job.options.score_params.values()]
+    estimator = _name(job.estimator)
+    return run_on_cluster(
+        job.client,
+        run_item,
+        items,
+        common,
+        name=lambda item: f"{item.kind.replace(' ', '_')}-{estimator}",
+        fuse=lambda item: item.kind == "one by one",
+        owners=[job.X, job.y, *params],
+    )
+
+
+def _name(estimator: Any) -> str:
+    steps = getattr(estimator, "steps", None)
+    return type(steps[-1][1] if steps else estimator).__name__
+
+
+# ------------------------------------------------------------------------------------ on a worker
+
+
+def run_item(item: Item, job: Job) -> Outcome:
+    """Answer or fit one item, on a worker."""
+    if item.kind in ("steps", "one by one"):
+        assert item.split is not None
+        outcome = fit_piece(job, item.split, item.candidates, item.kind == "steps")
+        for result in outcome.results.values():
+            end_if_device_is_lost(result["fit_error"])
+        return outcome
+    # Planned again, from the same job: a plan holds views of the data, which are here already.
+    prepared = prepare(job)
+    asked = set(item.candidates)
+    groups = [g for g in prepared.plan.groups if g.kind == item.kind and asked.issuperset(g.candidates)]
+    outcome = _answer(item, job, groups, prepared)
+    for pair in item.pairs(job):
+        if pair not in outcome.results:
+            outcome.alone.setdefault(pair, "the worker's plan is another one")
+    return outcome
+
+
+def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Outcome:
+    bar = Progress(0, 0)
+    if not groups:
+        return Outcome()
+    if item.kind == "moments":
+        outcome = run_moments(job, groups, prepared.data, prepared.scoring, bar)
+        outcome.rows_read += round(prepared.data.passes * job.splits.n_samples)
+        return outcome
+    if item.kind == "passes":
+        return run_passes(job, groups, prepared.rows, bar)
+    assert item.split is not None
+    return run_family_split(job, groups, item.split)
+
+
+# ------------------------------------------------------------------------------------ of the dead
+
+
+class _Dies(BaseEstimator):
+    """Fails as the fit did that took its worker with it."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> None:
+        """Raise the error."""
+        raise self.error
+
+
+def _of_the_dead(job: Job, pair: Pair, died: Died) -> Result:
+    """What scikit-learn makes of a fit that fails: an error score, or the exception."""
+    c, i = pair
+    params = dict(job.candidates[c])
+    error = type(died.error)(f"The worker died each time that it fitted {params} on split {i}. {died.error}")
+    folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
+    progress = (c, len(job.candidates)), (i, job.splits.n_splits)
+    return alone(_Dies(error), {}, i, folds, progress)
