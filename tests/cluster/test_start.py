@@ -24,16 +24,6 @@ from tests.cluster._processes import ROOT, gone, wait_for
 VARIABLES = (*_start.THREAD_VARIABLES, "PYTHONHASHSEED", "MALLOC_TRIM_THRESHOLD_")
 
 
-def threads_of_libraries() -> dict[tuple[str, str], int]:
-    import scipy.linalg  # noqa: F401
-    import sklearn.utils  # noqa: F401
-    from threadpoolctl import threadpool_info
-
-    return {
-        (library["user_api"], library["filepath"]): library["num_threads"] for library in threadpool_info()
-    }
-
-
 @pytest.fixture(scope="module")
 def started():
     """A cluster on a machine that says it has four cores, beside one that has taken Dask's port."""
@@ -72,6 +62,16 @@ def test_memory_is_shared_with_this_process(started):
 
 
 def test_libraries_share_the_cores(started):
+    def threads_of_libraries() -> dict[tuple[str, str], int]:
+        import scipy.linalg  # noqa: F401
+        import sklearn.utils  # noqa: F401
+        from threadpoolctl import threadpool_info
+
+        return {
+            (library["user_api"], library["filepath"]): library["num_threads"]
+            for library in threadpool_info()
+        }
+
     client, _ = started
     for threads in client.run(threads_of_libraries).values():
         # Two of four cores for each of two workers; OpenBLAS takes no more than there are in truth.
@@ -378,10 +378,11 @@ def test_workers_by_the_cores(monkeypatch):
 
 
 SCRIPT = """
-import os, signal, sys
-from manyfit.cluster import local_cluster
+import os, signal
 
 if __name__ == "__main__":
+    from manyfit.cluster import local_cluster
+
     client = local_cluster(1)
     print(*client.run(os.getpid).values(), flush=True)
     {ending}
