@@ -111,6 +111,7 @@ IMPORT_ALL = """
 import importlib, os, pkgutil, sys, threading, traceback
 
 OPTIONAL = {"cupy", "cuml", "cudf", "torch", "pandas", "polars", "dask_ml", "matplotlib", "distributed"}
+OPTIONAL |= {"dask_cuda", "pynvml", "cryptography"}
 folder, package = sys.argv[1:]
 sys.path.insert(0, folder)
 

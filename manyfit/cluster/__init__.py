@@ -1,16 +1,22 @@
-"""Where tasks run: this process, joblib's workers, or those of a Dask cluster."""
+"""Where tasks run: this process, joblib's workers, or those of a Dask cluster, started and described here."""
 
+from manyfit.cluster._describe import ClusterDescription, WorkerDescription, describe
 from manyfit.cluster._died import Died, WorkerDied, end_if_device_is_lost
 from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
+from manyfit.cluster._start import local_cluster
 
 __all__ = [
+    "ClusterDescription",
     "Died",
     "Progress",
+    "WorkerDescription",
     "WorkerDied",
     "client_for",
+    "describe",
     "end_if_device_is_lost",
+    "local_cluster",
     "run_on_cluster",
     "run_tasks",
     "slots",

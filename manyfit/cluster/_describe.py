@@ -1,0 +1,269 @@
+"""Which workers a cluster has: device, memory and slots of each, and versions that differ."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from manyfit.cluster._gpu_workers import GPU
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+# Of these a worker, or the scheduler, should have what the client has.
+PACKAGES = ("python", "dask", "distributed", "manyfit", "scikit-learn")
+# A worker whose interpreter is held by a task answers late; a scheduler that is gone never does.
+TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class WorkerDescription:
+    """One worker of a cluster.
+
+    Attributes
+    ----------
+    name : str
+        As the dashboard shows it; workers that were given none have their address.
+    address : str
+        Where it is reached, with the protocol.
+    host : str
+        The host's part of the address.
+    device : str or None
+        The name of its GPU, "GPU" where the driver told none, and None for a worker without the resource
+        ``GPU``, also on a host that has one.
+    device_memory : int or None
+        Bytes of the GPU, where the driver told them.
+    memory_limit : int
+        Bytes of host memory; 0 is no limit.
+    threads : int
+        Tasks that it runs at a time.
+    slots : int
+        Heavy tasks that it runs at a time: its resource ``GPU``, or else its threads.
+    versions : Mapping of str to (str or None)
+        Installed packages; None is not installed. Empty if the cluster did not answer in time.
+    """
+
+    name: str
+    address: str
+    host: str
+    device: str | None
+    device_memory: int | None
+    memory_limit: int
+    threads: int
+    slots: int
+    versions: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class ClusterDescription:
+    """The workers of a cluster; prints as a table.
+
+    Attributes
+    ----------
+    address : str
+        Of the scheduler.
+    workers : tuple of WorkerDescription
+        By name.
+    client_versions : Mapping of str to (str or None)
+        Of Python and the packages that matter here; None is not installed.
+    scheduler_versions : Mapping of str to (str or None)
+        The same of the scheduler.
+    """
+
+    address: str
+    workers: tuple[WorkerDescription, ...]
+    client_versions: Mapping[str, str | None]
+    scheduler_versions: Mapping[str, str | None]
+
+    @property
+    def slots(self) -> int:
+        """Heavy tasks that the cluster runs at a time.
+
+        Returns
+        -------
+        int
+            The sum over the workers.
+        """
+        return sum(worker.slots for worker in self.workers)
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """Versions that are not the client's, in words.
+
+        Returns
+        -------
+        tuple of str
+            One for each package and version that a worker or the scheduler has instead.
+        """
+        return tuple(_differences(self))
+
+    def __str__(self) -> str:
+        heading = (
+            f"Cluster at {self.address}: {_count(len(self.workers), 'worker')}, {_count(self.slots, 'slot')}"
+        )
+        rows = [_HEAD, *(_row(worker) for worker in self.workers)] if self.workers else []
+        return "\n".join([heading, *_aligned(rows), *self.differences])
+
+
+def describe(client: "Client") -> ClusterDescription:
+    """Say which workers a cluster has, and what each brings.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected. The workers may come from anywhere: `local_cluster`, Dask's command line, a batch system.
+
+    Returns
+    -------
+    ClusterDescription
+        A snapshot; workers may come and go. ``print`` shows it as a table.
+
+    Raises
+    ------
+    TypeError
+        If `client` is no client, or an asynchronous one.
+    ValueError
+        If it is closed.
+    ConnectionError
+        If the scheduler does not answer in ten seconds.
+
+    See Also
+    --------
+    local_cluster : Start a cluster on this machine.
+
+    Notes
+    -----
+    No code is sent to the workers and none of them is made to load CUDA: names and memory of GPUs are what
+    Dask's workers told the scheduler when they joined, which they know from the driver where NVML's Python
+    package is installed (dask-cuda brings it). Where a worker is too busy to answer, no versions are known.
+
+    Examples
+    --------
+    >>> from manyfit.cluster import describe, local_cluster
+    >>> with local_cluster(2) as client:  # doctest: +SKIP
+    ...     print(describe(client))
+    """
+    _check(client)
+    scheduler: Any = client.scheduler
+    identity = _ask(client, scheduler.identity, n_workers=-1)
+    if identity is None:
+        raise ConnectionError(
+            f"describe: the scheduler of {client!r} does not answer; is the cluster still there?"
+        )
+    names = [name for name in PACKAGES if name != "python"]  # Python's own version comes with any
+    told = _ask(client, client.get_versions, packages=names) or {}
+    workers = [
+        _worker(address, info, _versions(told.get("workers", {}).get(address)))
+        for address, info in identity["workers"].items()
+    ]
+    return ClusterDescription(
+        address=identity["address"],
+        workers=tuple(sorted(workers, key=_by_name)),
+        client_versions=_versions(_own_versions(names)),
+        scheduler_versions=_versions(told.get("scheduler")),
+    )
+
+
+def _check(client: Any) -> None:
+    from distributed import Client
+
+    if not isinstance(client, Client):
+        raise TypeError(
+            f"describe: a distributed.Client is needed, not {type(client).__name__}; for a cluster or the "
+            "address of a scheduler that is Client(...) of it"
+        )
+    if client.asynchronous:
+        raise TypeError("describe: the client is asynchronous; connect one without asynchronous=True")
+    if client.status in ("closed", "closing", "newly-created"):
+        raise ValueError(f"describe: the client is {client.status}; connect another one")
+
+
+def _ask(client: Any, question: Any, **arguments: Any) -> Any:
+    """What the cluster answers, None if it does not."""
+    try:
+        return client.sync(question, **arguments, callback_timeout=TIMEOUT_S)
+    except (TimeoutError, OSError):
+        return None
+
+
+def _own_versions(packages: list[str]) -> dict[str, Any]:
+    from distributed.versions import get_versions
+
+    return get_versions(packages=packages)
+
+
+def _versions(told: Any) -> Mapping[str, str | None]:
+    """Of the packages that matter, from what a process tells of itself."""
+    packages = told.get("packages", {}) if isinstance(told, Mapping) else {}
+    return {name: _plain(name, packages.get(name)) for name in PACKAGES} if packages else {}
+
+
+def _plain(package: str, version: str | None) -> str | None:
+    # Python's has five parts, as sys.version_info; the first three say which it is.
+    return ".".join(version.split(".")[:3]) if package == "python" and version else version
+
+
+def _worker(address: str, info: Mapping[str, Any], versions: Mapping[str, str | None]) -> WorkerDescription:
+    slots = int(info["resources"].get(GPU, 0))
+    gpu = info.get("gpu") or {}
+    return WorkerDescription(
+        name=str(info["name"]),
+        address=address,
+        host=info["host"],
+        device=(gpu.get("name") or "GPU") if slots else None,
+        device_memory=gpu.get("memory-total") if slots else None,
+        memory_limit=info["memory_limit"] or 0,
+        threads=info["nthreads"],
+        slots=slots or info["nthreads"],
+        versions=versions,
+    )
+
+
+def _by_name(worker: WorkerDescription) -> tuple[bool, int, str]:
+    """Numbers in their order, then texts."""
+    number = worker.name.isdecimal()
+    return (not number, int(worker.name) if number else 0, worker.name)
+
+
+def _differences(cluster: ClusterDescription) -> Iterator[str]:
+    others = [("the scheduler", cluster.scheduler_versions)]
+    others += [(f"worker {worker.name}", worker.versions) for worker in cluster.workers]
+    for package, here in cluster.client_versions.items():
+        found: dict[str | None, list[str]] = {}
+        for who, versions in others:
+            if versions and versions[package] != here:
+                found.setdefault(versions[package], []).append(who)
+        for version, names in found.items():
+            there = f"{package} is {version or 'not installed'} on {_few(names)}"
+            yield f"{there}, and {here or 'not installed'} here"
+    if silent := [who for who, versions in others if not versions]:
+        yield f"the versions on {_few(silent)} are not known: no answer in {TIMEOUT_S:g} s"
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:2])} and {len(names) - 2} more"
+
+
+_HEAD = ("worker", "address", "device", "device memory", "memory limit", "threads", "slots")
+
+
+def _row(worker: WorkerDescription) -> tuple[str, ...]:
+    from dask.utils import format_bytes
+
+    return (
+        "-" if worker.name == worker.address else worker.name,
+        worker.address,
+        worker.device or "CPU",
+        "-" if worker.device_memory is None else format_bytes(worker.device_memory),
+        format_bytes(worker.memory_limit) if worker.memory_limit else "none",
+        str(worker.threads),
+        str(worker.slots),
+    )
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

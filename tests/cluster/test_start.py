@@ -1,0 +1,449 @@
+"""A cluster of this machine: processes, threads, memory and connections; and that nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import types
+import warnings
+from contextlib import suppress
+from importlib.util import find_spec
+
+import pytest
+from distributed import Client, LocalCluster, Security, default_client
+from distributed.comm import connect
+from distributed.system import MEMORY_LIMIT
+
+from manyfit.cluster import _gpu_workers, _start, describe, local_cluster
+from tests.cluster._processes import ROOT, gone, wait_for
+
+VARIABLES = (*_start.THREAD_VARIABLES, "PYTHONHASHSEED", "MALLOC_TRIM_THRESHOLD_")
+
+
+@pytest.fixture(scope="module")
+def started():
+    """A cluster on a machine that says it has four cores, beside one that has taken Dask's port."""
+    with pytest.MonkeyPatch.context() as patch, socket.socket() as taken:
+        patch.setattr(_start, "cpu_count", lambda: 4)
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
+        with suppress(OSError):  # somebody else may have it
+            taken.bind(("", 8787))
+            taken.listen()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            client = local_cluster(2)
+        left = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+        pids = list(client.run(os.getpid).values())
+        yield client, left
+    client.close()
+    assert wait_for(lambda: gone(pids), "the end of the workers")
+    client.close()  # once more is harmless
+
+
+def test_processes_and_threads(started):
+    client, _ = started
+    workers = describe(client).workers
+    assert [(worker.name, worker.threads, worker.slots, worker.device) for worker in workers] == [
+        ("0", 1, 1, None),
+        ("1", 1, 1, None),
+    ]
+    pids = set(client.run(os.getpid).values())
+    assert len(pids) == 2 and os.getpid() not in pids
+
+
+def test_memory_is_shared_with_this_process(started):
+    client, _ = started
+    assert {worker.memory_limit for worker in describe(client).workers} == {MEMORY_LIMIT // 3}
+
+
+def test_libraries_share_the_cores(started):
+    def threads_of_libraries() -> dict[tuple[str, str], int]:
+        import scipy.linalg  # noqa: F401
+        import sklearn.utils  # noqa: F401
+        from threadpoolctl import threadpool_info
+
+        return {
+            (library["user_api"], library["filepath"]): library["num_threads"]
+            for library in threadpool_info()
+        }
+
+    client, _ = started
+    for threads in client.run(threads_of_libraries).values():
+        # Two of four cores for each of two workers; OpenBLAS takes no more than there are in truth.
+        assert {n for (kind, _), n in threads.items() if kind == "openmp"} == {2}
+        assert {n for (kind, _), n in threads.items() if kind == "blas"} == {min(2, os.cpu_count())}
+
+
+def test_the_environment_of_this_process_stays(started):
+    _, left = started
+    assert left == {}
+
+
+def test_the_client_is_dasks(started):
+    client, _ = started
+    assert isinstance(client, Client) and isinstance(client.cluster, LocalCluster)
+    assert default_client() is client
+    assert client.submit(lambda x: x + 1, 1).result() == 2
+
+
+def test_the_dashboard_is_on_a_free_port_of_this_machine(started):
+    client, _ = started
+    server = client.cluster.scheduler.http_server
+    assert server.address == "127.0.0.1" and server.port not in (0, 8787)
+
+
+@pytest.mark.parametrize(
+    ("given", "threads", "expected"), [("2", 3, 2), ("8", 3, 3), ("2,4", 3, 2), ("", 3, 3), ("x", 3, 3)]
+)
+def test_fewer_threads_in_the_environment_count(monkeypatch, given, threads, expected):
+    monkeypatch.setenv("OMP_NUM_THREADS", given)
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with _start._threads_of_workers(threads):
+        from distributed.nanny import Nanny  # what a nanny would give to a worker
+
+        given_on = Nanny("tcp://127.0.0.1:1").pre_spawn_env
+    assert given_on["OMP_NUM_THREADS"] == str(expected) and given_on["MKL_NUM_THREADS"] == str(threads)
+    assert os.environ["OMP_NUM_THREADS"] == given and "MKL_NUM_THREADS" not in os.environ
+
+
+# Connections by TLS
+
+
+@pytest.fixture(scope="module")
+def secure():
+    with local_cluster(1, security=True) as client:
+        yield client
+
+
+def refused(client: Client, address: str, security: Security) -> str:
+    """The error of another client, which has its own security and gets no connection.
+
+    Half a client that fails is closed by Dask when it is collected, in any thread, which warns: it is only
+    its connection here. tests/cluster/test_by_hand.py has whole ones.
+    """
+    with pytest.raises((OSError, TypeError)) as caught:
+        client.sync(connect, address, timeout=5, **security.get_connection_args("client"))
+    return str(caught.value)
+
+
+def test_every_connection_is_by_tls(secure):
+    cluster = describe(secure)
+    nannies = [info["nanny"] for info in secure.scheduler_info()["workers"].values()]
+    addresses = [cluster.address, *(worker.address for worker in cluster.workers), *nannies]
+    assert len(addresses) == 3
+    assert [address.partition("://")[0] for address in addresses] == ["tls"] * 3
+    assert secure.submit(lambda: 5).result() == 5
+
+
+def test_who_has_no_certificate_is_refused(secure):
+    address = secure.cluster.scheduler_address
+    assert "ssl_context" in refused(secure, address, Security())
+    assert "certificate" in refused(secure, address, Security.temporary())
+    refused(secure, address.replace("tls://", "tcp://"), Security())
+    assert secure.submit(lambda: 6).result() == 6
+
+
+def sends(address: str, context: ssl.SSLContext) -> bool:
+    """Whether a listener sends anything, as Dask's do first of all, after a handshake by TLS."""
+    host, _, port = address.removeprefix("tls://").partition(":")
+    try:
+        with (
+            socket.create_connection((host, int(port)), timeout=10) as plain,
+            context.wrap_socket(plain) as c,
+        ):
+            return len(c.recv(1)) == 1
+    except OSError:
+        return False
+
+
+def test_the_listeners_ask_for_a_certificate(secure):
+    """Not only Dask's own client is refused: nothing is sent to one that has none."""
+    without = ssl.create_default_context(cadata=secure.security.tls_ca_file)
+    without.check_hostname = False
+    its = secure.security.get_connection_args("client")["ssl_context"]
+    for address in [secure.cluster.scheduler_address, *secure.scheduler_info()["workers"]]:
+        assert sends(address, its) and not sends(address, without)
+
+
+def test_a_security_object_is_passed_on(monkeypatch):
+    options = recorded(monkeypatch)
+    given = Security(require_encryption=False)
+    local_cluster(1, security=given)
+    assert options["security"] is given
+    local_cluster(1, security=False)
+    assert not options["security"].require_encryption
+    local_cluster(1)
+    assert options["security"] is None  # Dask's configuration decides
+
+
+def test_without_cryptography_the_error_names_it(monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    with pytest.raises(ImportError, match="pip install cryptography"):
+        local_cluster(1, security=True)
+
+
+# GPU workers, imitated
+
+
+def recorded(monkeypatch, module: str | None = None) -> dict:
+    """Have local_cluster start nothing, and give what it would start a cluster with."""
+    options = {}
+    monkeypatch.setattr(_start, "_start", lambda cls, given: options.update(given, cls=cls))
+    monkeypatch.setattr(_start, "_client_class", lambda: lambda cluster: None)
+    return options
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """A machine that has dask-cuda, CuPy, RMM, and as many GPUs as one says: only their names."""
+    installed = {"dask_cuda", "cupy", "rmm", "pynvml"}
+    monkeypatch.setattr(_gpu_workers, "find_spec", lambda name: name in installed or None)
+    nvml = types.ModuleType("pynvml")
+    nvml.NVMLError = type("NVMLError", (Exception,), {})
+    nvml.nvmlInit = lambda: None
+    nvml.nvmlDeviceGetCount = lambda: 0
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+    class LocalCUDACluster(LocalCluster):
+        """dask-cuda's arguments, as far as they are ours; the workers are those of the CPU."""
+
+        def __init__(
+            self,
+            n_workers=None,
+            rmm_pool_size=None,
+            device_memory_limit="default",
+            rmm_allocator_external_lib_list=None,
+            **kwargs,
+        ):
+            super().__init__(n_workers=n_workers, **kwargs)
+
+    dask_cuda = types.ModuleType("dask_cuda")
+    dask_cuda.LocalCUDACluster = LocalCUDACluster
+    monkeypatch.setitem(sys.modules, "dask_cuda", dask_cuda)
+
+    def are(n: int) -> types.ModuleType:
+        nvml.nvmlDeviceGetCount = lambda: n
+        return nvml
+
+    are.installed = installed
+    return are
+
+
+def test_one_worker_for_each_gpu(gpus, monkeypatch):
+    gpus(3)
+    monkeypatch.setattr(_start, "cpu_count", lambda: 12)
+    options = recorded(monkeypatch)
+    local_cluster()
+    assert options.pop("cls").__name__ == "LocalCUDACluster"
+    assert options == {
+        "n_workers": 3,
+        "threads_per_worker": 1,
+        "memory_limit": MEMORY_LIMIT // 4,
+        "security": None,
+        "dashboard_address": "127.0.0.1:0",
+        "rmm_pool_size": 0.5,
+        "device_memory_limit": "default",
+        "rmm_allocator_external_lib_list": ["cupy"],
+        "resources": {"GPU": 1},
+    }
+
+
+def test_options_of_gpus(gpus, monkeypatch):
+    gpus(1)
+    options = recorded(monkeypatch)
+    local_cluster(slots_per_gpu=2, rmm_pool_size="4GB", device_memory_limit=0.6, resources={"disk": 1})
+    assert options["threads_per_worker"] == 2 and options["resources"] == {"disk": 1, "GPU": 2}
+    assert options["rmm_pool_size"] == "4GB" and options["device_memory_limit"] == 0.6
+    local_cluster(rmm_async=True, rmm_allocator_external_lib_list=["cupy", "torch"])
+    assert options["rmm_pool_size"] is None and options["rmm_async"] is True
+    assert options["rmm_allocator_external_lib_list"] == ["cupy", "torch"]
+    with pytest.raises(ValueError, match="threads_per_worker=1 cannot run slots_per_gpu=2"):
+        local_cluster(slots_per_gpu=2, threads_per_worker=1)
+
+
+def test_without_rmm_there_is_no_pool(gpus, monkeypatch):
+    gpus(1)
+    gpus.installed.remove("rmm")
+    options = recorded(monkeypatch)
+    local_cluster()
+    assert options["rmm_pool_size"] is None and "rmm_allocator_external_lib_list" not in options
+
+
+def test_gpus_may_be_left_alone(gpus, monkeypatch):
+    gpus(2)
+    options = recorded(monkeypatch)
+    local_cluster(gpu=False, rmm_pool_size="4GB")
+    assert options["cls"] is LocalCluster and "rmm_pool_size" not in options and "resources" not in options
+
+
+def test_a_gpu_that_is_asked_for_and_not_there(gpus, monkeypatch):
+    with pytest.raises(RuntimeError, match="CUDA_VISIBLE_DEVICES is not set"):
+        local_cluster(gpu=True)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    with pytest.raises(RuntimeError, match="CUDA_VISIBLE_DEVICES is '-1'"):
+        local_cluster(gpu=True)
+    gpus.installed.clear()
+    with pytest.raises(ImportError, match="gpu-cu12 or gpu-cu13"):
+        local_cluster(gpu=True)
+    assert not _gpu_workers.wants_gpus(None)
+
+
+@pytest.mark.parametrize(
+    ("visible", "there", "count"),
+    [
+        (None, 4, 4),
+        ("", 4, 0),
+        ("-1", 4, 0),
+        ("2", 4, 1),
+        ("1, 3", 4, 2),
+        ("0,-1,1", 4, 1),
+        ("0,1,2", 2, 2),
+        ("MIG-a,MIG-b", 1, 2),
+    ],
+)
+def test_gpus_are_counted_as_cuda_sees_them(gpus, monkeypatch, visible, there, count):
+    gpus(there)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert _gpu_workers.gpu_count() == count
+
+
+def test_without_a_driver_there_is_no_gpu(gpus, monkeypatch):
+    nvml = gpus(1)
+
+    def fails():
+        raise nvml.NVMLError("no driver")
+
+    monkeypatch.setattr(nvml, "nvmlInit", fails)
+    assert _gpu_workers.gpu_count() == 0
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert _gpu_workers.gpu_count() == 0
+
+
+def test_gpu_workers_declare_their_slots(gpus, tmp_path):
+    """Real processes, which tell of a GPU as NVML would tell it."""
+    gpus(1)
+    preload = tmp_path / "tells.py"
+    preload.write_text(
+        "def dask_setup(worker):\n"
+        "    told = {'name': 'Imitated 1', 'memory-total': 85 * 2**30}\n"
+        "    worker.startup_information['gpu'] = lambda worker: told\n"
+    )
+    with local_cluster(slots_per_gpu=2, preload=[str(preload)]) as client:
+        (worker,) = describe(client).workers
+        assert client.submit(lambda: 7, resources={"GPU": 1}).result() == 7
+    assert (worker.device, worker.device_memory, worker.threads, worker.slots) == (
+        "Imitated 1",
+        85 * 2**30,
+        2,
+        2,
+    )
+
+
+# Errors
+
+
+@pytest.mark.parametrize("name", ["n_workers", "threads_per_worker", "slots_per_gpu"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "2"])
+def test_counts_are_checked(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be an integer of at least 1, not {value!r}"):
+        local_cluster(**{name: value})
+
+
+def test_other_arguments_are_checked():
+    with pytest.raises(TypeError, match="asynchronous"):
+        local_cluster(asynchronous=True)
+    with pytest.raises(TypeError, match="security must be True, False, None or"):
+        local_cluster(security="tls")
+
+
+def test_workers_by_the_cores(monkeypatch):
+    monkeypatch.setattr(_start, "cpu_count", lambda: 6)
+    options = recorded(monkeypatch)
+    for threads, workers in [(None, 6), (2, 3), (4, 1), (8, 1)]:
+        local_cluster(threads_per_worker=threads, gpu=False, memory_limit="1GB")
+        assert (options["n_workers"], options["threads_per_worker"]) == (workers, threads or 1)
+        assert options["memory_limit"] == "1GB"
+
+
+# Nothing is left
+
+
+SCRIPT = """
+import os, signal
+
+if __name__ == "__main__":
+    from manyfit.cluster import local_cluster
+
+    client = local_cluster(1)
+    print(*client.run(os.getpid).values(), flush=True)
+    {ending}
+"""
+
+
+ENDINGS = {"end": ("pass", 0), "killed": ("os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL)}
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory):
+    """Scripts that start a cluster and do not close it, run at the same time: process and output of each."""
+    texts = {name: SCRIPT.format(ending=ending) for name, (ending, _) in ENDINGS.items()}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    processes = {}
+    for name, text in texts.items():
+        file = tmp_path_factory.mktemp(name) / "script.py"
+        file.write_text(text)
+        processes[name] = subprocess.Popen(
+            [sys.executable, file],
+            cwd=file.parent,
+            env={**os.environ, "PYTHONPATH": path},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    return {name: (process, *process.communicate()) for name, process in processes.items()}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_no_process_outlives_a_script_that_closes_nothing(scripts, name):
+    process, printed, errors = scripts[name]
+    assert process.returncode == ENDINGS[name][1], errors
+    pids = [int(pid) for pid in printed.split()]
+    assert len(pids) == 1
+    wait_for(lambda: gone(pids), "the end of the worker")
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_told_of_it(tmp_path):
+    (tmp_path / "script.py").write_text("from manyfit.cluster import local_cluster\nlocal_cluster(1)\n")
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    command = [sys.executable, "script.py"]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'under if __name__ == "__main__":' in done.stderr.splitlines()[-1]
+
+
+def test_a_client_that_fails_leaves_no_cluster(monkeypatch):
+    clusters = []
+
+    def fails(cluster):
+        clusters.append(cluster)
+        raise OSError("no connection")
+
+    monkeypatch.setattr(_start, "_client_class", lambda: fails)
+    with pytest.raises(OSError, match="no connection"):
+        local_cluster(1, processes=False)
+    assert [cluster.status.name for cluster in clusters] == ["closed"]
+
+
+def test_dask_cuda_is_not_imported_where_it_is_not_asked_for():
+    assert find_spec("manyfit.cluster") and "dask_cuda" not in sys.modules
