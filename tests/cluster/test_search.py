@@ -1,0 +1,267 @@
+"""Searches on a cluster: the local run's answers, each array sent once, equal searches merged."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, wait
+from sklearn import model_selection
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from manyfit.cluster import local_cluster
+from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
+from tests.cluster import _awkward
+from tests.cluster._awkward import Awkward, fits
+
+cloudpickle.register_pickle_by_value(_awkward)
+
+X, Y = make_classification(400, 8, random_state=0)
+TREE = DecisionTreeClassifier(random_state=0)
+SEARCHES = {
+    "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}),
+    "passes": (LogisticRegression(), {"C": [0.1, 1.0, 10.0]}),
+    "family": (
+        make_pipeline(FunctionTransformer(np.tanh), Ridge()),
+        {"ridge__alpha": [0.1, 1.0, 10.0]},
+    ),
+    "steps": (
+        make_pipeline(StandardScaler(), PCA(random_state=0), TREE),
+        {"pca__n_components": [2, 4], "decisiontreeclassifier__max_depth": [1, 3]},
+    ),
+    "one by one": (TREE, {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 5]}),
+    "several": (make_pipeline(StandardScaler(), Ridge()), {"ridge": [Ridge(), LogisticRegression(), TREE]}),
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture(params=[1, 2, 3])
+def inside(request):
+    """Workers in this process, which start at once."""
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(n_workers=request.param, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def scores(search: Any) -> dict[str, Any]:
+    return {k: v for k, v in search.cv_results_.items() if not k.endswith("_time")}
+
+
+def same(one: Any, other: Any) -> None:
+    assert one.cv_results_.keys() == other.cv_results_.keys()
+    for key, expected in scores(one).items():
+        np.testing.assert_array_equal(expected, scores(other)[key], err_msg=key)
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_answers_are_those_of_the_local_run(kind, inside):
+    estimator, grid = SEARCHES[kind]
+    params = {"return_train_score": True, "cv": 4}
+    local = GridSearchCV(estimator, grid, client=False, **params).fit(X, Y)
+    there = GridSearchCV(estimator, grid, **params).fit(X, Y)
+    same(local, there)
+    assert there.report_.fits_shared == local.report_.fits_shared
+    assert there.report_.fits_done == local.report_.fits_done
+    assert there.report_.left_to_sklearn == local.report_.left_to_sklearn
+    assert there.report_.workers == len(inside.nthreads())
+    assert there.best_params_ == local.best_params_
+    np.testing.assert_array_equal(there.predict(X), local.predict(X))
+
+
+def test_work_is_done_on_the_workers(client, tmp_path):
+    search = GridSearchCV(Awkward(folder=str(tmp_path)), {"value": [0, 1]}, cv=2, refit=False).fit(X, Y)
+    assert len(fits(tmp_path)) == 4
+    assert not any(name.startswith(f"{os.getpid()}-") for name in fits(tmp_path))
+    GridSearchCV(Awkward(folder=str(tmp_path)), {"value": [0, 1]}, cv=2, refit=False, client=False).fit(X, Y)
+    assert sum(name.startswith(f"{os.getpid()}-") for name in fits(tmp_path)) == 4
+    assert search.report_.workers == 2
+
+
+def test_routed_weights_multimetric_and_other_containers(inside):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    names = np.array(["no", "yes"])[Y]
+    weights = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
+    params = {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc", "cv": 3}
+    for estimator, grid in (SEARCHES["one by one"], SEARCHES["passes"]):
+        local, there = (
+            GridSearchCV(estimator, grid, client=c, **params).fit(frame, names, sample_weight=weights)
+            for c in (False, inside)
+        )
+        same(local, there)
+    found = cross_validate(TREE, frame, names, cv=3)
+    np.testing.assert_array_equal(found["test_score"], local_scores(TREE, frame, names))
+
+
+def local_scores(estimator, data, target):
+    return model_selection.cross_validate(estimator, data, target, cv=3)["test_score"]
+
+
+def test_random_search_of_a_lambda(client):
+    transform = FunctionTransformer(lambda Z: Z * 2)
+    pipeline = make_pipeline(transform, TREE)
+    grid = {"decisiontreeclassifier__max_depth": [1, 2, 3, 4]}
+    local, there = (
+        RandomizedSearchCV(pipeline, grid, n_iter=3, random_state=0, client=c).fit(X, Y)
+        for c in (False, client)
+    )
+    same(local, there)
+
+
+# ------------------------------------------------------------------------------------------ placement
+
+
+def _transfers(client: Client) -> int:
+    return sum(client.run(lambda dask_worker: dask_worker.state.transfer_incoming_count_total).values())
+
+
+def _kept(client: Client) -> dict[str, int]:
+    """Bytes that each worker keeps of searches."""
+
+    def count() -> int:
+        from manyfit.cluster._worker import _stores
+
+        return sum(store.nbytes for store in _stores)
+
+    return client.run(count)
+
+
+class Scattered:
+    """Counts what a client sends to its workers as data."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.nbytes = 0
+        scatter = Client.scatter
+
+        def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+            self.nbytes += sum(one.nbytes for one in data.values())
+            return scatter(client, data, *args, **kwargs)
+
+        monkeypatch.setattr(Client, "scatter", counted)
+
+
+def test_a_second_search_sends_nothing(client, monkeypatch):
+    big, target = np.random.default_rng(0).normal(size=(20_000, 10)), np.arange(20_000) % 2
+    sent, before = Scattered(monkeypatch), _transfers(client)
+    first = GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(big, target)
+    labels_of_folds = 2 * len(target)
+    assert sent.nbytes == big.nbytes + target.nbytes + labels_of_folds
+    assert min(_kept(client).values()) >= big.nbytes
+    fetched = _transfers(client) - before
+    assert 1 <= fetched <= 3  # by the worker that the client did not send them to
+    GridSearchCV(Awkward(), {"value": [3, 4]}, cv=KFold(2), refit=False).fit(big, target)
+    same(first, GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(big, target))
+    assert sent.nbytes == big.nbytes + target.nbytes + labels_of_folds
+    assert _transfers(client) - before == fetched
+    big[0, 0] += 1.0  # in place: another content
+    GridSearchCV(Awkward(), {"value": [0]}, cv=3, refit=False).fit(big, target)
+    assert sent.nbytes == 2 * big.nbytes + target.nbytes + labels_of_folds
+
+
+def test_data_go_with_their_owner(client):
+    data = np.random.default_rng(1).normal(size=(20_000, 10))
+    base = _kept(client)
+    search = GridSearchCV(Awkward(), {"value": [0, 1]}, cv=2, refit=False).fit(data, np.arange(20_000) % 2)
+    assert all(n >= base[address] + data.nbytes for address, n in _kept(client).items())
+    del data, search
+    gc.collect()
+    eventually(lambda: _kept(client) == base)
+    eventually(lambda: not client.who_has())
+
+
+def eventually(condition: Any, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "not in time"
+        time.sleep(0.05)
+
+
+def test_messages_are_small(client, monkeypatch):
+    """All that is submitted for a search over 16 MB, but for the data itself."""
+    data, target = np.zeros((200_000, 10)), np.arange(200_000) % 2
+    data[:, 0] = target
+    sizes = []
+    submit = Client.submit
+
+    def counted(self: Client, *args: Any, **kwargs: Any) -> Any:
+        sizes.append(sum(len(arg) for arg in args if isinstance(arg, bytes)))
+        return submit(self, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "submit", counted)
+    GridSearchCV(Awkward(), {"value": list(range(10))}, cv=5, refit=False).fit(data, target)
+    assert sizes
+    assert sum(sizes) < 100_000
+
+
+# ------------------------------------------------------------------------------------------ several at once
+
+
+def test_two_searches_at_once_do_not_mix(client):
+    found: dict[Any, Any] = {}
+
+    def run(name: str, grid: Any, target: Any) -> None:
+        found[name] = GridSearchCV(TREE, grid, cv=3).fit(X, target)
+
+    grids = {"a": {"max_depth": [1, 2, 3]}, "b": {"max_depth": [1, 2, 3]}, "c": {"max_depth": [2, 5]}}
+    targets = {"a": Y, "b": Y, "c": Y[::-1]}
+    threads = [threading.Thread(target=run, args=(name, grids[name], targets[name])) for name in grids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name, grid in grids.items():
+        same(found[name], GridSearchCV(TREE, grid, cv=3, client=False).fit(X, targets[name]))
+
+
+def test_a_search_within_a_task_runs_there(client):
+    """It would wait for its own slot otherwise."""
+    inner = GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2)
+    nested = cross_validate(inner, X, Y, cv=2)
+    expected = model_selection.cross_validate(inner.set_params(client=False), X, Y, cv=2)
+    np.testing.assert_array_equal(nested["test_score"], expected["test_score"])
+
+
+def test_nothing_is_left(client):
+    GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2).fit(X.tolist(), Y.tolist())
+    eventually(lambda: not any(client.processing().values()))
+    wait([])
+    eventually(lambda: not [key for key in client.who_has() if "array" not in str(key)])
+
+
+# ------------------------------------------------------------------------------------------ the parameter
+
+
+def test_client_parameter(client):
+    search = GridSearchCV(TREE, {"max_depth": [1, 2]}, client=client)
+    assert clone(search).client is client
+    assert cloudpickle.loads(cloudpickle.dumps(search)).client is None
+    with pytest.raises(
+        TypeError, match=r"client should be a distributed.Client, None .* or False; got 'here'"
+    ):
+        GridSearchCV(TREE, {"max_depth": [1, 2]}, client="here").fit(X, Y)
+
+
+def test_closed_client():
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        closed = Client(cluster, set_as_default=False)
+        closed.close()
+        with pytest.raises(ValueError, match="client is 'closed', not connected to a scheduler"):
+            GridSearchCV(TREE, {"max_depth": [1, 2]}, client=closed).fit(X, Y)
