@@ -20,7 +20,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest 
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
 UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
 # What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
-THEIRS := $(patsubst %,--ignore=manyfit/%/__init__.py,metrics model_selection)
+THEIRS := $(patsubst %,--ignore=manyfit/%.py,metrics/__init__ metrics/pairwise model_selection/__init__)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from; the other tests do not depend on the versions.
 OLDEST_FOLDERS = $(wildcard $(addprefix tests/,arrays folds metrics estimators cluster model_selection))

@@ -22,6 +22,7 @@ from sklearn.metrics._scorer import (
     positive_likelihood_ratio,
 )
 from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
+from sklearn.metrics.cluster._unsupervised import check_number_of_labels
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
@@ -54,6 +55,7 @@ __all__ = [
     "check_fit_failures",
     "check_method_params",
     "check_metric_options",
+    "check_number_of_labels",
     "check_parameters",
     "d2_brier_score",
     "fit_and_score",

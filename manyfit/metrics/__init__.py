@@ -1,5 +1,6 @@
 """Metrics and scorers for many settings in one call."""
 
+from manyfit.metrics import pairwise
 from manyfit.metrics._batched import Truth
 from manyfit.metrics._functions import FUNCTIONS
 from manyfit.metrics._moment_scores import (
@@ -26,6 +27,7 @@ __all__ = [
     "get_scorer_names",
     "lost_to_rounding",
     "make_scorer",
+    "pairwise",
     "residuals_from_moments",
     "scores_from_moments",
     *FUNCTIONS,

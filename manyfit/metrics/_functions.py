@@ -13,6 +13,7 @@ from manyfit._compat import check_metric_options, plain_scorer
 from manyfit.arrays import array_namespace, is_array, on_device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, beside
+from manyfit.metrics._of_data import OF_DATA
 from manyfit.metrics._registry import MANY
 
 Array = Any
@@ -42,44 +43,58 @@ brought beside it and the score is computed there: a 0-d array, which ``float()`
 are looked for there, for which the host waits twice; nothing else makes it wait. What scikit-learn raises or
 warns of because of values is NaN, or the value that it gives beside its warning. What is not done so is left
 to scikit-learn, called with ``array_api_dispatch=True``."""
+COMPUTED_OF_DATA = """Where one does, the others
+are brought beside it, and the result is computed and stays there, in blocks, so that what is in memory beside
+it is bounded; scores are 0-d arrays. The host waits once, to learn whether scikit-learn's errors are to be
+raised (``sklearn.set_config(assume_finite=True)`` spares what it can), and brings no data home. Floats are of
+the precision of the data. What is not done so is left to scikit-learn, called with
+``array_api_dispatch=True``."""
 DISPATCHED = """Where one does, it is
 called with ``array_api_dispatch=True``, and does there what it can."""
 
 
-def metric_function(function: Callable[..., Any], many: Many | None) -> Callable[..., Any]:
+# What is done with arguments of which one lies on a device, or with those of many settings, or Unsupported.
+Form = Callable[..., Any]
+
+
+def metric_function(
+    function: Callable[..., Any],
+    form: Form | None,
+    many: Form | None,
+    *,
+    text: str = DISPATCHED,
+    module: str = "manyfit.metrics",
+) -> Callable[..., Any]:
     """One of scikit-learn's metric functions, of arrays wherever they lie.
 
     Parameters
     ----------
     function : callable
         scikit-learn's.
-    many : Many or None
-        The same of many settings; None where there is none.
+    form : callable or None
+        ``form(*args, **kwargs)``: the same of arguments of which one lies on a device.
+    many : callable or None
+        The same of many settings, on host or device, with a docstring.
+    text : str
+        What is said of arrays on a device.
+    module : str
+        Where the function is found by its name.
 
     Returns
     -------
     callable
-        With the signature of `function`, and an attribute ``many``: None, or a callable
-        ``many(y_true, predictions, *, sample_weight=None, max_bytes=None, **options)`` that takes predictions
-        of m settings, host or device, and returns m scores where they lie.
+        With the signature of `function`, and an attribute ``many``, which is `many` or None.
     """
-    signature = inspect.signature(function)
-    first = list(signature.parameters)[:2]
+    name = function.__name__
 
     @wraps(function)
     def metric(*args: Any, **kwargs: Any) -> Any:
         if not any(on_device(value) for value in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         why: Any = "it has no form of its own"
-        if many is not None:
-            options = dict(signature.bind(*args, **kwargs).arguments)
-            y_true, predicted = (options.pop(name) for name in first)
-            there = next(filter(on_device, (predicted, y_true, *options.values())))
-            predicted = _column(beside(_as_array(predicted), there))
+        if form is not None:
             try:
-                return _checked(function, many, _column(_as_array(y_true)), predicted[None, ...], **options)[
-                    0, ...
-                ]
+                return form(*args, **kwargs)
             except Unsupported as error:
                 why = error
         try:
@@ -92,6 +107,43 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
             )
             raise
 
+    # What is pickled is the name under which it is found again.
+    metric.__module__ = module
+    metric.many = None if many is None else _or_advice(name, many, module)  # type: ignore[attr-defined]
+    described = inspect.getdoc(function) or UNDOCUMENTED.format(name.replace("_", " "))
+    summary, _, rest = described.partition("\n\n")
+    metric.__doc__ = f"{summary}\n\n{SAME}{text}\n\n{rest}"
+    return metric
+
+
+def _or_advice(name: str, many: Form, module: str) -> Form:
+    """What takes many settings, with advice where one of its options is not supported."""
+
+    @wraps(many)
+    def of_many(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return many(*args, **kwargs)
+        except Unsupported as why:
+            raise NotImplementedError(
+                f"{name}.many does not do this: {why}. Call {name} for one setting at a time."
+            ) from None
+
+    of_many.__module__, of_many.__name__, of_many.__qualname__ = module, "many", f"{name}.many"
+    return of_many
+
+
+def _of_predictions(function: Callable[..., Any], many: Many) -> tuple[Form, Form]:
+    """A metric of predictions, of one setting on a device and of many."""
+    signature = inspect.signature(function)
+    first = list(signature.parameters)[:2]
+
+    def form(*args: Any, **kwargs: Any) -> Any:
+        options = dict(signature.bind(*args, **kwargs).arguments)
+        y_true, predicted = (options.pop(name) for name in first)
+        there = next(filter(on_device, (predicted, y_true, *options.values())))
+        predicted = _column(beside(_as_array(predicted), there))
+        return _checked(function, many, _column(_as_array(y_true)), predicted[None, ...], **options)[0, ...]
+
     def of_many(
         y_true: Any,
         predictions: Any,
@@ -100,26 +152,11 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
         max_bytes: int | None = None,
         **options: Any,
     ) -> Array:
-        """See `many`."""
-        assert many is not None
+        """Scores of the predictions of m settings, host or device: m of them, where the predictions lie."""
         options |= {"sample_weight": sample_weight, "max_bytes": max_bytes}
-        try:
-            return _checked(function, many, _column(_as_array(y_true)), _as_array(predictions), **options)
-        except Unsupported as why:
-            raise NotImplementedError(
-                f"{name}.many does not do this: {why}. Call {name} for one setting at a time."
-            ) from None
+        return _checked(function, many, _column(_as_array(y_true)), _as_array(predictions), **options)
 
-    name = function.__name__
-    # What is pickled is the name under which it is found again.
-    metric.__module__ = of_many.__module__ = "manyfit.metrics"
-    metric.many = of_many if many is not None else None  # type: ignore[attr-defined]
-    of_many.__qualname__ = f"{name}.many"
-    summary, _, rest = (inspect.getdoc(function) or UNDOCUMENTED.format(name.replace("_", " "))).partition(
-        "\n\n"
-    )
-    metric.__doc__ = f"{summary}\n\n{SAME}{DISPATCHED if many is None else COMPUTED}\n\n{rest}"
-    return metric
+    return form, of_many
 
 
 def _checked(
@@ -165,6 +202,17 @@ def _column(array: Array) -> Array:
     return array
 
 
+def made(function: Callable[..., Any], module: str = "manyfit.metrics") -> Callable[..., Any]:
+    """`metric_function` of one of scikit-learn's, with the forms that there are of it."""
+    if function in OF_DATA:
+        return metric_function(function, *OF_DATA[function], text=COMPUTED_OF_DATA, module=module)
+    if function in MANY:
+        return metric_function(
+            function, *_of_predictions(function, MANY[function]), text=COMPUTED, module=module
+        )
+    return metric_function(function, None, None, module=module)
+
+
 def _all() -> dict[str, Callable[..., Any]]:
     public: list[Callable[..., Any]] = [
         function
@@ -175,7 +223,7 @@ def _all() -> dict[str, Callable[..., Any]]:
     # Two scorers have metrics that are not public.
     of_scorers = [scorer[0] for scorer in scorers if scorer is not None]
     functions: dict[str, Any] = {f.__name__: f for f in [*public, *of_scorers]}
-    return {name: metric_function(f, MANY.get(f)) for name, f in functions.items()}
+    return {name: made(f) for name, f in functions.items()}
 
 
 FUNCTIONS = _all()

@@ -46,8 +46,13 @@ def exported_by(module: ModuleType) -> dict[str, Any]:
 
 def metric_names() -> dict[str, dict[str, Any]]:
     """Our metric functions and scorers in place of scikit-learn's."""
-    ours = {name: getattr(metrics, name) for name in metrics.__all__ if hasattr(sklearn.metrics, name)}
-    return {"sklearn.metrics": ours}
+    pairwise = {name: getattr(metrics.pairwise, name) for name in metrics.pairwise.__all__}
+    ours = {
+        name: getattr(metrics, name)
+        for name in metrics.__all__
+        if hasattr(sklearn.metrics, name) and name != "pairwise"
+    }
+    return {"sklearn.metrics": ours, "sklearn.metrics.pairwise": pairwise}
 
 
 def _set(names: Mapping[str, Mapping[str, Any]]) -> None:
