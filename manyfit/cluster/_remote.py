@@ -72,8 +72,13 @@ def run_on_cluster(
     Parameters
     ----------
     client : distributed.Client
+        Connected; its workers can import the function.
     function : callable
-        That workers can import. Items are small; `common` may hold arrays, which travel once to each worker.
+        Called with an item and `common`.
+    items : sequence
+        Small, each.
+    common : object
+        For all items the same. Its NumPy arrays travel once to each worker, which finds them read-only.
     name : callable
         What the dashboard calls the task of an item.
     fuse : callable
@@ -110,5 +115,16 @@ def run_on_cluster(
 
 
 def slots(client: Any) -> int:
-    """Tasks that the workers of a cluster run at a time, at least 1."""
+    """Tasks that the workers of a cluster run at a time.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected.
+
+    Returns
+    -------
+    int
+        At least 1.
+    """
     return max(1, sum(client.nthreads().values()))
