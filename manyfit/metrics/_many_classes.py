@@ -51,6 +51,19 @@ def all_finite(P: Array) -> Array:
     return over_settings(xp.all, xp.isfinite(P))
 
 
+def are_probabilities(P: Array) -> Array:
+    """Which settings have values in [0, 1] only; scikit-learn does no more than warn of other sums than 1."""
+    xp = array_namespace(P)
+    return (over_settings(xp.min, P) >= 0) & (over_settings(xp.max, P) <= 1)
+
+
+def rows_sum_to_one(P: Array) -> Array:
+    """Which settings have rows of sum 1, as ``numpy.allclose(1, ...)`` has it."""
+    xp = array_namespace(P)
+    sums = xp.sum(P, axis=-1)
+    return xp.all(xp.abs(1 - sums) <= 1e-8 + 1e-5 * xp.abs(sums), axis=-1)
+
+
 def declared(targets: Targets, labels: Sequence[Any] | None) -> Targets:
     """Targets whose classes are `labels`, of which each column of scores belongs to one.
 

@@ -27,6 +27,7 @@ from manyfit.metrics._many_classes import (
     of_targets,
     present,
     require_columns,
+    rows_sum_to_one,
 )
 from manyfit.metrics._ranked import Curve, Ranked, area_of, areas, curve_of, precisions, steps
 
@@ -55,19 +56,12 @@ def _roc_auc(
     require_columns(targets, P, two=3)
     if max_fpr not in (None, 1):
         raise Unsupported(f"max_fpr={max_fpr!r} of more than two classes")
-    valid = _sum_to_one(P) & all_present(targets, labels)
+    valid = rows_sum_to_one(P) & all_present(targets, labels)
     if multi_class == "ovo" and average in ("macro", "weighted") and targets.weight is None:
         return nan_unless(valid & all_finite(P), _one_versus_one(targets, P, average))
     if multi_class != "ovr" or average not in ("macro", "weighted", "micro"):
         raise Unsupported(f"multi_class={multi_class!r} with average={average!r} and these weights")
     return nan_unless(valid, _of_indicators(ranking, indicators(targets).T, targets.weight, P, average))
-
-
-def _sum_to_one(P: Array) -> Array:
-    """Which settings have rows of sum 1, as ``numpy.allclose(1, ...)`` has it."""
-    xp = array_namespace(P)
-    sums = xp.sum(P, axis=-1)
-    return xp.all(xp.abs(1 - sums) <= 1e-8 + 1e-5 * xp.abs(sums), axis=-1)
 
 
 def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
