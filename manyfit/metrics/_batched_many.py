@@ -61,6 +61,8 @@ def batched_many(
                 out = np.asarray(many.kernel(targets, P, **chosen))
             except Unsupported:
                 return np.full(len(P), np.nan)
+            if out.ndim > 1:  # several numbers a setting are no score
+                return np.full(len(P), np.nan)
             return out if sure is None else np.where(sure, out, np.nan)
 
         return scores

@@ -13,7 +13,8 @@ from manyfit._compat import check_metric_options, plain_scorer
 from manyfit.arrays import array_namespace, is_array, on_device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, beside
-from manyfit.metrics._registry import MANY
+from manyfit.metrics._registry import MANY, WHOLE
+from manyfit.metrics._whole import Whole
 
 Array = Any
 
@@ -42,11 +43,18 @@ brought beside it and the score is computed there: a 0-d array, which ``float()`
 are looked for there, for which the host waits twice; nothing else makes it wait. What scikit-learn raises or
 warns of because of values is NaN, or the value that it gives beside its warning. What is not done so is left
 to scikit-learn, called with ``array_api_dispatch=True``."""
+NOT_ONE_SCORE = """Where one does,
+the others are brought beside the predictions (the second argument) and the result is computed there; its
+arrays and numbers lie there. To the host come {}, and nothing bulky. What scikit-learn raises
+or warns of, it does here. What is not done so is left to scikit-learn, called with
+``array_api_dispatch=True``."""
 DISPATCHED = """Where one does, it is
 called with ``array_api_dispatch=True``, and does there what it can."""
 
 
-def metric_function(function: Callable[..., Any], many: Many | None) -> Callable[..., Any]:
+def metric_function(
+    function: Callable[..., Any], many: Many | None, whole: Whole | None = None
+) -> Callable[..., Any]:
     """One of scikit-learn's metric functions, of arrays wherever they lie.
 
     Parameters
@@ -55,6 +63,8 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
         scikit-learn's.
     many : Many or None
         The same of many settings; None where there is none.
+    whole : Whole, optional
+        What computes its result on a device, where that is not one score.
 
     Returns
     -------
@@ -65,21 +75,24 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
     """
     signature = inspect.signature(function)
     first = list(signature.parameters)[:2]
+    defaults = {name: p.default for name, p in signature.parameters.items() if name not in first}
 
     @wraps(function)
     def metric(*args: Any, **kwargs: Any) -> Any:
         if not any(on_device(value) for value in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         why: Any = "it has no form of its own"
-        if many is not None:
+        if many is not None or whole is not None:
             options = dict(signature.bind(*args, **kwargs).arguments)
             y_true, predicted = (options.pop(name) for name in first)
             there = next(filter(on_device, (predicted, y_true, *options.values())))
             predicted = _column(beside(_as_array(predicted), there))
+            y_true = _column(_as_array(y_true))
             try:
-                return _checked(function, many, _column(_as_array(y_true)), predicted[None, ...], **options)[
-                    0, ...
-                ]
+                if whole is not None:
+                    return _whole(function, whole, y_true, predicted, **{**defaults, **options})
+                if many is not None:
+                    return _checked(function, many, y_true, predicted[None, ...], **options)[0, ...]
             except Unsupported as error:
                 why = error
         try:
@@ -118,7 +131,9 @@ def metric_function(function: Callable[..., Any], many: Many | None) -> Callable
     summary, _, rest = (inspect.getdoc(function) or UNDOCUMENTED.format(name.replace("_", " "))).partition(
         "\n\n"
     )
-    metric.__doc__ = f"{summary}\n\n{SAME}{DISPATCHED if many is None else COMPUTED}\n\n{rest}"
+    how = DISPATCHED if many is None else COMPUTED
+    how = how if whole is None else NOT_ONE_SCORE.format(whole.home)
+    metric.__doc__ = f"{summary}\n\n{SAME}{how}\n\n{rest}"
     return metric
 
 
@@ -154,6 +169,19 @@ def _checked(
     return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
 
 
+def _whole(
+    function: Callable[..., Any],
+    whole: Whole,
+    y_true: Array,
+    predicted: Array,
+    *,
+    sample_weight: Any = None,
+    **options: Any,
+) -> Any:
+    check_metric_options(function, options)
+    return whole(function, y_true, predicted, _as_array(sample_weight), **options)
+
+
 def _as_array(value: Any) -> Any:
     return value if value is None or is_array(value) else np.asarray(value)
 
@@ -175,7 +203,7 @@ def _all() -> dict[str, Callable[..., Any]]:
     # Two scorers have metrics that are not public.
     of_scorers = [scorer[0] for scorer in scorers if scorer is not None]
     functions: dict[str, Any] = {f.__name__: f for f in [*public, *of_scorers]}
-    return {name: metric_function(f, MANY.get(f)) for name, f in functions.items()}
+    return {name: metric_function(f, MANY.get(f), WHOLE.get(f)) for name, f in functions.items()}
 
 
 FUNCTIONS = _all()

@@ -36,8 +36,9 @@ def over_settings(reduce: Callable[..., Array], values: Array) -> Array:
 
 
 def nan_unless(valid: Array, scores: Array) -> Array:
-    """Scores, NaN where they are not valid."""
+    """Scores of shape (m,) or (m, q), NaN where a setting is not valid."""
     xp = array_namespace(scores)
+    valid = valid if scores.ndim == 1 else xp.reshape(valid, (-1, 1))
     return xp.where(valid, scores, xp.full_like(scores, xp.nan))
 
 
