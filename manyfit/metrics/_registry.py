@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from manyfit.metrics._cluster_tables import CLUSTER_TABLES
 from manyfit.metrics._curves import CURVES
 from manyfit.metrics._many import Many
 from manyfit.metrics._many_labels import LABEL_METRICS
@@ -20,4 +21,4 @@ MANY: dict[Callable[..., Any], Many] = {
     **RANKING_METRICS,
 }
 
-WHOLE: dict[Callable[..., Any], Whole] = {**TABLES, **REPORTS, **CURVES}
+WHOLE: dict[Callable[..., Any], Whole] = {**TABLES, **REPORTS, **CURVES, **CLUSTER_TABLES}

@@ -47,22 +47,23 @@ def _scores(
 
 def _scores_at_home(rows: Labelled, y: Any, p: Any, w: Any, **options: Any) -> Scores:
     """What scikit-learn's ``precision_recall_fscore_support`` makes of the counts, and of the sketch."""
-    samplewise = options.get("average") == "samples" and rows.targets.codes is None
+    means: list[float] = []
 
     def counted(*arrays: Any, labels: Any, samplewise: bool, **others: Any) -> Any:
         # For what it refuses.
         multilabel_confusion_matrix(*arrays, labels=labels, samplewise=samplewise, **others)
         if samplewise:
+            found, lacking = _scores_by_sample(rows, **options)
+            means.extend(found)
             return _rows_that_lack(lacking, y.shape[0])
-        of = rows.counts_at_home
+        of, total = rows.at_home
         # Where no label is right, scikit-learn's counts are floating numbers, which a report prints as such.
         whole = rows.targets.weight is None and (rows.targets.codes is None or of.hits.any())
-        return matrices(rows.selected(of, labels), rows.total_at_home, whole)
+        return matrices(rows.selected(of, labels), total, whole)
 
-    means, lacking = _scores_by_sample(rows, **options) if samplewise else ([], [])
     scores = with_names(precision_recall_fscore_support, __name__, multilabel_confusion_matrix=counted)
     found: Scores = scores(y, p, sample_weight=w, **options)
-    return (means[0], means[1], means[2], None) if samplewise else found
+    return (means[0], means[1], means[2], None) if means else found
 
 
 def _scores_by_sample(

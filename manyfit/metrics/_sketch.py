@@ -53,17 +53,20 @@ def drawn(known: Any, like: Array, n_rows: int) -> np.ndarray:
     ndarray of shape (n_rows, ...)
     """
     low, high, only_two, whole = known
-    xp = array_namespace(like)
     values = [low, high]
     if not only_two:
         values.append(low + 1 if whole else low / 2 + high / 2 + 0.1)
-    if xp.isdtype(like.dtype, "bool"):
-        dtype: Any = bool
-    elif xp.isdtype(like.dtype, "integral"):
-        dtype = np.int64
-    else:
-        dtype = np.float32 if like.dtype == xp.float32 else np.float64
-    return np.resize(np.asarray(values).astype(dtype), (n_rows, *like.shape[1:]))
+    return np.resize(np.asarray(values).astype(kind_at_home(like)), (n_rows, *like.shape[1:]))
+
+
+def kind_at_home(array: Array) -> Any:
+    """NumPy's dtype for a sketch of an array: integers are of 64 bits."""
+    xp = array_namespace(array)
+    if xp.isdtype(array.dtype, "bool"):
+        return np.bool_
+    if xp.isdtype(array.dtype, "integral"):
+        return np.int64
+    return np.float32 if array.dtype == xp.float32 else np.float64
 
 
 def sketch(array: Any, n_rows: int) -> Any:

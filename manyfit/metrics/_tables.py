@@ -16,7 +16,7 @@ from manyfit.arrays import array_namespace, to_host
 from manyfit.metrics._many import Targets, as_targets, beside, distinct
 from manyfit.metrics._many_counts import Counts, contingency, counts, presence, ratio, weight_of
 from manyfit.metrics._many_sets import counts_by_sample, places_of, taken
-from manyfit.metrics._sketch import N_FACTS, drawn, facts, refuse_as_scikit_learn
+from manyfit.metrics._sketch import N_FACTS, drawn, facts, kind_at_home, refuse_as_scikit_learn
 from manyfit.metrics._whole import Whole, put
 
 Array = Any
@@ -49,22 +49,23 @@ class Labelled:
         return counts(self.targets, self.P)
 
     @cached_property
-    def counts_at_home(self) -> Counts:
-        """The same on the host, which they reach together."""
-        of, xp = self.counts, array_namespace(self.P)
-        hits, predicted, true = to_host(xp.stack([of.hits, of.predicted, of.true]))
-        return Counts(hits, predicted, true, np.ones_like(hits, dtype=bool))
-
-    @cached_property
     def total(self) -> Any:
         """Number or weight of all rows."""
         w = weight_of(self.targets, self.P)
         return self.P.shape[1] if w is None else array_namespace(w).sum(w)
 
     @cached_property
-    def total_at_home(self) -> float:
-        """The same on the host."""
-        return float(self.total if self.targets.weight is None else to_host(self.total))
+    def at_home(self) -> tuple[Counts, Any]:
+        """Counts, and what all rows count, on the host, which they reach together."""
+        of, xp = self.counts, array_namespace(self.P)
+        parts, (m, K) = (of.hits, of.predicted, of.true), of.hits.shape
+        if self.targets.weight is None:
+            found, total = to_host(xp.stack(parts)), self.total
+        else:
+            flat = [xp.reshape(part, (-1,)) for part in (*parts, self.total)]
+            found = to_host(xp.concat(flat))
+            found, total = found[:-1].reshape(3, m, K), found[-1]
+        return Counts(found[0], found[1], found[2], np.ones((m, K), dtype=bool)), total
 
     def selected(self, of: Counts, labels: Any) -> Counts:
         """Counts, on host or device, of some labels in their order; of None all."""
@@ -112,7 +113,9 @@ def labelled(
         sides = _labels_of_sides(targets, P)
         # So many that each side has as large a part of its rows different as all rows have, or none.
         n_rows = min(n, 2 * max(map(len, sides)))
-        rows = [np.resize(side, n_rows) for side in sides]
+        # Each in its own kind: of 0, 0.0 and False, a report names the one that comes first.
+        kinds = map(kind_at_home, given)
+        rows = [np.resize(side.astype(kind), n_rows) for side, kind in zip(sides, kinds, strict=False)]
     else:
         n_rows = min(n, 4)
         rows = [drawn(known[i], given[i], n_rows) for i in range(2)]

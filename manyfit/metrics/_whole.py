@@ -41,11 +41,16 @@ class Whole:
         Unsupported
             If it is not done there.
         """
-        check_consistent_length(y_true, predicted, sample_weight)
         options = {name: to_host(one) if is_array(one) else one for name, one in options.items()}
-        if predicted.shape[0] == 0:
-            weight = {} if sample_weight is None else {"sample_weight": to_host(sample_weight)}
-            return put(function(to_host(y_true), to_host(predicted), **weight, **options), predicted)
+        lengths = {array.shape[0] for array in (y_true, predicted, sample_weight) if array is not None}
+        if len(lengths) > 1 or 0 in lengths:
+            # Of what is empty all is known, and of other lengths scikit-learn tells no more than these.
+            blank = [np.broadcast_to(np.int64(1), array.shape) for array in (y_true, predicted)]
+            if sample_weight is not None:
+                options["sample_weight"] = np.broadcast_to(1.0, sample_weight.shape)
+            found = function(*blank, **options)
+            check_consistent_length(y_true, predicted, sample_weight)
+            return put(found, predicted)
         return self.form(function, y_true, predicted, beside(sample_weight, predicted), **options)
 
 
