@@ -42,9 +42,9 @@ class Whole:
             If it is not done there.
         """
         options = {name: to_host(one) if is_array(one) else one for name, one in options.items()}
-        lengths = {array.shape[0] for array in (y_true, predicted, sample_weight) if array is not None}
-        if len(lengths) > 1 or 0 in lengths:
-            # Of what is empty all is known, and of other lengths scikit-learn tells no more than these.
+        lengths = {array.shape[:1] for array in (y_true, predicted, sample_weight) if array is not None}
+        if len(lengths) > 1 or lengths & {(), (0,)}:
+            # Of what is empty all is known, and of wrong shapes scikit-learn tells no more than these.
             blank = [np.broadcast_to(np.int64(1), array.shape) for array in (y_true, predicted)]
             if sample_weight is not None:
                 options["sample_weight"] = np.broadcast_to(1.0, sample_weight.shape)

@@ -124,6 +124,7 @@ STRANGE = {
     "weights of another length": (np.array([0, 1, 1]), np.ones(3), {"sample_weight": np.ones(2)}),
     "NaN among weights": (np.array([0, 1]), np.ones(2), {"sample_weight": np.array([np.nan, 1.0])}),
     "weights of several": (np.array([0, 1]), np.ones(2), {"sample_weight": np.ones((2, 2))}),
+    "no rows": (np.array(1), np.array(1.0), {}),
     "empty": (np.zeros(0), np.zeros(0), {}),
     "option": (np.array([0, 1]), np.ones(2), {"drop_intermediate": "some"}),
     "positive label": (np.array([0, 1]), np.ones(2), {"pos_label": [1]}),

@@ -193,6 +193,15 @@ def test_only_one_side_on_the_device():
         assert abs(float(here(score)) - wanted) < 1e-12
 
 
+@pytest.mark.parametrize("kinds", [(int, float), (float, int), (bool, int), (int, bool), (bool, float)])
+def test_labels_of_two_kinds(kinds):
+    y, p = rng.integers(0, 2, N), rng.integers(0, 2, N)
+    score = metrics.f1_score(there(y.astype(kinds[0])), there(p.astype(kinds[1])))
+    assert abs(float(here(score)) - sklearn.metrics.f1_score(y, p)) < 1e-12
+    score = metrics.accuracy_score(there(y > 0), there(2 * p))  # 2 is not True
+    assert abs(float(here(score)) - sklearn.metrics.accuracy_score(y, 2 * p)) < 1e-12
+
+
 def test_columns_are_rows_of_one_output():
     y, answers, _ = data("r2")
     column = there(answers["predict"][:, None])

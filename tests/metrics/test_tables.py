@@ -116,6 +116,7 @@ STRANGE = {
     "other number of labels": (np.array([[0, 1], [1, 0]]), np.array([[0, 1, 1], [1, 0, 1]])),
     "three axes": (np.zeros((2, 2, 2)), np.zeros((2, 2, 2))),
     "lengths": (np.array([0, 1]), np.array([0, 1, 1])),
+    "no rows": (np.array(1), np.array(1)),
     "empty": (np.zeros(0), np.zeros(0)),
 }
 FUNCTIONS = sorted({name for name, _ in OF_LABELS})
