@@ -69,7 +69,6 @@ __all__ = [
     "needs_estimator",
     "negative_likelihood_ratio",
     "num_samples",
-    "on_engine",
     "parameter_constraints",
     "pca_is_randomized",
     "plain_scorer",
@@ -83,6 +82,7 @@ __all__ = [
     "scorers_by_name",
     "takes_callback_context",
     "with_metric",
+    "with_names",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
@@ -267,12 +267,13 @@ def callback_context_passed_on(holder: Any, estimator: Any) -> Iterator[None]:
         del estimator._parent_callback_ctx
 
 
-def on_engine(function: Callable[..., Any], module: str, **names: Any) -> Callable[..., Any]:
+def with_names(function: Callable[..., Any], module: str, **names: Any) -> Callable[..., Any]:
     """One of scikit-learn's functions, for a module of ours, with some of the global names it reads replaced.
 
-    ``cross_validate`` and its kin are routing, checks and formatting around one call of ``Parallel``. They
-    run here as scikit-learn wrote them, of whichever version, with our engine in that one place;
-    nothing of scikit-learn itself is changed.
+    ``cross_validate`` and its kin are routing, checks and formatting around one call of ``Parallel``, as
+    ``classification_report`` is checks and formatting around counts. They run here as scikit-learn wrote
+    them, of whichever version, with what is ours in that one place; nothing of scikit-learn itself is
+    changed.
     """
     inner = function.__wrapped__  # type: ignore[attr-defined]
     missing = set(names) - set(inner.__globals__)

@@ -111,8 +111,8 @@ def too_long(source: str, module: str) -> list[str]:
     return [f"{module} has {lines} lines, {LONGEST_MODULE} at most"] if lines > LONGEST_MODULE else []
 
 
-# Run in a process of its own: argv is the folder, the name of a package and what to leave out. Imports all its
-# modules while recording who asks for an optional library; the library then looks as if it were not installed.
+# Run in a process of its own: argv is the folder, the name of a package, modules to leave out. Imports all
+# others while recording who asks for an optional library; the library then looks as if it were not installed.
 IMPORT_ALL = """
 import importlib, os, pkgutil, sys, threading, traceback
 

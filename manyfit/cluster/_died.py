@@ -21,7 +21,13 @@ class WorkerDied(RuntimeError):
 
 @dataclass(frozen=True)
 class Died:
-    """In place of a result: the item that workers died of."""
+    """In place of a result: the item that workers died of.
+
+    Parameters
+    ----------
+    error : WorkerDied
+        What to raise where scikit-learn would raise the error of a fit.
+    """
 
     error: WorkerDied
 

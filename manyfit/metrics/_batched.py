@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.metrics._host_codes import codes_and_known
+
 Array = NDArray[Any]
 # From responses of some settings, (m, n) or (m, n, n_classes), to m scores; NaN where one is not sure.
 Scores = Callable[[Array], Array]
@@ -68,7 +70,7 @@ class Truth:
             return None
         if not (classes[:-1] < classes[1:]).all():
             return None
-        codes, known = codes_of(classes, y)
+        codes, known = codes_and_known(classes, y)
         return codes if known.all() else None
 
     @cached_property
@@ -86,12 +88,6 @@ def _labels(values: Array) -> bool:
     if values.dtype.kind == "O":
         return all(isinstance(value, str) for value in values)
     return values.dtype.kind in "biuU"
-
-
-def codes_of(classes: Array, labels: Array) -> tuple[Array, Array]:
-    """Positions of labels among sorted classes, and whether each is one of them; in the shape of `labels`."""
-    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return codes, np.asarray(classes[codes] == labels)
 
 
 @dataclass(frozen=True)

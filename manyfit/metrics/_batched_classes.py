@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, brier_score_loss, log_loss
 
-from manyfit.metrics._batched import Batched, Scores, Truth, codes_of
+from manyfit.metrics._batched import Batched, Scores, Truth
+from manyfit.metrics._host_codes import codes_and_known
+from manyfit.metrics._many_classes import are_probabilities
 
 Array = NDArray[Any]
 
@@ -51,13 +53,13 @@ def _all_known(truth: Truth, P: Array) -> Array:
     """Which settings predict nothing but classes."""
     assert truth.classes is not None
     if P.dtype.kind != "O":
-        return np.asarray(codes_of(truth.classes, P)[1].all(axis=1))
+        return np.asarray(codes_and_known(truth.classes, P)[1].all(axis=1))
     classes = set(truth.classes.tolist())
     return np.array([set(one.tolist()) <= classes for one in P])
 
 
 def _log_loss(truth: Truth, probabilities: Array) -> Scores | None:
-    if not _are_probabilities(truth, probabilities):
+    if not _have_columns(truth, probabilities):
         return None
     chosen = _chosen_of_two if probabilities.shape[2] == 2 else _chosen_of_many
     pick, eps = chosen(truth, probabilities), np.finfo(probabilities.dtype).eps
@@ -71,7 +73,7 @@ def _log_loss(truth: Truth, probabilities: Array) -> Scores | None:
     return scores
 
 
-def _are_probabilities(truth: Truth, P: Array) -> bool:
+def _have_columns(truth: Truth, P: Array) -> bool:
     """Whether there are columns for the classes, all of which are targets.
 
     Where a class is the target of no row, scikit-learn raises, or takes another one for its column.
@@ -84,7 +86,7 @@ def _are_probabilities(truth: Truth, P: Array) -> bool:
 def _second(P: Array) -> tuple[Array, Array]:
     """Probabilities of the second of two classes, all that scikit-learn reads, and which are in [0, 1]."""
     p = np.ascontiguousarray(P[:, :, 1])
-    return p, (p.min(axis=1) >= 0) & (p.max(axis=1) <= 1)
+    return p, are_probabilities(p)
 
 
 # Given some probabilities: those of the targets, and which settings scikit-learn takes without a word.
@@ -108,21 +110,20 @@ def _chosen_of_many(truth: Truth, probabilities: Array) -> Pick:
 
     def pick(P: Array) -> tuple[Array, Array]:
         flat = P.reshape(len(P), n * K)
-        return flat.take(places, axis=1), _sum_to_one(P)
+        return flat.take(places, axis=1), _unquestioned(P)
 
     return pick
 
 
-def _sum_to_one(P: Array) -> Array:
+def _unquestioned(P: Array) -> Array:
     """Which settings have rows of probabilities of which scikit-learn will not warn."""
-    flat = P.reshape(len(P), -1)
     off = np.abs(P @ np.ones(P.shape[2], dtype=P.dtype) - 1).max(axis=1)
     slack = SUM_SLACK * np.sqrt(np.finfo(P.dtype).eps)
-    return np.asarray((off <= slack) & (flat.min(axis=1) >= 0) & (flat.max(axis=1) <= 1))
+    return np.asarray((off <= slack) & are_probabilities(P))
 
 
 def _brier(truth: Truth, probabilities: Array) -> Scores | None:
-    if not _are_probabilities(truth, probabilities):
+    if not _have_columns(truth, probabilities):
         return None
     if probabilities.shape[2] > 2:
         return _brier_of_many(truth, probabilities)
@@ -146,7 +147,7 @@ def _brier_of_many(truth: Truth, probabilities: Array) -> Scores:
     def scores(P: Array) -> Array:
         off = -P.astype(np.float64)
         off[:, rows, truth.codes] += 1
-        return np.where(_sum_to_one(P), truth.mean((off**2).sum(axis=2)), np.nan)
+        return np.where(_unquestioned(P), truth.mean((off**2).sum(axis=2)), np.nan)
 
     return scores
 

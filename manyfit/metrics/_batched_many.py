@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from manyfit._compat import check_metric_options
 from manyfit.folds import Unsupported
-from manyfit.metrics._batched import Batched, Scores, Truth, codes_of
+from manyfit.metrics._batched import Batched, Scores, Truth
 from manyfit.metrics._batched_numbers import numbers
+from manyfit.metrics._host_codes import codes_and_known
 from manyfit.metrics._many import Many, Targets
 
 Array = NDArray[Any]
@@ -60,6 +61,8 @@ def batched_many(
                 out = np.asarray(many.kernel(targets, P, **chosen))
             except Unsupported:
                 return np.full(len(P), np.nan)
+            if out.ndim > 1:  # several numbers a setting are no score
+                return np.full(len(P), np.nan)
             return out if sure is None else np.where(sure, out, np.nan)
 
         return scores
@@ -105,7 +108,7 @@ def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tu
     counted: Any = slice(None) if truth.weight is None else truth.weight > 0
 
     def seen(P: Array) -> tuple[Array, Array | None]:
-        codes, known = codes_of(classes, P)
+        codes, known = codes_and_known(classes, P)
         sure = np.asarray(known.all(axis=1))
         if all_predicted:
             for k in range(len(classes)):

@@ -14,7 +14,8 @@ from manyfit.arrays import array_namespace, is_array, on_device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, beside
 from manyfit.metrics._of_data import OF_DATA
-from manyfit.metrics._registry import MANY
+from manyfit.metrics._registry import MANY, WHOLE
+from manyfit.metrics._whole import Whole
 
 Array = Any
 
@@ -48,6 +49,11 @@ are brought beside it, and the result is computed and stays there, in blocks, so
 it is bounded; scores are 0-d arrays. The host waits once, to learn whether scikit-learn's errors are to be
 raised (``sklearn.set_config(assume_finite=True)`` spares what it can), and brings no data home. Floats are of
 the precision of the data. What is not done so is left to scikit-learn, called with
+``array_api_dispatch=True``."""
+NOT_ONE_SCORE = """Where one does,
+the others are brought beside the predictions (the second argument) and the result is computed there; its
+arrays and numbers lie there. To the host come {}, and nothing bulky. What scikit-learn raises
+or warns of, it does here. What is not done so is left to scikit-learn, called with
 ``array_api_dispatch=True``."""
 DISPATCHED = """Where one does, it is
 called with ``array_api_dispatch=True``, and does there what it can."""
@@ -132,17 +138,28 @@ def _or_advice(name: str, many: Form, module: str) -> Form:
     return of_many
 
 
-def _of_predictions(function: Callable[..., Any], many: Many) -> tuple[Form, Form]:
-    """A metric of predictions, of one setting on a device and of many."""
+def _of_one(function: Callable[..., Any], many: Many | None, whole: Whole | None) -> Form:
+    """A function of predictions of one setting on a device: `whole`, or one score of `many`."""
     signature = inspect.signature(function)
     first = list(signature.parameters)[:2]
+    defaults = {name: p.default for name, p in signature.parameters.items() if name not in first}
 
     def form(*args: Any, **kwargs: Any) -> Any:
         options = dict(signature.bind(*args, **kwargs).arguments)
         y_true, predicted = (options.pop(name) for name in first)
         there = next(filter(on_device, (predicted, y_true, *options.values())))
         predicted = _column(beside(_as_array(predicted), there))
-        return _checked(function, many, _column(_as_array(y_true)), predicted[None, ...], **options)[0, ...]
+        y_true = _column(_as_array(y_true))
+        if whole is not None:
+            return _whole(function, whole, y_true, predicted, **{**defaults, **options})
+        assert many is not None
+        return _checked(function, many, y_true, predicted[None, ...], **options)[0, ...]
+
+    return form
+
+
+def _of_many(function: Callable[..., Any], many: Many) -> Form:
+    """A metric of the predictions of many settings, on host or device."""
 
     def of_many(
         y_true: Any,
@@ -156,7 +173,7 @@ def _of_predictions(function: Callable[..., Any], many: Many) -> tuple[Form, For
         options |= {"sample_weight": sample_weight, "max_bytes": max_bytes}
         return _checked(function, many, _column(_as_array(y_true)), _as_array(predictions), **options)
 
-    return form, of_many
+    return of_many
 
 
 def _checked(
@@ -191,6 +208,19 @@ def _checked(
     return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
 
 
+def _whole(
+    function: Callable[..., Any],
+    whole: Whole,
+    y_true: Array,
+    predicted: Array,
+    *,
+    sample_weight: Any = None,
+    **options: Any,
+) -> Any:
+    check_metric_options(function, options)
+    return whole(function, y_true, predicted, _as_array(sample_weight), **options)
+
+
 def _as_array(value: Any) -> Any:
     return value if value is None or is_array(value) else np.asarray(value)
 
@@ -206,11 +236,12 @@ def made(function: Callable[..., Any], module: str = "manyfit.metrics") -> Calla
     """`metric_function` of one of scikit-learn's, with the forms that there are of it."""
     if function in OF_DATA:
         return metric_function(function, *OF_DATA[function], text=COMPUTED_OF_DATA, module=module)
-    if function in MANY:
-        return metric_function(
-            function, *_of_predictions(function, MANY[function]), text=COMPUTED, module=module
-        )
-    return metric_function(function, None, None, module=module)
+    many, whole = MANY.get(function), WHOLE.get(function)
+    if many is None and whole is None:
+        return metric_function(function, None, None, module=module)
+    of_many = None if many is None else _of_many(function, many)
+    text = COMPUTED if whole is None else NOT_ONE_SCORE.format(whole.home)
+    return metric_function(function, _of_one(function, many, whole), of_many, text=text, module=module)
 
 
 def _all() -> dict[str, Callable[..., Any]]:

@@ -96,6 +96,12 @@ def codes_on_host(classes: Array, labels: Array) -> Array:
     return codes
 
 
+def codes_and_known(classes: Array, labels: Array) -> tuple[Array, Array]:
+    """Positions of labels among sorted classes, and whether each is one of them; in the shape of `labels`."""
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return codes, np.asarray(classes[codes] == labels)
+
+
 def _narrow(n: int) -> Any:
     return next(dtype for dtype in (np.int8, np.int16, np.int64) if n <= np.iinfo(dtype).max)
 

@@ -125,27 +125,35 @@ class Many:
         strange = set(options) - set(self.options)
         if strange:
             raise Unsupported(f"{', '.join(sorted(strange))} is not supported for many settings")
-        xp = array_namespace(predictions)
-        if self.kind == "scores" and isinstance(y_true, np.ndarray) and y_true.dtype.kind in "OUS":
-            # A device has no texts: their positions go there.
-            classes, y_true, _ = encoded(y_true, None, classes)
-            texts, classes = classes, np.arange(len(classes))
-        else:
-            texts = None
-        y_true, sample_weight = beside(y_true, predictions), beside(sample_weight, predictions)
-        if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
-            sample_weight = xp.astype(sample_weight, floating(predictions))
-        if self.kind == "labels" and y_true.ndim == 1:
-            classes, y_true, predictions = encoded(y_true, predictions, classes)
-            targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
-        elif self.kind == "scores" and y_true.ndim == 1:
-            classes, y_true, _ = encoded(y_true, None, classes)
-            classes = classes if texts is None else texts
-            targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
-        else:
-            targets = Targets(numbers=y_true, classes=classes, weight=sample_weight)
+        targets, predictions = as_targets(self.kind, y_true, predictions, sample_weight, classes)
         chosen = {**self.options, **options}
         return in_chunks(lambda P: self.kernel(targets, P, **chosen), predictions, max_bytes)
+
+
+def as_targets(
+    kind: Kind, y_true: Array, predictions: Array, sample_weight: Array | None = None, classes: Any = None
+) -> tuple[Targets, Array]:
+    """What a kernel is given of targets and predictions; see `Many.__call__`."""
+    xp = array_namespace(predictions)
+    if kind == "scores" and isinstance(y_true, np.ndarray) and y_true.dtype.kind in "OUS":
+        # A device has no texts: their positions go there.
+        classes, y_true, _ = encoded(y_true, None, classes)
+        texts, classes = classes, np.arange(len(classes))
+    else:
+        texts = None
+    y_true, sample_weight = beside(y_true, predictions), beside(sample_weight, predictions)
+    if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
+        sample_weight = xp.astype(sample_weight, floating(predictions))
+    if kind == "labels" and y_true.ndim == 1:
+        classes, y_true, predictions = encoded(y_true, predictions, classes)
+        targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
+    elif kind == "scores" and y_true.ndim == 1:
+        classes, y_true, _ = encoded(y_true, None, classes)
+        classes = classes if texts is None else texts
+        targets = Targets(codes=y_true, classes=classes, weight=sample_weight)
+    else:
+        targets = Targets(numbers=y_true, classes=classes, weight=sample_weight)
+    return targets, predictions
 
 
 def in_chunks(scores: Callable[[Array], Array], predictions: Array, max_bytes: int | None = None) -> Array:
@@ -181,6 +189,8 @@ def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any
         if predictions is not None and (y_true.dtype.kind in "OUST") != (predictions.dtype.kind in "OUST"):
             raise Unsupported(f"labels of dtype {predictions.dtype} for targets of dtype {y_true.dtype}")
         return encoded_on_host(y_true, predictions, classes)
+    if predictions is not None:
+        y_true, predictions = in_one_kind(y_true, predictions)
     if xp.isdtype(y_true.dtype, "bool"):  # which the array API does not sort
         predictions = None if predictions is None else xp.astype(predictions, xp.int8)
         classes = None if classes is None else np.asarray(classes).astype(np.int8)
@@ -194,6 +204,23 @@ def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any
     known = beside(classes, y_true)
     codes = xp.searchsorted(known, y_true)
     return classes, codes, None if predictions is None else codes_of(known, predictions)
+
+
+def in_one_kind(first: Array, second: Array) -> tuple[Array, Array]:
+    """Two arrays, as floating ones if only one of them is, and booleans as integers if only one of them is.
+
+    The array API does not bring them together.
+    """
+    xp = array_namespace(first, second)
+
+    def as_like(array: Array, other: Array) -> Array:
+        if xp.isdtype(array.dtype, "bool") and not xp.isdtype(other.dtype, "bool"):
+            array = xp.astype(array, xp.int8)
+        if xp.isdtype(array.dtype, "integral") and xp.isdtype(other.dtype, "real floating"):
+            array = xp.astype(array, floating(other))
+        return array
+
+    return as_like(first, second), as_like(second, first)
 
 
 def codes_of(classes: Array, labels: Array) -> Array:

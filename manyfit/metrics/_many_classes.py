@@ -36,8 +36,9 @@ def over_settings(reduce: Callable[..., Array], values: Array) -> Array:
 
 
 def nan_unless(valid: Array, scores: Array) -> Array:
-    """Scores, NaN where they are not valid."""
+    """Scores of shape (m,) or (m, q), NaN where a setting is not valid."""
     xp = array_namespace(scores)
+    valid = valid if scores.ndim == 1 else xp.reshape(valid, (-1, 1))
     return xp.where(valid, scores, xp.full_like(scores, xp.nan))
 
 
@@ -49,6 +50,19 @@ def all_finite(P: Array) -> Array:
         sums = np.isfinite(P.sum(axis=1))
         return sums if sums.all() else np.isfinite(P).all(axis=1)
     return over_settings(xp.all, xp.isfinite(P))
+
+
+def are_probabilities(P: Array) -> Array:
+    """Which settings have values in [0, 1] only; scikit-learn does no more than warn of other sums than 1."""
+    xp = array_namespace(P)
+    return (over_settings(xp.min, P) >= 0) & (over_settings(xp.max, P) <= 1)
+
+
+def rows_sum_to_one(P: Array) -> Array:
+    """Which settings have rows of sum 1, as ``numpy.allclose(1, ...)`` has it."""
+    xp = array_namespace(P)
+    sums = xp.sum(P, axis=-1)
+    return xp.all(xp.abs(1 - sums) <= 1e-8 + 1e-5 * xp.abs(sums), axis=-1)
 
 
 def declared(targets: Targets, labels: Sequence[Any] | None) -> Targets:

@@ -57,7 +57,7 @@ class _Pairs:
     neither: Array
 
 
-def _pairs(table: Table) -> _Pairs:
+def pairs(table: Table) -> _Pairs:
     xp, cells = array_namespace(table.cells), table.cells
     n = xp.sum(cells, axis=(1, 2))
     squares = xp.sum(cells**2, axis=(1, 2))
@@ -67,13 +67,13 @@ def _pairs(table: Table) -> _Pairs:
 
 
 def _rand(table: Table) -> Array:
-    of = _pairs(table)
+    of = pairs(table)
     alike = of.both + of.neither
     return ratio(alike, alike + of.clusters_only + of.labels_only, 1.0)
 
 
 def _adjusted_rand(table: Table) -> Array:
-    of = _pairs(table)
+    of = pairs(table)
     xp = array_namespace(of.both)
     tp, fp, fn, tn = of.both, of.clusters_only, of.labels_only, of.neither
     scores = ratio(2 * (tp * tn - fn * fp), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn), 1.0)
@@ -81,7 +81,7 @@ def _adjusted_rand(table: Table) -> Array:
 
 
 def _fowlkes_mallows(table: Table) -> Array:
-    of = _pairs(table)
+    of = pairs(table)
     xp, tp = array_namespace(of.both), of.both
     parts = (ratio(tp, tp + other, 0.0) for other in (of.clusters_only, of.labels_only))
     first, second = (xp.sqrt(part) for part in parts)

@@ -117,7 +117,7 @@ def _counts_on_host(targets: Targets, P: Any) -> Counts:
     right = targets.codes == P
     hits = _bincount(P, K, right if w is None else right * w)
     predicted, true = _bincount(P, K, w), _bincount(targets.codes[None], K, w)
-    in_truth, in_predicted = _presence(targets, P)
+    in_truth, in_predicted = presence(targets, P)
     return Counts(hits, predicted, np.broadcast_to(true, hits.shape), in_truth | in_predicted)
 
 
@@ -154,7 +154,7 @@ def weight_where(flags: Any, weight: Any) -> Any:
     return _over_columns(lambda block: flags[:, block] @ weight[block], flags, 1)
 
 
-def _presence(targets: Targets, P: Array) -> tuple[Array, Array]:
+def presence(targets: Targets, P: Array) -> tuple[Array, Array]:
     """Which classes are true, (K,), and which are predicted, (m, K), by some row."""
     K = targets.n_classes
     if isinstance(P, np.ndarray):
@@ -177,7 +177,7 @@ def contingency(targets: Targets, P: Array) -> Table:
         raise Unsupported(f"a table of {K} by {K} labels for each setting")
     cells = _cells_on_host(targets, P) if isinstance(P, np.ndarray) else _cells(targets, P)
     if targets.weight is not None:
-        return Table(cells, *_presence(targets, P))
+        return Table(cells, *presence(targets, P))
     return Table(cells, xp.sum(cells[0, ...], axis=1) > 0, xp.sum(cells, axis=1) > 0)
 
 
@@ -250,7 +250,7 @@ def _no_labels(targets: Targets, P: Array, whole: bool) -> Array | None:
         bad |= np.trunc(classes) != classes
     if not bad.any():
         return None
-    in_truth, in_predicted = _presence(targets, P)
+    in_truth, in_predicted = presence(targets, P)
     return array_namespace(P).any((in_truth | in_predicted) & beside(bad, P), axis=1)
 
 

@@ -13,24 +13,18 @@ from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_classes import (
     all_finite,
     all_present,
+    are_probabilities,
     class_totals,
     declared,
     indicators,
     kernel,
     nan_unless,
     of_targets,
-    over_settings,
     require_columns,
 )
 
 Array = Any
 Labels = Sequence[Any] | None
-
-
-def _are_probabilities(P: Array) -> Array:
-    """Which settings have values in [0, 1] only; scikit-learn does no more than warn of other sums than 1."""
-    xp = array_namespace(P)
-    return (over_settings(xp.min, P) >= 0) & (over_settings(xp.max, P) <= 1)
 
 
 def _log_losses(targets: Targets, P: Array) -> Array:
@@ -61,7 +55,7 @@ def _summed(targets: Targets, rows: Array) -> Array:
 def _log_loss(targets: Targets, P: Array, *, normalize: bool, labels: Labels) -> Array:
     targets = declared(targets, labels)
     require_columns(targets, P)
-    valid = _are_probabilities(P) & all_present(targets, labels)
+    valid = are_probabilities(P) & all_present(targets, labels)
     losses = _log_losses(targets, P)
     return nan_unless(valid, targets.mean(losses) if normalize else _summed(targets, losses))
 
@@ -74,7 +68,7 @@ def _d2_log_loss(targets: Targets, P: Array, *, labels: Labels) -> Array:
     shares = totals / xp.sum(totals)
     eps = float(xp.finfo(shares.dtype).eps)
     null = -xp.sum(totals * xp.log(xp.clip(shares, eps, 1 - eps)))
-    valid = _are_probabilities(P) & all_present(targets, labels) & (P.shape[1] >= 2)
+    valid = are_probabilities(P) & all_present(targets, labels) & (P.shape[1] >= 2)
     return nan_unless(valid, 1 - _summed(targets, _log_losses(targets, P)) / null)
 
 
@@ -118,7 +112,7 @@ def _d2_brier(targets: Targets, P: Array, *, pos_label: Any, labels: Labels) -> 
 
 def _mean_squares(targets: Targets, P: Array, pos_label: Any, labels: Labels) -> tuple[Array, Array, Array]:
     """Mean squared distances, (m,), which settings are valid, and shares of the classes."""
-    xp, valid = array_namespace(P), _are_probabilities(P)
+    xp, valid = array_namespace(P), are_probabilities(P)
     if P.ndim == 2:
         require_columns(targets, P)
         positive = _positives(targets, pos_label)

@@ -27,6 +27,7 @@ from manyfit.metrics._many_classes import (
     of_targets,
     present,
     require_columns,
+    rows_sum_to_one,
 )
 from manyfit.metrics._ranked import Curve, Ranked, area_of, areas, curve_of, precisions, steps
 
@@ -38,7 +39,13 @@ Ranking = Callable[[Array, Array, Array], Array]
 
 @kernel
 def _roc_auc(
-    targets: Targets, P: Array, *, average: str, max_fpr: float | None, multi_class: str, labels: Labels
+    targets: Targets,
+    P: Array,
+    *,
+    average: str | None,
+    max_fpr: float | None,
+    multi_class: str,
+    labels: Labels,
 ) -> Array:
     if max_fpr is not None and not 0 < max_fpr <= 1:
         raise Unsupported(f"max_fpr={max_fpr!r}")
@@ -55,19 +62,12 @@ def _roc_auc(
     require_columns(targets, P, two=3)
     if max_fpr not in (None, 1):
         raise Unsupported(f"max_fpr={max_fpr!r} of more than two classes")
-    valid = _sum_to_one(P) & all_present(targets, labels)
+    valid = rows_sum_to_one(P) & all_present(targets, labels)
     if multi_class == "ovo" and average in ("macro", "weighted") and targets.weight is None:
         return nan_unless(valid & all_finite(P), _one_versus_one(targets, P, average))
-    if multi_class != "ovr" or average not in ("macro", "weighted", "micro"):
+    if multi_class != "ovr" or average not in (None, "macro", "weighted", "micro"):
         raise Unsupported(f"multi_class={multi_class!r} with average={average!r} and these weights")
     return nan_unless(valid, _of_indicators(ranking, indicators(targets).T, targets.weight, P, average))
-
-
-def _sum_to_one(P: Array) -> Array:
-    """Which settings have rows of sum 1, as ``numpy.allclose(1, ...)`` has it."""
-    xp = array_namespace(P)
-    sums = xp.sum(P, axis=-1)
-    return xp.all(xp.abs(1 - sums) <= 1e-8 + 1e-5 * xp.abs(sums), axis=-1)
 
 
 def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
@@ -100,7 +100,7 @@ def _average(values: Array, weight: Array) -> Array:
 
 
 @kernel
-def _average_precision(targets: Targets, P: Array, *, average: str, pos_label: Any) -> Array:
+def _average_precision(targets: Targets, P: Array, *, average: str | None, pos_label: Any) -> Array:
     if targets.numbers is not None or P.ndim == 3:
         if pos_label != 1:
             raise Unsupported(f"pos_label={pos_label!r} of more than two classes")
@@ -117,8 +117,8 @@ def _average_precision(targets: Targets, P: Array, *, average: str, pos_label: A
     return nan_unless(all_finite(P), precisions(P, positive, targets.weight))
 
 
-def _of_indicators(ranking: Ranking, positive: Array, weight: Array, P: Array, average: str) -> Array:
-    """Averages of a metric of two classes, of indicators (n, L) and scores (m, n, L)."""
+def _of_indicators(ranking: Ranking, positive: Array, weight: Array, P: Array, average: str | None) -> Array:
+    """Averages of a metric of two classes, of indicators (n, L) and scores (m, n, L); all L if it is None."""
     xp, (m, n, L) = array_namespace(P), _indicated(positive, P)
     if average == "micro":
         each = None if weight is None else xp.reshape(xp.broadcast_to(weight[:, None], (n, L)), (-1,))
@@ -126,9 +126,9 @@ def _of_indicators(ranking: Ranking, positive: Array, weight: Array, P: Array, a
     elif average == "samples":
         rows = ranking(P, positive, None)
         scores = xp.mean(rows, axis=-1) if weight is None else _average(rows.T, weight)
-    elif average in ("macro", "weighted"):
+    elif average in (None, "macro", "weighted"):
         columns = xp.stack([ranking(P[:, :, k], positive[:, k], weight) for k in range(L)])
-        scores = xp.mean(columns, axis=0)
+        scores = columns.T if average is None else xp.mean(columns, axis=0)
         if average == "weighted":
             support = xp.astype(positive, floating(P))
             support = xp.sum(support if weight is None else support * weight[:, None], axis=0)

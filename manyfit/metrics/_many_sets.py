@@ -27,11 +27,11 @@ Measure = Callable[[Counts, float], Array]
 AVERAGES = (None, "binary", "micro", "macro", "weighted", "samples")
 
 
-def _precision(of: Counts, undefined: float) -> Array:
+def precision(of: Counts, undefined: float) -> Array:
     return ratio(of.hits, of.predicted, undefined)
 
 
-def _recall(of: Counts, undefined: float) -> Array:
+def recall(of: Counts, undefined: float) -> Array:
     return ratio(of.hits, of.true, undefined)
 
 
@@ -39,11 +39,11 @@ def _jaccard(of: Counts, undefined: float) -> Array:
     return ratio(of.hits, of.predicted + of.true - of.hits, undefined)
 
 
-def _fbeta(beta: float) -> Measure:
+def fbeta(beta: float) -> Measure:
     if np.isposinf(beta):
-        return _recall
+        return recall
     if beta == 0:
-        return _precision
+        return precision
     square = beta**2
 
     def measure(of: Counts, undefined: float) -> Array:
@@ -67,8 +67,8 @@ def _kernel(measure: Measure | None) -> Callable[..., Array]:
     ) -> Array:
         if average not in AVERAGES:
             raise Unsupported(f"average={average!r}")
-        chosen = _fbeta(beta) if measure is None else measure
-        undefined = _of_zero_division(zero_division)
+        chosen = fbeta(beta) if measure is None else measure
+        undefined = undefined_as(zero_division)
         refused = refusals(targets, P)
         if average == "samples":
             return refuse(_by_sample(targets, P, chosen, labels, undefined), refused)
@@ -82,7 +82,7 @@ def _kernel(measure: Measure | None) -> Callable[..., Array]:
     return kernel
 
 
-def _of_zero_division(zero_division: Any) -> float:
+def undefined_as(zero_division: Any) -> float:
     """What 0 / 0 counts as; scikit-learn's warning of it is not given."""
     if isinstance(zero_division, str):
         if zero_division != "warn":
@@ -98,7 +98,7 @@ def _of_one(targets: Targets, of: Counts, measure: Measure, pos_label: Any, unde
     xp = array_namespace(of.hits)
     place = [_place(targets.classes, pos_label)]
     n_present = xp.sum(as_floating(of.present, of.hits), axis=1)
-    one = _taken(of, place)
+    one = taken(of, place)
     values = measure(one, undefined)[:, 0]
     return refuse(values, (n_present > 2) | ((n_present == 2) & ~one.present[:, 0]))
 
@@ -109,16 +109,16 @@ def _place(classes: Any, label: Any) -> int:
     return known.index(label) if label in known else len(known)
 
 
-def _taken(of: Counts, places: list[int]) -> Counts:
+def taken(of: Counts, places: list[int]) -> Counts:
     """Counts of some labels, in this order; one past the last stands for labels of no row."""
     xp = array_namespace(of.hits)
     index = beside(np.asarray(places, dtype=np.int64), of.hits)
 
-    def taken(values: Array) -> Array:
+    def of_places(values: Array) -> Array:
         none = xp.zeros((values.shape[0], 1), dtype=values.dtype, device=device(values))
         return xp.take(xp.concat([values, none], axis=1), index, axis=1)
 
-    return Counts(taken(of.hits), taken(of.predicted), taken(of.true), taken(of.present))
+    return Counts(*(of_places(part) for part in (of.hits, of.predicted, of.true, of.present)))
 
 
 def _averaged(
@@ -132,7 +132,7 @@ def _averaged(
     xp = array_namespace(of.hits)
     counted = of.present
     if labels is not None:
-        of = _taken(of, _places(targets, of.hits.shape[1], labels))
+        of = taken(of, places_of(targets, of.hits.shape[1], labels))
         counted = xp.ones_like(of.present)
     if average == "micro":
         hits, predicted, true = (xp.sum(v, axis=1, keepdims=True) for v in (of.hits, of.predicted, of.true))
@@ -140,20 +140,21 @@ def _averaged(
     values = measure(of, undefined)
     if average is None:
         return xp.where(counted, values, xp.full_like(values, np.nan))
-    return _mean(values, of.true if average == "weighted" else None, counted)
+    return mean_over(values, of.true if average == "weighted" else None, counted)
 
 
-def _places(targets: Targets, n_labels: int, labels: Any) -> list[int]:
+def places_of(targets: Targets, n_labels: int, labels: Any) -> list[int]:
     """Positions of labels that are asked for, among classes or indicators."""
     asked = np.asarray(labels).tolist()
     if targets.codes is not None:
-        return [_place(targets.classes, label) for label in asked]
+        known = {label: place for place, label in enumerate(np.asarray(targets.classes).tolist())}
+        return [known.get(label, len(known)) for label in asked]
     if any(label not in range(n_labels) for label in asked):
         raise Unsupported(f"labels={labels!r} of {n_labels} indicators")
     return [int(label) for label in asked]
 
 
-def _mean(values: Array, weights: Array | None, counted: Array) -> Array:
+def mean_over(values: Array, weights: Array | None, counted: Array) -> Array:
     """Mean along the last axis of what is counted and not NaN; weights that are all zero are left out."""
     xp = array_namespace(values)
     counted = counted & ~xp.isnan(values)
@@ -166,14 +167,20 @@ def _mean(values: Array, weights: Array | None, counted: Array) -> Array:
     return xp.where(total == 0, plain, ratio(xp.sum(values * weights, axis=1), total, np.nan))
 
 
-def _by_sample(targets: Targets, P: Array, measure: Measure, labels: Any, undefined: float) -> Array:
-    """Means over rows of what their indicators score."""
+def counts_by_sample(targets: Targets, P: Array, labels: Any) -> Counts:
+    """Counts of labels in each row of indicators, of shape (m, n); a row of no weight has none.
+
+    Raises
+    ------
+    Unsupported
+        If there is one label for a row.
+    """
     if targets.codes is not None:
         raise Unsupported("average='samples' of one label for a row")
     xp, w = array_namespace(P), weight_of(targets, P)
     true, chosen = is_on(targets.numbers), is_on(P)
     if labels is not None:
-        index = beside(np.asarray(_places(targets, P.shape[2], labels), dtype=np.int64), P)
+        index = beside(np.asarray(places_of(targets, P.shape[2], labels), dtype=np.int64), P)
         true, chosen = xp.take(true, index, axis=1), xp.take(chosen, index, axis=2)
 
     def total(rows: Array) -> Array:
@@ -183,8 +190,13 @@ def _by_sample(targets: Targets, P: Array, measure: Measure, labels: Any, undefi
 
     predicted = total(chosen)
     everywhere = xp.ones_like(predicted, dtype=xp.bool)
-    of = Counts(total(true & chosen), predicted, xp.broadcast_to(total(true), predicted.shape), everywhere)
-    return _mean(measure(of, undefined), w, everywhere)
+    return Counts(total(true & chosen), predicted, xp.broadcast_to(total(true), predicted.shape), everywhere)
+
+
+def _by_sample(targets: Targets, P: Array, measure: Measure, labels: Any, undefined: float) -> Array:
+    """Means over rows of what their indicators score."""
+    of = counts_by_sample(targets, P, labels)
+    return mean_over(measure(of, undefined), weight_of(targets, P), of.present)
 
 
 _OPTIONS = {"labels": None, "pos_label": 1, "average": "binary", "zero_division": "warn"}
@@ -193,6 +205,6 @@ SET_METRICS: dict[Callable[..., Any], Many] = {
     f1_score: Many(_kernel(None), "labels", _OPTIONS),
     fbeta_score: Many(_kernel(None), "labels", {**_OPTIONS, "beta": 1.0}),
     jaccard_score: Many(_kernel(_jaccard), "labels", _OPTIONS),
-    precision_score: Many(_kernel(_precision), "labels", _OPTIONS),
-    recall_score: Many(_kernel(_recall), "labels", _OPTIONS),
+    precision_score: Many(_kernel(precision), "labels", _OPTIONS),
+    recall_score: Many(_kernel(recall), "labels", _OPTIONS),
 }

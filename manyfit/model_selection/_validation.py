@@ -8,7 +8,7 @@ from sklearn import model_selection
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
-from manyfit._compat import is_fit_and_score, num_samples, on_engine
+from manyfit._compat import is_fit_and_score, num_samples, with_names
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
 from manyfit.model_selection._chain import value_key
@@ -84,8 +84,8 @@ def _options(given: Mapping[str, Any]) -> Options:
 _HERE = "manyfit.model_selection"
 _NAMES = {"Parallel": _EngineParallel, "delayed": _delayed}
 
-cross_validate = on_engine(model_selection.cross_validate, _HERE, **_NAMES)
-cross_val_score = on_engine(model_selection.cross_val_score, _HERE, cross_validate=cross_validate)
-cross_val_predict = on_engine(model_selection.cross_val_predict, _HERE, **_NAMES)
-validation_curve = on_engine(model_selection.validation_curve, _HERE, **_NAMES)
-learning_curve = on_engine(model_selection.learning_curve, _HERE, **_NAMES)
+cross_validate = with_names(model_selection.cross_validate, _HERE, **_NAMES)
+cross_val_score = with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate)
+cross_val_predict = with_names(model_selection.cross_val_predict, _HERE, **_NAMES)
+validation_curve = with_names(model_selection.validation_curve, _HERE, **_NAMES)
+learning_curve = with_names(model_selection.learning_curve, _HERE, **_NAMES)

@@ -215,3 +215,19 @@ def test_refused_options_of_numbers(force):
     scorer = metrics.make_scorer(metrics.r2_score, force_finite=force)
     ours, theirs = shared(None, Ridge(), y, {"predict": y + rng.normal(size=(M, N))}, scorer=scorer)
     assert np.isnan(ours).all() and np.isnan(theirs).all()
+
+
+@pytest.mark.parametrize(("metric", "options"), [
+    ("f1_score", {"average": None}),
+    ("roc_auc_score", {"average": None, "multi_class": "ovr", "response_method": "predict_proba"}),
+    ("average_precision_score", {"average": None, "response_method": "predict_proba"}),
+])  # fmt: skip
+@pytest.mark.parametrize("K", [3, 4])
+def test_a_score_of_each_class_is_no_score(metric, options, K):
+    y, responses, classes, _ = classified(K)
+    scorer = metrics.make_scorer(getattr(metrics, metric), **options)
+    scoring = SharedScoring(scorer, {}, DummyClassifier())
+    found = scoring.from_responses(responses, Truth(y, None, classes, y.dtype))
+    assert np.isnan(found.get("score", np.full(M, np.nan))).all() and np.shape(
+        found.get("score", [0] * M)
+    ) == (M,)

@@ -283,7 +283,7 @@ def test_negative_gains_are_refused(xp, device):
     [
         (roc_auc_score, {}, 4, "multi_class='raise'"),
         (roc_auc_score, {"multi_class": "ovr", "max_fpr": 0.5}, 4, "max_fpr=0.5"),
-        (roc_auc_score, {"multi_class": "ovr", "average": None}, 4, "average=None"),
+        (roc_auc_score, {"multi_class": "ovo", "average": None}, 4, "average=None"),
         (roc_auc_score, {"max_fpr": 2.0}, None, "max_fpr=2.0"),
         (roc_auc_score, {"multi_class": "ovr"}, None, "of 4 classes"),
         (average_precision_score, {"pos_label": 2}, 4, "pos_label=2"),

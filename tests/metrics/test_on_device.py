@@ -193,6 +193,15 @@ def test_only_one_side_on_the_device():
         assert abs(float(here(score)) - wanted) < 1e-12
 
 
+@pytest.mark.parametrize("kinds", [(int, float), (float, int), (bool, int), (int, bool), (bool, float)])
+def test_labels_of_two_kinds(kinds):
+    y, p = rng.integers(0, 2, N), rng.integers(0, 2, N)
+    score = metrics.f1_score(there(y.astype(kinds[0])), there(p.astype(kinds[1])))
+    assert abs(float(here(score)) - sklearn.metrics.f1_score(y, p)) < 1e-12
+    score = metrics.accuracy_score(there(y > 0), there(2 * p))  # 2 is not True
+    assert abs(float(here(score)) - sklearn.metrics.accuracy_score(y, 2 * p)) < 1e-12
+
+
 def test_columns_are_rows_of_one_output():
     y, answers, _ = data("r2")
     column = there(answers["predict"][:, None])
@@ -225,7 +234,7 @@ def test_many_settings_at_once_on_host_and_device():
     with pytest.raises(ValueError, match="max_bytes above 0, got 0"):
         metrics.f1_score.many(y, P, max_bytes=0)
     with pytest.raises(NotImplementedError, match=r"roc_auc_score.many .* one setting at a time"):
-        metrics.roc_auc_score.many(y, np.ones((5, N, 3)) / 3, multi_class="ovr", average=None)
+        metrics.roc_auc_score.many(y, np.ones((5, N, 3)) / 3, multi_class="ovo", average=None)
 
 
 @pytest.mark.parametrize(
@@ -263,11 +272,11 @@ def test_arguments_of_many():
 def test_what_is_left_to_scikit_learn_says_so():
     y, p = there(rng.integers(0, 3, N)), there(np.ones((N, 3)) / 3)
     with pytest.raises(Exception) as caught:  # whatever it does not do there
-        metrics.roc_auc_score(y, p, multi_class="ovr", average=None)
-    assert "left to scikit-learn: multi_class='ovr' with average=None" in caught.value.__notes__[-1]
+        metrics.roc_auc_score(y, p, multi_class="ovo", average=None)
+    assert "left to scikit-learn: multi_class='ovo' with average=None" in caught.value.__notes__[-1]
     with pytest.raises(Exception) as caught:
-        metrics.roc_curve(y, p[:, 0])
-    assert "manyfit.metrics.roc_curve" in caught.value.__notes__[-1]
+        metrics.silhouette_score(p, y)
+    assert "manyfit.metrics.silhouette_score" in caught.value.__notes__[-1]
 
 
 def test_the_host_has_scikit_learns_functions():
