@@ -3,7 +3,7 @@
 #   make demo          searches on real data, with their plans, times and a figure
 #   make test          all checks and tests, with the newest and with the oldest supported versions
 #
-# and their parts: make lint, make unit, make test-oldest, make clean. Each makes the virtual environment it
+# and their parts: make lint, make unit, make test-oldest, make clean; make thorough kills workers again and again. Each makes the virtual environment it
 # needs, and again when pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
 
 PYTHON ?= python3
@@ -16,7 +16,8 @@ OLDEST := .venv-oldest
 unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := -m pip install -qq --no-compile --no-input --disable-pip-version-check
 # One thread for each test process: JOBS of them share the cores.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := $(ONE_THREAD) $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m "not thorough"
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
 UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
 # What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
@@ -25,7 +26,7 @@ PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from; the other tests do not depend on the versions.
 OLDEST_FOLDERS = $(wildcard $(addprefix tests/,arrays folds metrics estimators cluster model_selection))
 
-.PHONY: help demo test lint unit oldest-short test-oldest python clean
+.PHONY: help demo test lint unit thorough oldest-short test-oldest python clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -46,8 +47,11 @@ unit: $(VENV)/.test
 	$(PYTEST) --ignore=tests/upstream
 	$(UPSTREAM)
 
+thorough: $(VENV)/.test
+	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough tests
+
 oldest-short: $(OLDEST)/.test
-	$(PYTEST_OLDEST) -m "not slow" $(OLDEST_FOLDERS)
+	$(PYTEST_OLDEST) -m "not slow and not thorough" $(OLDEST_FOLDERS)
 
 test-oldest: $(OLDEST)/.test
 	$(PYTEST_OLDEST) --ignore=tests/upstream

@@ -163,6 +163,11 @@ class Dispatch:
                 if not self._running:
                     return
                 yield from self._next(chunks)
+        except (OSError, CancelledError) as error:
+            # In the middle of a message, before the client has noticed.
+            if self.client.status != "running":
+                raise self._gone() from error
+            raise
         finally:
             self._stop()
 
@@ -199,9 +204,15 @@ class Dispatch:
         task = self._running.pop(future, None)
         if task is None:
             return
-        ran = self._ran(future)
+        killed = future.status == "error"
+        try:
+            ran = self._ran(future)
+            if ran is None:
+                self.client.cancel([future])  # or it is computed again, and kept
+        finally:
+            future.release()  # the queue may hold it for longer, and Dask its result with it
         if ran is None or ran.missing:
-            yield from self._again(task, None if ran is None else ran.worker, future.status == "error")
+            yield from self._again(task, None if ran is None else ran.worker, killed)
             return
         done, rest = task.items[: ran.n], task.items[ran.n :]
         chunks.took(done, ran.seconds)
@@ -248,10 +259,7 @@ class Dispatch:
     def _look(self) -> None:
         """See who is there."""
         if self.client.status != "running":
-            raise ConnectionError(
-                f"The scheduler at {_address(self.client)} went away in the middle of the search "
-                f"(the client is {self.client.status!r}). Connect a new client, and start again."
-            )
+            raise self._gone()
         wanted = next(iter(self._resources)) if self._resources else None
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
         slots = {
@@ -262,6 +270,12 @@ class Dispatch:
         self._slots = max(1, sum(slots.values()))
         self._looked = time.monotonic()
         self._warn_of_no_worker(wanted)
+
+    def _gone(self) -> ConnectionError:
+        return ConnectionError(
+            f"The scheduler at {_address(self.client)} went away in the middle of the search "
+            f"(the client is {self.client.status!r}). Connect a new client, and start again."
+        )
 
     def _warn_of_no_worker(self, resource: str | None) -> None:
         if self._workers:
@@ -283,6 +297,8 @@ class Dispatch:
         running, self._running = list(self._running), {}
         if running and self.client.status == "running":
             self.client.cancel(running)
+        for future in running:
+            future.release()
 
 
 def _digest(package: Package, pickled: bytes, task: _Task) -> str:

@@ -104,6 +104,7 @@ class Placement:
                 if future.status == "finished":
                     there.add(address)
                     self._kept(package, address)
+                    future.release()
                 elif losses and self._again(package, address):
                     self._start(waiting, package, address, losses - 1)
                 else:

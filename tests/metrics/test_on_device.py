@@ -274,9 +274,6 @@ def test_what_is_left_to_scikit_learn_says_so():
     with pytest.raises(Exception) as caught:  # whatever it does not do there
         metrics.roc_auc_score(y, p, multi_class="ovo", average=None)
     assert "left to scikit-learn: multi_class='ovo' with average=None" in caught.value.__notes__[-1]
-    with pytest.raises(Exception) as caught:
-        metrics.silhouette_score(p, y)
-    assert "manyfit.metrics.silhouette_score" in caught.value.__notes__[-1]
 
 
 def test_the_host_has_scikit_learns_functions():

@@ -1,0 +1,188 @@
+"""What goes wrong on a cluster: processes are really killed, and no result is lost."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sklearn.exceptions import FitFailedWarning
+
+from manyfit.cluster import WorkerDied, local_cluster
+from manyfit.model_selection import GridSearchCV
+from tests.cluster import _awkward
+from tests.cluster._awkward import Awkward, fits
+from tests.cluster._processes import running, wait_for
+
+cloudpickle.register_pickle_by_value(_awkward)
+pytestmark = pytest.mark.slow
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(6_000, 5)), rng.integers(0, 3, 6_000)
+VALUES = {"value": list(range(12))}
+
+
+def search(estimator: Any, **params: Any) -> GridSearchCV:
+    return GridSearchCV(estimator, VALUES, cv=2, refit=False, **params)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return search(Awkward(), client=False).fit(X, Y).cv_results_["mean_test_score"]
+
+
+@pytest.fixture(scope="module")
+def started():
+    with local_cluster(2) as client:
+        yield client
+
+
+@pytest.fixture
+def client(started):
+    """Two workers, which earlier tests may have killed, and at the end nothing of the test left on them."""
+    started.wait_for_workers(2, timeout=120)
+    yield started
+    wait_for(lambda: not any(started.processing().values()), "the end of all tasks")
+    wait_for(lambda: not [k for k in started.who_has() if "-array-" not in k], f"end of {started.who_has()}")
+
+
+def pids(client: Client) -> list[int]:
+    return list(client.run(os.getpid).values())
+
+
+def meanwhile(seconds: float, action: Callable[[], Any]) -> None:
+    timer = threading.Timer(seconds, action)
+    timer.daemon = True
+    timer.start()
+
+
+def kill(processes: list[int]) -> None:
+    for pid in processes:
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("n_killed", [1, 2])
+def test_workers_killed_in_the_middle(n_killed, client, expected, tmp_path):
+    """With all of them goes the last holder of the data."""
+    processes = pids(client)[:n_killed]
+    meanwhile(0.5, lambda: kill(processes))
+    found = search(Awkward(seconds=0.1, folder=str(tmp_path))).fit(X, Y)
+    np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
+    assert len(fits(tmp_path)) >= 24
+    assert not set(processes) & set(pids(client))
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_setting_that_raises_is_tried_once(client, expected, tmp_path):
+    with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 24"):
+        found = search(Awkward(raises=3, folder=str(tmp_path))).fit(X, Y)
+    scores = found.cv_results_["mean_test_score"]
+    assert np.isnan(scores[3])
+    np.testing.assert_array_equal(np.delete(scores, 3), np.delete(expected, 3))
+    assert sum(name.endswith("-3") for name in fits(tmp_path)) == 2
+    with pytest.raises(ValueError, match="no such value"):
+        search(Awkward(raises=3), error_score="raise").fit(X, Y)
+
+
+class Unwilling(float):
+    def __reduce__(self) -> Any:
+        raise TypeError("this score cannot be pickled")
+
+
+def _unwilling(estimator: Any, data: Any, target: Any) -> float:
+    return Unwilling(1.0)
+
+
+def _with_a_lock(estimator: Any, data: Any, target: Any, lock: Any = threading.Lock()) -> float:  # noqa: B008
+    return 1.0
+
+
+def test_what_cannot_be_pickled_is_an_error_in_seconds(client):
+    start = time.monotonic()
+    with pytest.raises(TypeError, match="cannot pickle"):
+        search(Awkward(holds=threading.Lock())).fit(X, Y)
+    cloudpickle.register_pickle_by_value(__import__(__name__, fromlist=["x"]))
+    with pytest.raises(TypeError, match="cannot pickle"):
+        search(Awkward(), scoring=_with_a_lock).fit(X, Y)
+    with pytest.raises(TypeError, match="this score cannot be pickled"):
+        search(Awkward(), scoring=_unwilling).fit(X, Y)
+    assert time.monotonic() - start < 20
+
+
+def test_a_lost_device_ends_its_process(client, expected, tmp_path):
+    """Every call would fail in the process that is in this state; another one does the fit."""
+    before = set(pids(client))
+    found = search(Awkward(loses=3, folder=str(tmp_path))).fit(X, Y)
+    np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
+    wait_for(lambda: len(client.nthreads()) == 2, "the worker in its place")
+    assert len(before & set(pids(client))) == 1
+
+
+def test_an_interrupt_stops_the_workers_too(client, tmp_path):
+    meanwhile(1.0, _thread.interrupt_main)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        search(Awkward(seconds=0.4, folder=str(tmp_path))).fit(X, Y)
+    assert time.monotonic() - start < 5
+    wait_for(lambda: not any(client.processing().values()), "the end of all tasks")
+    n = len(fits(tmp_path))
+    assert n < 20
+    time.sleep(1.0)
+    assert len(fits(tmp_path)) == n
+    np.testing.assert_equal(search(Awkward()).fit(X, Y).report_.fits_done, 24)
+
+
+def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
+    monkeypatch.setattr("manyfit.cluster._dispatch.NO_WORKER_S", 0.3)
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
+        meanwhile(2.0, lambda: cluster.scale(1))
+        with pytest.warns(RuntimeWarning, match="The search waits for a worker at .*, where there is none"):
+            found = search(Awkward(), client=client).fit(X, Y)
+    np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
+
+
+def test_a_scheduler_that_goes_away_is_an_error_in_seconds(tmp_path):
+    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
+    with (
+        running(line, tmp_path) as scheduler,
+        running(
+            "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard", tmp_path
+        ),
+    ):
+        wait_for((tmp_path / "address.json").exists, "the scheduler")
+        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            meanwhile(2.0, scheduler.kill)
+            start = time.monotonic()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with pytest.raises(ConnectionError, match="The scheduler at .* went away"):
+                    search(Awkward(seconds=1.0), client=client).fit(X, Y)
+            assert time.monotonic() - start < 30
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("error_score", [np.nan, "raise"])
+def test_a_setting_that_kills_its_worker(error_score, expected):
+    """It gets the error score, or is named; all others finish."""
+    with local_cluster(3) as client:
+        killer = search(Awkward(kills=3), client=client, error_score=error_score)
+        if error_score == "raise":
+            with pytest.raises(WorkerDied, match=r"died each time that it fitted \{'value': 3\} on split"):
+                killer.fit(X, Y)
+        else:
+            with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 24"):
+                scores = killer.fit(X, Y).cv_results_["mean_test_score"]
+            assert np.isnan(scores[3])
+            np.testing.assert_array_equal(np.delete(scores, 3), np.delete(expected, 3))
