@@ -82,7 +82,8 @@ class Placement:
                 self._sent.pop(key, None)
         client = self._client()
         if keys and client is not None and client.status == "running":
-            client.run(drop, keys, on_error="ignore", wait=False)
+            with contextlib.suppress(OSError):  # it goes away now
+                client.run(drop, keys, on_error="ignore", wait=False)
 
     def send(self, package: Package, workers: Iterable[str]) -> set[str]:
         """Send a package to workers, each array once to each.
