@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from distributed import CancelledError, Client, Future, wait
+from distributed import Client, Future
 
 from manyfit.cluster._package import Package
 from manyfit.cluster._worker import drop, keep
@@ -16,7 +16,7 @@ from manyfit.cluster._worker import drop, keep
 # Larger pickles, as those of texts, go to one worker as data do, and from there to the others.
 LARGE_PICKLE = 2**18
 # How often it is looked whether a worker that something is sent to is still there.
-LOOK_S = 0.5
+LOOK_S, POLL_S = 0.5, 0.003
 # As long it may take until a worker that is there takes an array.
 SEND_S = 60.0
 # As many times an array is sent again that was lost with the last worker that had it.
@@ -124,15 +124,17 @@ class Placement:
                 raise  # else it went away while an array was on its way to it
 
     def _wait(self, waiting: dict[str, tuple[Future, int]]) -> None:
-        try:
-            wait([future for future, _ in waiting.values()], timeout=LOOK_S, return_when="FIRST_COMPLETED")
-        except CancelledError:
+        until = time.monotonic() + LOOK_S
+        while all(future.status == "pending" for future, _ in waiting.values()):
+            if time.monotonic() > until:
+                break
+            time.sleep(POLL_S)
+        else:
             return
-        except TimeoutError:
-            present = set(self.client.nthreads())
-            for address in [address for address in waiting if address not in present]:
-                # A task for a worker that is gone waits for ever.
-                self.client.cancel([waiting.pop(address)[0]], force=True)
+        present = set(self.client.nthreads())
+        for address in [address for address in waiting if address not in present]:
+            # A task for a worker that is gone waits for ever.
+            self.client.cancel([waiting.pop(address)[0]], force=True)
 
     def _keep(self, package: Package, address: str) -> Future:
         arrays = {
