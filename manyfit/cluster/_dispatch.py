@@ -38,6 +38,13 @@ CALM_S = 1.0
 SUSPECT_DEATHS, MOST_DEATHS = 2, 3
 
 
+class _Raised(Exception):
+    """Carries what the function raised, to be told from what the cluster raises."""
+
+    def __init__(self, error: Any) -> None:
+        self.error = error
+
+
 @dataclass(frozen=True)
 class _Task:
     """Some items, and what has happened to them so far.
@@ -163,11 +170,10 @@ class Dispatch:
                 if not self._running:
                     return
                 yield from self._next(chunks)
+        except _Raised as raised:
+            raise raised.error from raised.error.__cause__
         except (OSError, CancelledError) as error:
-            # In the middle of a message, before the client has noticed.
-            if self.client.status != "running":
-                raise self._gone() from error
-            raise
+            raise self._gone() from error
         finally:
             self._stop()
 
@@ -225,7 +231,7 @@ class Dispatch:
             error = future.exception()
             if isinstance(error, KilledWorker):
                 return None
-            raise error
+            raise _Raised(error)
         until = time.monotonic() + RESULT_S
         while future.status == "finished" and time.monotonic() < until:
             # Not for long at a time: Dask waits for ever for what a worker took with it (OSError).
