@@ -3,8 +3,8 @@
 #   make demo          searches on real data, with their plans, times and a figure
 #   make test          all checks and tests, with the newest and with the oldest supported versions
 #
-# and their parts: make lint, make unit, make test-oldest, make clean; make thorough kills workers again and again. Each makes the virtual environment it
-# needs, and again when pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
+# and their parts: make lint, make unit, make test-oldest, make clean; and make thorough, which kills workers again
+# and again. Each makes the virtual environment it needs, and again when pyproject.toml changes. `make PYTHON=python3.12 test` chooses another Python.
 
 PYTHON ?= python3
 JOBS ?= 2
