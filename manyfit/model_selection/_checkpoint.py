@@ -241,7 +241,7 @@ def _require_ours(file: sqlite3.Connection, path: Path) -> None:
 def _require_whole(file: sqlite3.Connection, path: Path) -> None:
     said = [row[0] for row in file.execute("PRAGMA integrity_check(3)")]
     if said != ["ok"]:
-        raise _damaged(path, "; ".join(said))
+        raise _damaged(path, " ".join(" ".join(said).split()))
 
 
 def _damaged(path: Path, why: Any) -> ValueError:

@@ -6,21 +6,31 @@ import dis
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-# Packages whose versions are part of what a search depends on; what they define goes by its name.
+# Packages whose versions are parts of what a search depends on by themselves.
 _LIBRARIES = frozenset(("builtins", "manyfit", "numpy", "scipy", "sklearn")) | sys.stdlib_module_names
 
 
-def package_version(module: str) -> str | None:
-    """The version of the package that a module belongs to, if it is loaded and says so."""
-    version = getattr(sys.modules.get(module.partition(".")[0]), "__version__", None)
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+def package_version(module: str | None) -> str | None:
+    """The version of the package of a module, if it says so; None of those whose versions count anyway."""
+    package = str(module).partition(".")[0]
+    version = None if package in _LIBRARIES else getattr(sys.modules.get(package), "__version__", None)
     return version if isinstance(version, str) else None
 
 
 def of_library(module: str) -> bool:
-    """Whether the version of manyfit, scikit-learn, NumPy, SciPy or Python says what a module does."""
-    return module.partition(".")[0] in _LIBRARIES and module != "__main__"
+    """Whether the version of a package says what a module does: of one that is installed, not worked on."""
+    package = module.partition(".")[0]
+    file = getattr(sys.modules.get(package), "__file__", None)
+    installed = isinstance(file, str) and bool(_INSTALLED & set(Path(file).parts))
+    return module != "__main__" and (
+        package in _LIBRARIES or (installed and package_version(module) is not None)
+    )
 
 
 def importable(thing: Any) -> bool:

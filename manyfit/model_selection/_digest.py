@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from manyfit._compat import PassthroughScorer
@@ -50,10 +51,9 @@ class Digester:
 
     Numbers count with their types (1, 1.0 and True differ) and arrays with their layout in memory; estimators
     and other objects by their class and all that they hold; functions and classes by their names and their
-    code. What an installed function or class of scikit-learn, NumPy or SciPy does is a matter of the version.
-    A function or class that no import finds (a lambda, what a script or notebook defines) counts with the
-    values of the global names that it reads; an imported one with the functions, classes and plain values of
-    its own module.
+    code. What a function or class of an installed package does is a matter of its version. A function or
+    class that no import finds (a lambda, what a script or notebook defines) counts with the values of the
+    global names that it reads; an imported one with the functions, classes and plain values of its module.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Digester:
             return self._class(thing)
         if isinstance(thing, types.FunctionType):
             return self._function(thing)
-        if kind is types.ModuleType:
+        if isinstance(thing, types.ModuleType):
             return self._all("module", (thing.__name__, package_version(thing.__name__)))
         if isinstance(thing, types.MethodType):
             return self._all("method", (thing.__func__, thing.__self__))
@@ -119,14 +119,18 @@ class Digester:
             return self._all("enum", (kind, thing.name))
         if is_array(thing) and not isinstance(thing, np.ndarray):
             return self._all("array", (kind, str(thing.dtype), to_host(thing)))
+        if kind.__module__.partition(".")[0] == "pandas" and hasattr(thing, "iloc"):
+            return self._frame(kind, thing)
         return self._object(kind, thing)
 
     def _array(self, X: np.ndarray) -> bytes:
         if X.dtype.hasobject:
             return self._all("objects", (X.shape, repr(X.dtype), X.ravel().tolist()))
-        _, *described, content = (
-            array_digest(np.asarray(X)) if X.size else (None, repr(X.dtype), X.shape, b"")
-        )
+        if not X.size:
+            return self._all("ndarray", (repr(X.dtype), X.shape))
+        # In one dimension the layout changes no sum.
+        X = np.ascontiguousarray(X) if X.ndim == 1 else np.asarray(X)
+        _, *described, content = array_digest(X)
         return self._all("ndarray", (*map(repr, described), content))
 
     def _sparse(self, kind: type, X: Any) -> bytes:
@@ -136,6 +140,14 @@ class Digester:
         inside = names.get(X.format, ("indptr", "indices", "data"))
         return self._all("sparse", (kind.__name__, X.shape, *(getattr(X, name) for name in inside)))
 
+    def _frame(self, kind: type, frame: Any) -> bytes:
+        """By columns: reading a frame may move them in memory."""
+        if not hasattr(frame, "columns"):
+            values = frame.to_numpy() if isinstance(frame.dtype, np.dtype) else frame.array
+            return self._all("series", (kind, frame.name, frame.index, values))
+        columns = (frame.iloc[:, j] for j in range(frame.shape[1]))
+        return self._all("frame", (kind, frame.columns, frame.index, *columns))
+
     def _object(self, kind: type, thing: Any) -> bytes:
         if kind is PassthroughScorer:  # the estimator's own score; the estimator is looked at by itself
             return self._all("own score", ())
@@ -143,7 +155,7 @@ class Digester:
             return self._all("frozen", (thing.estimator,))
         if kind is functools.partial:
             return self._all("partial", (thing.func, thing.args, thing.keywords))
-        state = plain_state(thing)
+        state = None if _says_itself(kind) else plain_state(thing)
         if state is not None:
             state = {name: value for name, value in state.items() if name != "_skl_callbacks"}
             try:
@@ -173,11 +185,11 @@ class Digester:
             module = next((m for m in ("numpy", "scipy.special") if _ufunc(m, thing)), None)
             if module is None:
                 raise Unkeyable(f"the ufunc {thing.__name__}, which no module names")
-        return self._all("named", (owner, module, thing.__name__, package_version(str(module))))
+        return self._all("named", (owner, module, thing.__name__, package_version(module)))
 
     def _function(self, function: types.FunctionType) -> bytes:
         found = importable(function)
-        name = (function.__module__, function.__qualname__)
+        name = (function.__module__, function.__qualname__, package_version(function.__module__))
         if found and of_library(function.__module__):
             return self._all("function", name)
         own = (
@@ -189,14 +201,14 @@ class Digester:
         read = {
             name: value for name, value in names_read(function).items() if not found or _near(value, function)
         }
-        return self._all("function", (*name, package_version(str(function.__module__)), *own, read))
+        return self._all("function", (*name, *own, read))
 
     def _class(self, cls: type) -> bytes:
-        name = (cls.__module__, cls.__qualname__)
+        name = (cls.__module__, cls.__qualname__, package_version(cls.__module__))
         found = importable(cls)
         if found and of_library(cls.__module__):
             return self._all("class", name)
-        parts: list[bytes] = [*map(self._of, (*name, package_version(cls.__module__), *cls.__bases__))]
+        parts: list[bytes] = [*map(self._of, (*name, *cls.__bases__))]
         for attribute, value in sorted(vars(cls).items()):
             if attribute in _NOT_CONTENT:
                 continue
@@ -206,6 +218,16 @@ class Digester:
                 if not found:
                     raise
         return _hash("class", *parts)
+
+
+def _says_itself(kind: type) -> bool:
+    """Whether a class tells pickle what its content is: without what it keeps beside it, such as caches."""
+    if issubclass(kind, BaseEstimator):  # whose own method adds the version
+        return False
+    return any(
+        getattr(kind, name) is not getattr(object, name)
+        for name in ("__reduce__", "__reduce_ex__", "__getstate__")
+    )
 
 
 def _hash(tag: str, *parts: bytes) -> bytes:

@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from manyfit._compat import PassthroughScorer
 from manyfit.folds import splitter_served
 from manyfit.model_selection._prefix_key import (
     GENERATORS,
@@ -47,7 +48,10 @@ _KEEP_COLUMNS = (
 )
 _COMPOSITES = (Pipeline, FeatureUnion, ColumnTransformer)
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial, np.ufunc)
-_SCALARS = (type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, type)
+# And scores that are the estimator's own, which is looked at by itself.
+_DRAW_NOTHING = (
+    type(None), bool, int, float, complex, str, bytes, np.ndarray, np.generic, type, PassthroughScorer,
+)  # fmt: skip
 _DEEPEST = 50
 _UNKNOWN = Sizes()
 
@@ -82,11 +86,7 @@ def first_draw(thing: Any, name: str = "", sizes: Sizes = _UNKNOWN, depth: int =
         return Draw(name, f"is a {type(thing).__name__}")
     if depth > _DEEPEST:
         return Draw(name, "lies too deep to be looked at")
-    if thing is None or isinstance(
-        thing, (bool, int, float, complex, str, bytes, np.ndarray, np.generic, type)
-    ):
-        return None
-    if scipy.sparse.issparse(thing):
+    if isinstance(thing, _DRAW_NOTHING) or scipy.sparse.issparse(thing):
         return None
     if type(thing) in (list, tuple, set, frozenset):
         return _first(first_draw(item, name, _UNKNOWN, depth + 1) for item in thing)
