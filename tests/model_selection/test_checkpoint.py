@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import sqlite3
 import sys
@@ -402,7 +401,7 @@ def test_what_has_no_content_is_refused(path):
 def test_scores_of_every_kind_of_metric(path):
     scoring = {
         "own": make_scorer(mean_absolute_error, greater_is_better=False),
-        "partial": make_scorer(functools.partial(mean_absolute_error, multioutput="uniform_average")),
+        "options": make_scorer(mean_absolute_error, multioutput="uniform_average"),
         "integer": make_scorer(lambda y, p: len(y)),
         "truth": make_scorer(lambda y, p: bool(p[0] > 0)),
         "single": make_scorer(lambda y, p: np.float32(p[0])),
