@@ -41,7 +41,7 @@ _BY_NAME = (
 _NOT_CONTENT = frozenset(
     ("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__annotate__",
      "__annotate_func__", "__annotations_cache__", "__abstractmethods__", "__firstlineno__",
-     "__static_attributes__", "_abc_impl")
+     "__static_attributes__", "__slotnames__", "_abc_impl")
 )  # fmt: skip
 _DEEPEST = 60  # four calls each
 

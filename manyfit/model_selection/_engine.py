@@ -39,7 +39,9 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
             _note(job, shared, report)
         else:
             shared = _run_shared(job, prepared, report, arrived)
-        pairs = [pair for pair in sorted({*shared.alone, *pairs}) if not arrived.restore([pair], alone=True)]
+        pairs = sorted({*shared.alone, *pairs} - arrived.restored)
+        if not on_cluster:
+            pairs = [pair for pair in pairs if not arrived.restore([pair], alone=True)]
         if pairs and not on_cluster:
             rest = run_one_by_one(job, pairs, prepared.plan, arrived)
             report.spend("one by one", rest.seconds)

@@ -96,9 +96,9 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     at once. What a search depends on is compared by content: estimator, settings with their types, X, y,
     parameters of fits and scores, splits, scorers, `error_score`, `return_train_score`, `sharing`,
     scikit-learn's configuration, and the versions of manyfit, scikit-learn, NumPy, SciPy and Python. How it
-    is run (`n_jobs`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your own count
-    with their code, those of a script or notebook also with the values of the global names that they read;
-    what an imported one calls in other modules does not count.
+    is run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
+    own count with their code, those of a script or notebook also with the values of the global names that
+    they read; what an imported one calls in other modules does not count.
 
     Fits made one by one are restored one by one. What is answered together (all groups shared through
     moments; a group of shared iterations; a group behind steps on one split) is restored where all of it is

@@ -13,13 +13,14 @@ import warnings
 from pathlib import Path
 
 import array_api_strict
+import cloudpickle
 import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
@@ -159,6 +160,14 @@ def test_what_a_thing_keeps_beside_its_content_does_not_matter(tmp_path):
     memory = [Pipeline([("r", Ridge())], memory=joblib.Memory(tmp_path, verbose=0)) for _ in "ab"]
     memory[1].memory.timestamp += 5.0
     assert digest(memory[0]) == digest(memory[1])
+
+
+def test_use_of_a_class_does_not_change_it():
+    body = "from sklearn.base import BaseEstimator as B\nclass C(B):\n def fit(self, X): return self"
+    cls = made("C", body)
+    before = digest(cls)
+    cloudpickle.dumps(cls()), clone(cls()), repr(cls()), cls().fit(A), cls().get_params()
+    assert "__slotnames__" in vars(cls) and digest(cls) == before
 
 
 def test_an_array_of_another_library_counts_with_its_kind():
