@@ -23,6 +23,7 @@ from sklearn.metrics._scorer import (
 )
 from sklearn.metrics._scorer import _PassthroughScorer as PassthroughScorer
 from sklearn.metrics.cluster._unsupervised import check_number_of_labels
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
@@ -50,6 +51,7 @@ __all__ = [
     "PassthroughScorer",
     "StrOptions",
     "any_callbacks",
+    "asks_at_once",
     "callback_context",
     "callback_context_passed_on",
     "check_fit_failures",
@@ -156,6 +158,11 @@ def callback_context(search: Any, max_subtasks: int) -> Any:
     if hasattr(search, "_init_callback_context"):
         return search._init_callback_context(max_subtasks=max_subtasks)
     return _NoCallbacks()
+
+
+def asks_at_once(search: Any) -> bool:
+    """Whether a search asks for all its settings at once, as scikit-learn's two do."""
+    return type(search)._run_search in (GridSearchCV._run_search, RandomizedSearchCV._run_search)
 
 
 def has_callbacks(estimator: Any) -> bool:

@@ -26,9 +26,26 @@ class Progress:
         delay = 0.0 if verbose == 1 else DELAY_S
         self._bar = tqdm(total=total, desc="fits", unit="fit", disable=not shown, delay=delay)
 
+    @property
+    def shown(self) -> bool:
+        """Whether anybody may see it."""
+        return not self._bar.disable
+
     def done(self, n: int) -> None:
         """Count `n` more."""
         self._bar.update(n)
+
+    def skip(self, n: int) -> None:
+        """Count `n` more that took no time, so that the time left is told by the others."""
+        if not self.shown:  # a bar that is switched off counts nothing
+            return
+        self._bar.initial += n
+        self._bar.last_print_n += n
+        self._bar.n += n
+
+    def note(self, text: str) -> None:
+        """Say `text` beside the counts from the next time that the bar is drawn."""
+        self._bar.set_postfix_str(text, refresh=False)
 
     def __enter__(self) -> "Progress":
         return self

@@ -156,6 +156,24 @@ class Splits:
     def __iter__(self) -> Iterator[Split]:
         return (self.indices(i) for i in range(self.n_splits))
 
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What tells these splits from others, as small as they are kept: for KFold the ends of its folds."""
+        store = self._store
+        if isinstance(store, _Ranges):
+            return "ranges", self.n_samples, store.ends
+        if isinstance(store, _Labels):
+            return "labels", self.n_samples, store.n_splits, store.labels
+        return "indices", self.n_samples, list(self)
+
+    @cached_property
+    def train_sizes(self) -> frozenset[int]:
+        """The sizes that training sets have."""
+        if isinstance(self._store, _Ranges):
+            return frozenset((self.n_samples - np.diff(self._store.ends, prepend=0)).tolist())
+        trains = (np.asarray(train) for train, _ in self)
+        return frozenset(int(t.sum()) if t.dtype == bool else int(t.size) for t in trains)
+
     @cached_property
     def atom_groups(self) -> list[AtomGroup]:
         """Rows grouped by the splits that they train and test in (see `AtomGroup`)."""

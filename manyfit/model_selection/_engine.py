@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from manyfit.arrays import transfers
-from manyfit.cluster import Progress, slots, workers
+from manyfit.cluster import slots, workers
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
@@ -18,8 +19,8 @@ from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
 
 
-def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
-    """Fit and score all pairs of a job.
+def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple[list[Result], Report]:
+    """Fit and score all pairs of a job, but for those that are restored from a checkpoint.
 
     Returns
     -------
@@ -28,32 +29,41 @@ def run(job: Job, prepared: Prepared) -> tuple[list[Result], Report]:
     report : Report
         What was done.
     """
-    on_cluster = job.client is not None and job.contexts is None
-    n_workers = slots(job.client) if on_cluster else workers(job.n_jobs)
-    report = Report(fits_requested=job.n_pairs, workers=n_workers)
+    on_cluster = _on_cluster(job)
+    report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.groups = [_described(group) for group in prepared.plan.groups]
-    with transfers() as crossed, Progress(job.n_pairs, job.options.verbose) as bar:
+    with transfers() as crossed, arrivals or Arrivals(job) as arrived:
         pairs = _planned_pairs(job, prepared.plan)
         if on_cluster:
-            shared = run_on_workers(job, prepared.plan, bar)
+            shared = run_on_workers(job, prepared.plan, arrived)
             _note(job, shared, report)
         else:
-            shared = _run_shared(job, prepared, report, bar)
-        results = dict(shared.results)
-        pairs = sorted({*shared.alone, *pairs})
+            shared = _run_shared(job, prepared, report, arrived)
+        pairs = sorted({*shared.alone, *pairs} - arrived.restored)
+        if not on_cluster:
+            pairs = [pair for pair in pairs if not arrived.restore([pair], alone=True)]
         if pairs and not on_cluster:
-            rest = run_one_by_one(job, pairs, prepared.plan, bar)
-            results.update(rest.results)
+            rest = run_one_by_one(job, pairs, prepared.plan, arrived)
             report.spend("one by one", rest.seconds)
             report.add(rest.work)
-    report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs)
+    results, report.fits_restored = arrived.results, len(arrived.restored)
+    report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs) - report.fits_restored
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
     report.synchronisations = crossed.synchronisations
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
-def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> Outcome:
+def n_workers(job: Job) -> int:
+    """Fits that are made at a time."""
+    return slots(job.client) if _on_cluster(job) else workers(job.n_jobs)
+
+
+def _on_cluster(job: Job) -> bool:
+    return job.client is not None and job.contexts is None
+
+
+def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals) -> Outcome:
     """The groups that moments or families serve."""
     outcome = Outcome()
     moments = [group for group in prepared.plan.groups if group.kind == "moments"]
@@ -61,16 +71,16 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, bar: Progress) -> 
     families = [group for group in prepared.plan.groups if group.kind == "family"]
     if moments:
         assert prepared.data is not None and prepared.scoring is not None
-        outcome = run_moments(job, moments, prepared.data, prepared.scoring, bar)
+        outcome = run_moments(job, moments, prepared.data, prepared.scoring, arrivals)
         report.passes = prepared.data.passes
         report.spend("moments", outcome.seconds)
     if passes:
         assert prepared.rows is not None
-        part = run_passes(job, passes, prepared.rows, bar)
+        part = run_passes(job, passes, prepared.rows, arrivals)
         report.spend("passes", part.seconds)
         outcome.add(part)
     if families:
-        part = run_families(job, families, bar)
+        part = run_families(job, families, arrivals)
         report.spend("family", part.seconds)
         outcome.add(part)
     _note(job, outcome, report)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from manyfit.cluster import Progress, run_tasks
+from manyfit.cluster import run_tasks
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
     AtomGroup,
@@ -22,6 +22,7 @@ from manyfit.folds import (
     as_matrix_or_csr,
 )
 from manyfit.metrics import SharedScoring
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._convergence import note_convergence
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
@@ -55,14 +56,22 @@ class _Task:
     options: Options
 
 
-def run_families(job: Job, groups: Sequence[Group], bar: Progress) -> Outcome:
+def run_families(job: Job, groups: Sequence[Group], arrivals: Arrivals) -> Outcome:
     """Answer the settings of `groups`."""
-    total = Outcome()
-    arguments = [(_task(job, groups, i), job.X, job.y) for i in range(job.splits.n_splits)]
+    total, arguments = Outcome(), []
+    for i in range(job.splits.n_splits):
+        left = not_restored(groups, i, arrivals)
+        if left:
+            arguments.append((_task(job, left, i), job.X, job.y))
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
-        bar.done(len(part.results))
+        arrivals.add(part.results, alone=False)
     return total
+
+
+def not_restored(groups: Sequence[Group], i: int, arrivals: Arrivals) -> list[Group]:
+    """The groups that are to be run on split `i`: each is restored whole, or not."""
+    return [group for group in groups if not arrivals.restore([(c, i) for c in group.candidates])]
 
 
 def run_family_split(job: Job, groups: Sequence[Group], i: int) -> Outcome:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.cluster import Progress
 from manyfit.estimators import Answers, LinearAnswers, affine_step_of
 from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options, Result
 from manyfit.model_selection._outcome import Outcome
@@ -59,21 +59,25 @@ class _OneView:
 
 
 def run_moments(
-    job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, bar: Progress
+    job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, arrivals: Arrivals
 ) -> Outcome:
     """Answer all settings of `groups` on all folds.
 
     One pass over X a group of atoms; the memory of one fold's views and answers at a time.
     """
+    # All groups of a fold are one batch, whose size may move the last bit: so all are restored, or none.
+    if arrivals.restore(job.pairs([c for group in groups for c in group.candidates])):
+        return Outcome()
     root = _Node()
     for group in groups:
         root.insert(group)
     outcome = Outcome()
     start = time.perf_counter()
     for i in range(data.n_splits):
-        before = len(outcome.results)
-        _Fold(job.options, data, scoring, i, outcome).run(root)
-        bar.done(len(outcome.results) - before)
+        of_fold = Outcome()
+        _Fold(job.options, data, scoring, i, of_fold).run(root)
+        outcome.add(of_fold)
+        arrivals.add(of_fold.results, alone=False)
     outcome.seconds = time.perf_counter() - start
     return outcome
 

@@ -7,8 +7,9 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from manyfit.cluster import Died, Progress, end_if_device_is_lost, run_on_cluster, slots
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone
-from manyfit.model_selection._family_tasks import run_family_split
+from manyfit.model_selection._family_tasks import not_restored, run_family_split
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import run_moments
 from manyfit.model_selection._one_by_one import fit_piece, pieces
@@ -40,53 +41,59 @@ class Item:
         return [pair for pair in job.pairs(self.candidates) if self.split in (None, pair[1])]
 
 
-def run_on_workers(job: Job, plan: Plan, bar: Progress) -> Outcome:
+def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     """Answer and fit everything that a plan says, on the workers of ``job.client``.
 
     Moments of all folds are one item, as is a group of iterating fits: their sums are added in the same
     order as in one process. So results do not depend on the number of workers.
     """
     total = Outcome()
-    _run(job, plan, _items(job, plan), total, bar)
+    _run(job, plan, _items(job, plan, arrivals), total, arrivals)
     left = sorted(total.alone)
     if left:  # by the groups, or by workers that died of a group
-        _run(job, plan, _fits(job, plan, left), total, bar)
+        _run(job, plan, _fits(job, plan, left, arrivals), total, arrivals)
     return total
 
 
-def _items(job: Job, plan: Plan) -> list[Item]:
+def _items(job: Job, plan: Plan, arrivals: Arrivals) -> list[Item]:
+    """What is to be done: all but what the checkpoint has."""
     items = []
     moments = [c for group in plan.groups if group.kind == "moments" for c in group.candidates]
-    if moments:
+    if moments and not arrivals.restore(job.pairs(moments)):
         items.append(Item("moments", tuple(moments)))
-    items += [Item("passes", group.candidates) for group in plan.groups if group.kind == "passes"]
-    families = [c for group in plan.groups if group.kind == "family" for c in group.candidates]
-    if families:
-        items += [Item("family", tuple(families), i) for i in range(job.splits.n_splits)]
+    passes = [group.candidates for group in plan.groups if group.kind == "passes"]
+    items += [Item("passes", cs) for cs in passes if not arrivals.restore(job.pairs(cs))]
+    families = [group for group in plan.groups if group.kind == "family"]
+    for i in range(job.splits.n_splits):
+        left = [c for group in not_restored(families, i, arrivals) for c in group.candidates]
+        if left:
+            items.append(Item("family", tuple(left), i))
     rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
-    return items + _fits(job, plan, job.pairs(sorted(rest)))
+    return items + _fits(job, plan, job.pairs(sorted(rest)), arrivals)
 
 
-def _fits(job: Job, plan: Plan, pairs: Sequence[Pair]) -> list[Item]:
+def _fits(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> list[Item]:
+    pairs = [pair for pair in pairs if not arrivals.restore([pair], alone=True)]
     kind: Kind = "one by one" if plan.order is None else "steps"
     return [Item(kind, tuple(cs), i) for i, cs in pieces(pairs, plan.order, slots(job.client))]
 
 
-def _run(job: Job, plan: Plan, items: Sequence[Item], total: Outcome, bar: Progress) -> None:
+def _run(job: Job, plan: Plan, items: Sequence[Item], total: Outcome, arrivals: Arrivals) -> None:
     suspects: list[Item] = []
     for item, part in _results(job, items):
         if not isinstance(part, Died):
             total.add(part)
-            bar.done(len(part.results))
+            arrivals.add(part.results, alone=item.kind in ("steps", "one by one"))
         elif item.kind == "one by one":
-            total.results.update({pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)})
-            bar.done(1)
+            dead = {pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)}
+            total.results.update(dead)
+            arrivals.add(dead, alone=True, lasting=False)  # another cluster may have the memory for it
         elif item.kind == "steps":
             suspects += [Item("one by one", (c,), i) for c, i in item.pairs(job)]
         else:
             total.alone.update(dict.fromkeys(item.pairs(job), "the worker died of the shared work"))
     if suspects:
-        _run(job, plan, suspects, total, bar)
+        _run(job, plan, suspects, total, arrivals)
 
 
 def _results(job: Job, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
@@ -132,15 +139,15 @@ def run_item(item: Item, job: Job) -> Outcome:
 
 
 def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Outcome:
-    bar = Progress(0, 0)
+    arrivals = Arrivals(job, bar=Progress(0, 0))  # the search has one of its own
     if not groups:
         return Outcome()
     if item.kind == "moments":
-        outcome = run_moments(job, groups, prepared.data, prepared.scoring, bar)
+        outcome = run_moments(job, groups, prepared.data, prepared.scoring, arrivals)
         outcome.rows_read += round(prepared.data.passes * job.splits.n_samples)
         return outcome
     if item.kind == "passes":
-        return run_passes(job, groups, prepared.rows, bar)
+        return run_passes(job, groups, prepared.rows, arrivals)
     assert item.split is not None
     return run_family_split(job, groups, item.split)
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any
 
-from manyfit.cluster import Progress, run_tasks, workers
+from manyfit.cluster import run_tasks, workers
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._outcome import Outcome
@@ -42,7 +43,7 @@ def _run(task: _Task, X: Any, y: Any) -> Outcome:
     return Outcome(results, work=folds.work, seconds=time.perf_counter() - start)
 
 
-def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:
+def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Outcome:
     """Fit and score `pairs`.
 
     Parameters
@@ -53,22 +54,22 @@ def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -
         What to fit, candidate by candidate.
     plan : Plan
         Says whether steps are shared and in which order (with several processes there is none).
-    bar : Progress
-        Counts finished fits.
+    arrivals : Arrivals
+        Takes finished results.
     """
     if job.contexts is not None:
-        return _with_callbacks(job, pairs, bar)
+        return _with_callbacks(job, pairs, arrivals)
     if workers(job.n_jobs) == 1 and not plan.alone:
-        return _here(job, pairs, plan, bar)
+        return _here(job, pairs, plan, arrivals)
     total = Outcome()
     tasks = _tasks(job, pairs, plan.order)
     for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
         total.add(part)
-        bar.done(len(part.results))
+        arrivals.add(part.results, alone=True)
     return total
 
 
-def _here(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome:
+def _here(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Outcome:
     """In this process, on folds that are cut once."""
     order = plan.order
     in_turn = order is not None and not plan.by_candidate
@@ -84,14 +85,14 @@ def _here(job: Job, pairs: Sequence[Pair], plan: Plan, bar: Progress) -> Outcome
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:
         progress = _progress(c, i, sizes)
-        total.results[c, i] = fit(job.estimator, job.candidates[c], i, folds, progress)
-        bar.done(1)
+        total.results[c, i] = result = fit(job.estimator, job.candidates[c], i, folds, progress)
+        arrivals.add({(c, i): result}, alone=True)
     total.work = folds.work
     total.seconds = time.perf_counter() - start
     return total
 
 
-def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
+def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: Arrivals) -> Outcome:
     """By scikit-learn's own function, each fit within its callback context."""
     assert job.contexts is not None
     start = time.perf_counter()
@@ -101,7 +102,7 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], bar: Progress) -> Outcome:
     results = {}
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
-        bar.done(1)
+        arrivals.add({pair: result}, alone=True)
     return Outcome(results, seconds=time.perf_counter() - start)
 
 

@@ -5,37 +5,40 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manyfit.cluster import Progress
 from manyfit.estimators import affine_step_of
 from manyfit.folds import PassData, SplitData, Unsupported, View
 from manyfit.metrics import SharedScoring
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._convergence import note_convergence
-from manyfit.model_selection._job import Job
+from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import make_result, why_not
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
 
 
-def run_passes(job: Job, groups: Sequence[Group], data: SplitData, bar: Progress) -> Outcome:
+def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arrivals) -> Outcome:
     """Answer all settings of `groups` on all folds, one group after the other."""
     outcome = Outcome()
     start = time.perf_counter()
     for group in groups:
+        # Where in its tolerance an answer ends may depend on the others of its group: all are restored, or
+        # none.
+        if arrivals.restore(job.pairs(group.candidates)):
+            continue
         try:
-            _answer(job, group, data, outcome)
+            _answer(job, group, data, outcome, arrivals)
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             done = {pair for pair in outcome.results if pair[0] in set(group.candidates)}
             rest = set(job.pairs(group.candidates)) - done
             outcome.alone.update(dict.fromkeys(rest, why_not(error)))
-        bar.done(len(group.candidates) * job.splits.n_splits)
     outcome.seconds = time.perf_counter() - start
     return outcome
 
 
-def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome) -> None:
+def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals: Arrivals) -> None:
     assert group.family is not None
     scoring = SharedScoring(job.options.scorer, job.options.score_params, group.prototype)
     start = time.perf_counter()
@@ -55,12 +58,15 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome) -> None:
         }
         note_convergence(outcome, answers, group.candidates, scoring, data.fold(i))
         score_time = (time.perf_counter() - start) / n
+        results: dict[Pair, Result] = {}
         for j, c in enumerate(group.candidates):
             why = why_alone(answers, scores, j)
             if why is not None:
                 outcome.alone[c, i] = why
             else:
-                outcome.results[c, i] = make_result(scores, j, fit_time, score_time)
+                results[c, i] = make_result(scores, j, fit_time, score_time)
+        outcome.results.update(results)
+        arrivals.add(results, alone=False)
 
 
 def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:

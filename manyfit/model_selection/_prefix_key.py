@@ -20,8 +20,10 @@ import numpy as np
 import scipy.sparse
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, KernelPCA
-from sklearn.ensemble import BaseEnsemble
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import BaseEnsemble, HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import (
     ElasticNet,
@@ -55,6 +57,7 @@ __all__ = [
     "by_content",
     "holds_generator",
     "judge",
+    "plain_state",
     "shareable",
     "structural_key",
     "writes_in_place",
@@ -122,6 +125,11 @@ def _state(thing: Any) -> dict[str, Any]:
         # The owner only names the request in messages, and it leads back to the estimator.
         state = {name: value for name, value in state.items() if name != "owner"}
     return state
+
+
+def plain_state(thing: Any) -> dict[str, Any] | None:
+    """All that an object holds, by name; None where its ``__dict__`` is not all of it."""
+    return _state(thing) if _is_plain(thing) else None
 
 
 def array_digest(X: np.ndarray) -> tuple[Hashable, ...]:
@@ -282,6 +290,22 @@ def _iterative_imputer(imputer: Any, sizes: Sizes) -> bool:
     )
 
 
+def _hist_gradient_boosting(model: Any, sizes: Sizes) -> bool | None:
+    """Rows are drawn to stop early by, and to bin by where there are many; features, where not all count."""
+    stops = model.early_stopping
+    most = 10_000 if isinstance(stops, str) and stops == "auto" else 200_000 if stops is False else 0
+    if not most or _number(model.max_features) != 1.0:
+        return False
+    return None if sizes.n_samples is None else sizes.n_samples <= most
+
+
+def _linear_svc(model: Any, sizes: Sizes) -> bool:
+    """The primal solver of the l2 penalty; that of l1 and those of the dual go by chance through the rows."""
+    # LinearSVR has neither of the two parameters.
+    smooth = getattr(model, "penalty", "l2") == "l2" and getattr(model, "multi_class", "ovr") == "ovr"
+    return smooth and _primal(model, sizes)
+
+
 def _one_of(name: str, *values: Any) -> Callable[[Any, Sizes], bool]:
     return lambda thing, sizes: any(
         type(getattr(thing, name)) is type(value) and getattr(thing, name) == value for value in values
@@ -295,6 +319,8 @@ _no_shuffle = _one_of("shuffle", False)
 _no_probability = _one_of("probability", False, "deprecated")
 _primal = _one_of("dual", False)
 _no_jitter = _one_of("jitter", None)
+_no_restarts = _one_of("n_restarts_optimizer", 0)
+_constant_guess = _one_of("strategy", "prior", "most_frequent", "constant")
 
 # Exact types whose result does not depend on their random state, and when (read in scikit-learn 1.7 to 1.9).
 _IDLE: dict[type, Callable[[Any, Sizes], bool | None]] = {
@@ -311,11 +337,14 @@ _IDLE: dict[type, Callable[[Any, Sizes], bool | None]] = {
     **dict.fromkeys((Ridge, RidgeClassifier), _ridge),
     **dict.fromkeys((Lars, LassoLars), _no_jitter),
     **dict.fromkeys((SVC, NuSVC), _no_probability),
-    **dict.fromkeys((LinearSVC, LinearSVR), _primal),
+    **dict.fromkeys((LinearSVC, LinearSVR), _linear_svc),
+    **dict.fromkeys((GaussianProcessRegressor, GaussianProcessClassifier), _no_restarts),
+    **dict.fromkeys((HistGradientBoostingClassifier, HistGradientBoostingRegressor), _hist_gradient_boosting),
+    DummyClassifier: _constant_guess,
 }
 
 
-def _idle_rule(kind: type) -> Callable[[Any, Sizes], bool | None] | None:
+def idle_rule(kind: type) -> Callable[[Any, Sizes], bool | None] | None:
     # IterativeImputer is experimental: naming the class would need an import that switches it on for all.
     if kind.__name__ == "IterativeImputer" and kind.__module__ == SimpleImputer.__module__.replace(
         "_base", "_iterative"
@@ -324,8 +353,8 @@ def _idle_rule(kind: type) -> Callable[[Any, Sizes], bool | None] | None:
     return _IDLE.get(kind)
 
 
-_SEEDS = ("random_state", "seed", "random_seed", "rng")
-_GENERATORS = (
+SEEDS = ("random_state", "seed", "random_seed", "rng")
+GENERATORS = (
     np.random.RandomState,
     np.random.Generator,
     np.random.BitGenerator,
@@ -335,16 +364,16 @@ _GENERATORS = (
 
 
 def _seeded(state: dict[Any, Any]) -> bool:
-    return all(isinstance(state[name], numbers.Integral) for name in _SEEDS if name in state)
+    return all(isinstance(state[name], numbers.Integral) for name in SEEDS if name in state)
 
 
 def _draws(function: Callable[..., Any], given: dict[str, Any]) -> bool:
     """Whether a function takes a random state and is left without one (mutual_info_classif)."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None or not set(_SEEDS) & set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
+    if code is None or not set(SEEDS) & set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
         return False
     defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
-    return not _seeded({name: value for name, value in (defaults | given).items() if name in _SEEDS})
+    return not _seeded({name: value for name, value in (defaults | given).items() if name in SEEDS})
 
 
 def _judge_callable(thing: Any, depth: int) -> bool | None:
@@ -364,7 +393,7 @@ def _judge_callable(thing: Any, depth: int) -> bool | None:
 _tag_of_type: dict[type, bool] = {}  # scikit-learn's own classes: the tag is a matter of the platform
 
 
-def _tagged_random(thing: Any) -> bool:
+def tagged_random(thing: Any) -> bool:
     kind = type(thing)
     if kind in _tag_of_type:
         return _tag_of_type[kind]
@@ -380,19 +409,19 @@ def _tagged_random(thing: Any) -> bool:
 
 
 def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
-    if has_callbacks(thing) or _tagged_random(thing):
+    if has_callbacks(thing) or tagged_random(thing):
         return False  # callbacks are to see every fit
     state = _state(thing)
-    idle = _idle_rule(splitter_served(thing))
+    idle = idle_rule(splitter_served(thing))
     own = idle(thing, sizes) if idle is not None and not _seeded(state) else _seeded(state)
     if own is False:
         return False
     # Inside scikit-learn's own composites the rows stay and the columns are not known.
     composite = type(thing) in (Pipeline, FeatureUnion, ColumnTransformer)
     below = Sizes(sizes.n_samples) if composite else _UNKNOWN
-    passed_over: tuple[str, ...] = _SEEDS
+    passed_over: tuple[str, ...] = SEEDS
     if isinstance(thing, BaseEnsemble) and type(thing).__module__.startswith("sklearn."):
-        passed_over = (*_SEEDS, "estimator")  # an ensemble seeds its members from its own random state
+        passed_over = (*SEEDS, "estimator")  # an ensemble seeds its members from its own random state
     parts = (judge(value, below, depth) for name, value in state.items() if name not in passed_over)
     return _all([own, _all(parts)])
 
@@ -416,7 +445,7 @@ def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
     """
     if type(thing) in _SCALARS or isinstance(thing, (np.ndarray, np.generic)) or scipy.sparse.issparse(thing):
         return True
-    if depth > _DEEPEST or isinstance(thing, _GENERATORS):
+    if depth > _DEEPEST or isinstance(thing, GENERATORS):
         return False
     if isinstance(thing, Wrapped):
         return judge(thing._shared_inner, sizes, depth)
@@ -495,7 +524,7 @@ _WIDEST = 1_000  # a generator does not hide among more items than this
 
 def holds_generator(fitted: Any, depth: int = 0) -> bool:
     """Whether a fitted transformer keeps a random generator: its `transform` then changes it."""
-    if isinstance(fitted, _GENERATORS):
+    if isinstance(fitted, GENERATORS):
         return True
     if depth > 6 or type(fitted) in _SCALARS or isinstance(fitted, (np.ndarray, *_BY_IDENTITY)):
         return False
@@ -508,7 +537,7 @@ def holds_generator(fitted: Any, depth: int = 0) -> bool:
         return any(holds_generator(item, depth + 1) for item in items)
     if not hasattr(fitted, "__dict__"):
         return False
-    rule = _idle_rule(splitter_served(fitted))
+    rule = idle_rule(splitter_served(fitted))
     if rule is not None and rule(fitted, _UNKNOWN) is True:
         return False
     return any(holds_generator(value, depth + 1) for value in vars(fitted).values())

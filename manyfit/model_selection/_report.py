@@ -23,6 +23,8 @@ class Report:
         through moments makes none.
     fits_shared : int
         Fits that were answered without being made.
+    fits_restored : int
+        Fits whose results were in the checkpoint; they count neither as made nor as answered.
     transformer_fits : int
         Fits of transformers whose steps are shared or could have been. Those within fits that scikit-learn's
         own function made are not counted.
@@ -64,6 +66,7 @@ class Report:
     fits_requested: int = 0
     fits_done: int = 0
     fits_shared: int = 0
+    fits_restored: int = 0
     transformer_fits: int = 0
     steps_repeated: int = 0
     passes: float = 0.0
@@ -115,8 +118,8 @@ class Report:
             A new one: counts, times and reasons are summed, lists joined, and of `workers` the larger is
             kept.
         """
-        numbers = ("fits_requested", "fits_done", "fits_shared", "transformer_fits", "steps_repeated",
-                   "passes", "bytes_to_device", "bytes_to_host", "synchronisations",
+        numbers = ("fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
+                   "steps_repeated", "passes", "bytes_to_device", "bytes_to_host", "synchronisations",
                    "near_boundary")  # fmt: skip
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
@@ -151,6 +154,8 @@ class Report:
         ]
         rows += [(f"seconds, {kind}", f"{s:.4f}") for kind, s in self.seconds.items()]
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
+        if self.fits_restored:
+            rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
         if self.cut_short:
             rows.append(("settings that scikit-learn would stop at max_iter", len(self.cut_short)))
         if self.near_boundary:

@@ -1,5 +1,6 @@
 """GridSearchCV and RandomizedSearchCV: scikit-learn's searches on manyfit's engine."""
 
+import os
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -22,13 +23,15 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     verify = 0
     memory_limit = None
     client = None
+    checkpoint = None
 
 
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     """Exhaustive search over a parameter grid, with the work that its fits have in common done once.
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
-    errors and numbers. Its own are `sharing`, `verify`, `memory_limit`, `plan` and `report_`.
+    errors and numbers. Its own are `sharing`, `verify`, `memory_limit`, `checkpoint`,
+    `plan`, `report_` and `partial_results_`.
 
     Parameters
     ----------
@@ -66,6 +69,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         The Dask cluster whose workers do the fits, all but the refit; `n_jobs` does not count there. None:
         that of the current client, if there is one. False: none. Within a task of a cluster the work is done
         where it is. A pickled search has none; a clone has the same one.
+    checkpoint : str or path-like, default=None
+        A file that finished scores are written to as they come. A search that was interrupted goes on there,
+        in another process too, if it is the same in all that its results depend on; the refit is made again.
+        Another search is refused with ValueError in `fit`, before anything is fitted, with what differs; so
+        is a search that draws anything without an integer ``random_state``. See Notes.
 
     Attributes
     ----------
@@ -73,10 +81,30 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         What was really done.
     cv_results_, best_estimator_, ...
         As in scikit-learn. The time of a shared fit is split evenly over the settings that it served.
+    partial_results_ : list of dict
+        Only after a `fit` that was interrupted, or raised: for each setting and split that was finished,
+        ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
+        ``train_scores``, ``fit_time``, ``score_time`` and ``fit_error`` (None, or why the fit failed).
 
     See Also
     --------
     plan : What will be shared, before anything is fitted.
+
+    Notes
+    -----
+    A checkpoint is a small SQLite file of one search; several threads or processes may run that search on it
+    at once. What a search depends on is compared by content: estimator, settings with their types, X, y,
+    parameters of fits and scores, splits, scorers, `error_score`, `return_train_score`, `sharing`,
+    scikit-learn's configuration, and the versions of manyfit, scikit-learn, NumPy, SciPy and Python. How it
+    is run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
+    own count with their code, those of a script or notebook also with the values of the global names that
+    they read; what an imported one calls in other modules does not count.
+
+    Fits made one by one are restored one by one. What is answered together (all groups shared through
+    moments; a group of shared iterations; a group behind steps on one split) is restored where all of it is
+    there, and otherwise run again as a whole. Scores are stored as they are, to the last bit. Warnings of
+    single fits are not stored; scikit-learn's summary of failed fits is given again. Callbacks hear of the
+    fits that are made. The file stays when the search has ended: then nothing but the refit is left to do.
 
     Examples
     --------
@@ -113,6 +141,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         verify: int = 0,
         memory_limit: int | str | None = None,
         client: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -122,6 +151,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.verify = verify
         self.memory_limit = memory_limit
         self.client = client
+        self.checkpoint = checkpoint
 
 
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
@@ -164,6 +194,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     client : distributed.Client, None or False, default=None
         As in `GridSearchCV`.
+    checkpoint : str or path-like, default=None
+        As in `GridSearchCV`; `random_state` has to be an integer.
 
     Attributes
     ----------
@@ -208,6 +240,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         verify: int = 0,
         memory_limit: int | str | None = None,
         client: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -218,3 +251,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.verify = verify
         self.memory_limit = memory_limit
         self.client = client
+        self.checkpoint = checkpoint

@@ -2,6 +2,7 @@
 
 import copy
 import numbers
+import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ from manyfit._compat import (
     Interval,
     StrOptions,
     any_callbacks,
+    asks_at_once,
     callback_context,
     check_fit_failures,
     check_method_params,
@@ -29,8 +31,11 @@ from manyfit._compat import (
 )
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
+from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._chain import value_key
-from manyfit.model_selection._engine import run
+from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._engine import n_workers, run
+from manyfit.model_selection._identity import identity
 from manyfit.model_selection._job import Job, Options, Result, memory_limit_in_bytes
 from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared, prepare
@@ -83,6 +88,7 @@ class SharedSearch:
         "verify": [_Count(numbers.Integral, 0, None, closed="left")],
         "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
         "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
+        "checkpoint": [str, os.PathLike, None],
     }
 
     estimator: Any
@@ -98,7 +104,9 @@ class SharedSearch:
     verify: int
     memory_limit: int | str | None
     client: Any
+    checkpoint: str | os.PathLike[str] | None
     report_: Report
+    partial_results_: list[dict[str, Any]]
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Say what `fit` on the same data will share and why, before anything is fitted.
@@ -153,6 +161,8 @@ class SharedSearch:
         ``mean_fit_time`` adds up to what was spent.
         """
         start = time.perf_counter()
+        vars(self).pop("partial_results_", None)
+        self._refuse_checkpoint_in_rounds()
         frozen = self._take_frozen()
         setup = self._setup(X, y, params, frozen)
         if frozen is not None and frozen.data != _fingerprint(setup):
@@ -165,14 +175,18 @@ class SharedSearch:
         self._checked_cv_orig = setup.cv
         self.n_splits_ = setup.n_splits
         evaluation = _Evaluation(self, setup, frozen)
-        if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
-            self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
-        else:
-            self._run_search(evaluation)  # type: ignore[attr-defined]
-        self.report_ = evaluation.report
-        self._choose(setup, evaluation)
-        if self.refit:
-            self._refit(setup, root, metadata)
+        try:
+            if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
+                self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
+            else:
+                self._run_search(evaluation)  # type: ignore[attr-defined]
+            self.report_ = evaluation.report
+            self._choose(setup, evaluation)
+            if self.refit:
+                self._refit(setup, root, metadata)
+        except BaseException:  # Ctrl-C too
+            self.partial_results_ = evaluation.partial()
+            raise
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -182,6 +196,14 @@ class SharedSearch:
         return self
 
     # Before the fits
+
+    def _refuse_checkpoint_in_rounds(self) -> None:
+        if self.checkpoint is not None and not asks_at_once(self):
+            raise ValueError(
+                f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
+                " settings by a method of its own. Only a search that asks for all its settings at once can"
+                " go on: GridSearchCV and RandomizedSearchCV."
+            )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: _Frozen | None = None) -> _Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
@@ -324,6 +346,7 @@ class _Evaluation:
         self.more: dict[str, list[Any]] = defaultdict(list)
         self.report = Report()
         self.formatted: dict[str, Any] = {}
+        self._arrivals: tuple[list[Any], Arrivals] | None = None
 
     def __call__(
         self,
@@ -344,7 +367,9 @@ class _Evaluation:
         job = search._job(setup, candidates, splits, contexts)
         prepared: Prepared = prepare(job)
         planned = time.perf_counter()
-        out, report = run(job, prepared)
+        arrivals = Arrivals(job, self._checkpoint(job), self._metric())
+        self._arrivals = candidates, arrivals
+        out, report = run(job, prepared, arrivals)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
         check_fit_failures(out, search.error_score)
@@ -354,10 +379,32 @@ class _Evaluation:
         if search.verify:
             report.verification += verify(job, out, search.verify, report)
         self._keep(candidates, out, more_results, report)
+        self._arrivals = None
         self.formatted = search._format_results(  # type: ignore[attr-defined]
             self.candidates, splits.n_splits, self.out, self.more
         )
         return self.formatted
+
+    def _checkpoint(self, job: Job) -> Checkpoint | None:
+        path, verbose = self.search.checkpoint, self.search.verbose
+        if path is None:
+            return None
+        checkpoint = Checkpoint(path, identity(job, self.search), n_workers(job))
+        if verbose > 0 and checkpoint.kept:
+            print(f"Going on from {os.fspath(path)!r}, where {len(checkpoint.kept)} of these fits are")
+        return checkpoint
+
+    def _metric(self) -> str | None:
+        return self.search.refit if isinstance(self.search.refit, str) else None
+
+    def partial(self) -> list[dict[str, Any]]:
+        """All that is finished so far."""
+        k = len(self.out) // max(len(self.candidates), 1)
+        found = as_partial(self.candidates, ((divmod(j, k), one) for j, one in enumerate(self.out)))
+        if self._arrivals is not None:
+            candidates, arrivals = self._arrivals
+            found += as_partial(candidates, sorted(arrivals.results.items(), key=lambda item: item[0]))
+        return found
 
     def _drawn(self, candidate_params: Iterable[Any], cv: Any) -> tuple[list[Any], Splits]:
         frozen, self._frozen = self._frozen, None

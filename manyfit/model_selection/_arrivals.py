@@ -1,0 +1,128 @@
+"""Finished results of a search as they come: counted, kept, and written to the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from manyfit.cluster import Progress
+from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._job import Job, Pair, Result
+
+
+class Arrivals:
+    """What every part of the engine hands its finished results to; a context manager.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    checkpoint : Checkpoint, optional
+        Where results are written, and where those of an interrupted run are. It is closed at the end.
+    metric : str, optional
+        The score that the bar shows the best of, where there are several.
+    bar : Progress, optional
+        Another bar than one over all fits.
+
+    Attributes
+    ----------
+    results : dict of pair to dict
+        All that is finished, restored results too.
+    restored : set of pair
+        Those that came from the checkpoint.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        checkpoint: Checkpoint | None = None,
+        metric: str | None = None,
+        bar: Progress | None = None,
+    ) -> None:
+        self.results: dict[Pair, Result] = {}
+        self.restored: set[Pair] = set()
+        self._job, self._checkpoint = job, checkpoint
+        self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
+        self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
+
+    def add(self, results: Mapping[Pair, Result], *, alone: bool, lasting: bool = True) -> None:
+        """Take finished results; `alone` says whether their fits were made one by one.
+
+        What is not `lasting`, and may come out otherwise another time, is not written to the checkpoint.
+        """
+        if self._checkpoint is not None and lasting:
+            self._checkpoint.add(results, alone)
+        if not alone:
+            self._columns.saved += len(results)
+        self._count(results)
+        self._bar.done(len(results))
+
+    def restore(self, pairs: Sequence[Pair], *, alone: bool = False) -> bool:
+        """Whether the results of all of `pairs` are in the checkpoint; they are taken from there if so.
+
+        With `alone`, only those whose fits were made one by one count as there.
+        """
+        kept = {} if self._checkpoint is None else self._checkpoint.kept
+        if not pairs or not all(pair in kept and (kept[pair].alone or not alone) for pair in pairs):
+            return False
+        results = {pair: kept[pair].result for pair in pairs}
+        self.restored.update(results)
+        self._columns.saved += len(results)
+        self._count(results)
+        self._bar.skip(len(results))
+        return True
+
+    def _count(self, results: Mapping[Pair, Result]) -> None:
+        self.results.update(results)
+        if self._bar.shown:
+            self._columns.add(results)
+            self._bar.note(str(self._columns))
+
+    def __enter__(self) -> Arrivals:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._checkpoint is not None:
+                self._checkpoint.__exit__(kind, value, trace)
+        finally:
+            self._bar.__exit__(kind, value, trace)
+
+
+def as_partial(
+    candidates: Sequence[Mapping[str, Any]], results: Iterable[tuple[Pair, Result]]
+) -> list[dict[str, Any]]:
+    """Finished results as a user reads them: with the parameters and the split of each."""
+    return [{"params": dict(candidates[c]), "split": i, **result} for (c, i), result in results]
+
+
+class _Columns:
+    """What the bar says beside the fits: settings done, fits saved, best score so far."""
+
+    def __init__(self, n_settings: int, n_splits: int, metric: str | None) -> None:
+        self.saved = 0
+        self._n_settings, self._n_splits, self._metric = n_settings, n_splits, metric
+        self._open: dict[int, tuple[int, float]] = {}
+        self._settings, self._best = 0, -float("inf")
+
+    def add(self, results: Mapping[Pair, Result]) -> None:
+        for (c, _), result in results.items():
+            n, total = self._open.pop(c, (0, 0.0))
+            n, total = n + 1, total + self._score(result["test_scores"])
+            if n < self._n_splits:
+                self._open[c] = n, total
+                continue
+            self._settings += 1
+            if total / n > self._best:  # never where it is NaN
+                self._best = total / n
+
+    def _score(self, scores: Any) -> float:
+        score = scores.get(self._metric) if isinstance(scores, dict) else scores
+        return float("nan") if score is None else float(score)
+
+    def __str__(self) -> str:
+        best = f", best {self._best:.4g}" if self._best > -float("inf") else ""
+        return f"settings {self._settings}/{self._n_settings}, saved {self.saved}{best}"

@@ -1,0 +1,67 @@
+"""What a function does, as far as its code says: for digests that another process comes to as well."""
+
+from __future__ import annotations
+
+import dis
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+# Packages whose versions are parts of what a search depends on by themselves.
+_LIBRARIES = frozenset(("builtins", "manyfit", "numpy", "scipy", "sklearn")) | sys.stdlib_module_names
+
+
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+def package_version(module: str | None) -> str | None:
+    """The version of the package of a module, if it says so; None of those whose versions count anyway."""
+    package = str(module).partition(".")[0]
+    version = None if package in _LIBRARIES else getattr(sys.modules.get(package), "__version__", None)
+    return version if isinstance(version, str) else None
+
+
+def of_library(module: str) -> bool:
+    """Whether the version of a package says what a module does: of one that is installed, not worked on."""
+    package = module.partition(".")[0]
+    file = getattr(sys.modules.get(package), "__file__", None)
+    installed = isinstance(file, str) and bool(_INSTALLED & set(Path(file).parts))
+    return module != "__main__" and (
+        package in _LIBRARIES or (installed and package_version(module) is not None)
+    )
+
+
+def importable(thing: Any) -> bool:
+    """Whether a function or class is what another process finds by its name."""
+    module = getattr(thing, "__module__", None)
+    found: Any = sys.modules.get(module) if isinstance(module, str) and module != "__main__" else None
+    for name in thing.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is thing
+
+
+def code_parts(code: types.CodeType) -> tuple[Any, ...]:
+    """What a code object does, without where it stands; constants with their types."""
+    inner = tuple(code_parts(one) if isinstance(one, types.CodeType) else one for one in code.co_consts)
+    return (
+        code.co_code, getattr(code, "co_exceptiontable", b""), code.co_names, code.co_varnames,
+        code.co_freevars, code.co_cellvars, code.co_argcount, code.co_posonlyargcount,
+        code.co_kwonlyargcount, code.co_flags, inner,
+    )  # fmt: skip
+
+
+def names_read(function: types.FunctionType) -> dict[str, Any]:
+    """The global names that a function and those within it read, and what they stand for now."""
+    names = sorted(set(_global_names(function.__code__)))
+    return {name: function.__globals__[name] for name in names if name in function.__globals__}
+
+
+def _global_names(code: types.CodeType) -> Iterator[str]:
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _global_names(constant)

@@ -1,0 +1,266 @@
+"""The file of a checkpoint: what it keeps, what it refuses, and that it is never harmed."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from manyfit.model_selection import _checkpoint
+from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._identity import Identity
+from manyfit.model_selection._stored import NotStored, decoded, encoded
+
+OURS = Identity({"X": "aa", "settings": "bb"}, {"X": "an array", "settings": "2 settings"})
+
+
+def result(score, **more):
+    return {"fit_error": None, "test_scores": score, "fit_time": 0.1 + 0.2, "score_time": 1e-9, **more}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "file"
+
+
+@pytest.fixture
+def filled(path):
+    with Checkpoint(path, OURS) as file:
+        file.add({(c, i): result(c + i / 7) for c in range(200) for i in range(5)}, alone=True)
+    return path
+
+
+SCORES = [
+    0.1 + 0.2, -0.0, 5e-324, float("nan"), float("-inf"), 7, 2**80, True, 1 + 2j, np.float64(0.1),
+    np.float32(0.1), np.int8(-3), np.bool_(True), np.complex128(1j), np.float64("nan"),
+    {"r2": 0.5, "own": np.float32(2)}, {},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("score", SCORES, ids=repr)
+def test_a_score_comes_back_as_it_was(score, path):
+    given = result(score, train_scores=score, fit_error="Traceback: caf\xe9 \udcff \0\n")
+    with Checkpoint(path, OURS) as file:
+        assert file.kept == {}
+        file.add({(3, 1): given}, alone=True)
+    with Checkpoint(path, OURS) as file:
+        ((pair, (back, alone)),) = file.kept.items()
+    assert pair == (3, 1) and alone is True
+    assert list(back) == list(given) and repr(back) == repr(given)
+    types = [type(one) for one in (score.values() if isinstance(score, dict) else [score])]
+    back = back["test_scores"]
+    assert [type(one) for one in (back.values() if isinstance(back, dict) else [back])] == types
+
+
+def test_a_nan_keeps_its_bits():
+    strange = np.frombuffer(b"\x01\x00\x00\x00\x00\x00\xf8\xff", np.float64)[0]
+    assert decoded(encoded(result(strange)))["test_scores"].tobytes() == strange.tobytes()
+
+
+@pytest.mark.parametrize("score", [object(), np.array([1.0]), {1: 2.0}, b"x"], ids=lambda s: type(s).__name__)
+def test_what_is_no_number_is_left_out(score, path):
+    with pytest.raises(NotStored):
+        encoded(result(score))
+    with Checkpoint(path, OURS) as file:
+        file.add({(0, 0): result(score), (0, 1): result(1.0)}, alone=True)
+    with Checkpoint(path, OURS) as file:
+        assert list(file.kept) == [(0, 1)]
+
+
+def test_a_later_result_takes_the_place_of_an_earlier_one(path):
+    for score, alone in ((1.0, False), (2.0, True)):
+        with Checkpoint(path, OURS) as file:
+            file.add({(0, 0): result(score)}, alone=alone)
+    with Checkpoint(path, OURS) as file:
+        assert file.kept == {(0, 0): (result(2.0), True)}
+
+
+def untouched(path, match, error=ValueError, identity=OURS):
+    before, stat = (path.read_bytes(), path.stat().st_mtime_ns) if path.is_file() else (None, None)
+    with pytest.raises(error, match=match):
+        Checkpoint(path, identity)
+    if before is not None:
+        assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, stat)
+        assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999])
+def test_a_file_that_was_cut(share, filled):
+    size = filled.stat().st_size
+    os.truncate(filled, int(size * share))
+    untouched(filled, "is no checkpoint, or a damaged one .* and was left as it is. Give another path")
+
+
+def test_no_cut_of_any_length_is_read(filled):
+    whole = filled.read_bytes()
+    for length in sorted(random.Random(0).sample(range(1, len(whole)), 60)):
+        filled.write_bytes(whole[:length])
+        untouched(filled, "is no checkpoint, or a damaged one")
+    filled.write_bytes(whole)
+    with Checkpoint(filled, OURS) as file:
+        assert len(file.kept) == 1000
+
+
+def test_no_changed_byte_changes_a_number(filled):
+    """Either it is found, or it is in a part of the file that nothing is read from."""
+    whole, found = filled.read_bytes(), 0
+    with Checkpoint(filled, OURS) as file:
+        right = file.kept
+    for at in random.Random(1).sample(range(len(whole)), 150):
+        filled.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        try:
+            with Checkpoint(filled, OURS) as file:
+                assert file.kept == right
+        except (ValueError, OSError):
+            found += 1
+    assert found > 100
+
+
+@pytest.mark.parametrize(
+    "content", [b"hello", b"\0" * 5000, os.urandom(9000), b"SQLite format 3\0" + b"\1" * 500]
+)
+def test_a_file_of_something_else(content, path):
+    path.write_bytes(content)
+    untouched(path, "is no checkpoint, or a damaged one|is a database of something else")
+
+
+def test_a_database_of_something_else(path):
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE results (a)")
+    other.close()
+    untouched(path, "is a database of something else, and was left as it is")
+
+
+def test_another_layout(filled):
+    with sqlite3.connect(filled) as file:
+        file.execute("PRAGMA user_version = 99")
+    file.close()
+    untouched(
+        filled, "has layout 99 of another version of manyfit, and was left as it is; this version writes"
+    )
+
+
+def test_a_table_that_is_missing(filled):
+    with sqlite3.connect(filled) as file:
+        file.execute("DROP TABLE results")
+    file.close()
+    untouched(filled, "damaged one .no such table: results")
+
+
+def test_another_identity(filled):
+    for parts, said in (
+        ({"X": "cc", "settings": "bb"}, "\n- X: an array in the file, a list here\nGive"),
+        ({"X": "aa"}, "\n- settings: 2 settings in the file, not there here\n"),
+        ({"X": "aa", "settings": "bb", "y": "dd"}, "\n- y: not there in the file, 3 rows here\n"),
+    ):
+        texts = {"X": "a list", "settings": "2 settings", "y": "3 rows"}
+        other = Identity(parts, {name: texts[name] for name in parts})
+        untouched(filled, said, identity=other)
+
+
+def test_places_that_hold_no_file(tmp_path):
+    untouched(tmp_path / "no" / "file", "in a folder that is not there. Make the folder", FileNotFoundError)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match="is a folder. Give the path of a file in it"):
+        Checkpoint(tmp_path / "folder", OURS)
+    with pytest.raises(ValueError, match="names no file"):
+        Checkpoint("", OURS)
+
+
+@pytest.mark.parametrize("name", ["a b?c#d%20e&mode=ro", ":memory:", "caf\xe9", "file:x"])
+def test_awkward_names(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for kept in (0, 1):
+        with Checkpoint(name, OURS) as file:
+            assert len(file.kept) == kept
+            file.add({(0, 0): result(1.0)}, alone=True)
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_an_empty_file_is_begun(path):
+    path.touch()
+    with Checkpoint(path, OURS) as file:
+        assert file.kept == {}
+    assert path.stat().st_size > 0
+
+
+def test_many_threads_begin_and_write_at_once(path):
+    barrier = threading.Barrier(8)
+
+    def work(k):
+        barrier.wait()
+        with Checkpoint(path, OURS) as file:
+            for c in range(40):
+                file.add({(c, i): result(c / 3) for i in range(k, k + 2)}, alone=True)
+                file.write()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    with Checkpoint(path, OURS) as file:
+        assert {pair: one.result["test_scores"] for pair, one in file.kept.items()} == {
+            (c, i): c / 3 for c in range(40) for i in range(9)
+        }
+
+
+def test_writing_takes_its_share_of_the_time(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_checkpoint.time, "perf_counter", lambda: now[0])
+    writes = []
+    with Checkpoint(path, OURS, workers=2) as file:
+        write = file.write
+
+        def counted():
+            writes.append(now[0])
+            now[0] += 0.01  # within which a clock of ours stands still
+            write()
+            file._cost = 0.01
+
+        monkeypatch.setattr(file, "write", counted)
+        file._cost = 0.01
+        for j in range(5000):
+            now[0] += 0.001
+            file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, alone=True)
+        assert 9 <= len(writes) <= 11  # five seconds of fits
+        # A long fit is written as it comes, however short ago the last writing was.
+        file.add({(9999, 0): result(1.0) | {"fit_time": 60.0, "score_time": 0.0}}, alone=True)
+        assert writes[-1] == pytest.approx(now[0] - 0.01)
+
+
+def test_what_cannot_be_written_does_not_end_the_search(path, monkeypatch):
+    with Checkpoint(path, OURS) as file:
+        real = _checkpoint._transaction
+
+        def full(connection):
+            raise sqlite3.OperationalError("database or disk is full")
+
+        monkeypatch.setattr(_checkpoint, "_transaction", full)
+        said = "cannot be written .database or disk is full.. The search goes on"
+        file._cost = 1e9  # not time to write yet
+        file.add({(0, 0): result(1.0)}, alone=True)
+        with pytest.warns(RuntimeWarning, match=said):
+            file.write()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            file.write()  # said once
+        monkeypatch.setattr(_checkpoint, "_transaction", real)
+        file.add({(0, 1): result(2.0)}, alone=True)
+    with Checkpoint(path, OURS) as file:
+        assert list(file.kept) == [(0, 0), (0, 1)]
+
+
+def test_a_file_that_another_process_holds(path, filled, monkeypatch):
+    monkeypatch.setattr(_checkpoint, "PATIENCE_S", 0.05)
+    holder = sqlite3.connect(filled, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(OSError, match="cannot be opened or written: database is locked"):
+        Checkpoint(filled, OURS)
+    holder.execute("ROLLBACK")
+    holder.close()
+    with Checkpoint(filled, OURS) as file:
+        assert len(file.kept) == 1000
