@@ -24,6 +24,8 @@ LAYOUT = 1
 # Share of the time of a search that writing may take: results are written together when their fits took so
 # much longer than the last writing did.
 WRITING_SHARE = 0.02
+# Seconds after which they are written in any case.
+LONGEST_WAIT_S = 1.0
 # Seconds that a writing takes, before there was one.
 FIRST_GUESS_S = 0.005
 # Seconds that another process may take to write.
@@ -74,8 +76,9 @@ class Checkpoint:
 
     Notes
     -----
-    Results are written together, so that writing takes about `WRITING_SHARE` of the time. What a killed
-    process had finished and not written is what it fitted in the time of some 50 such writings.
+    Results are written together, so that writing takes about `WRITING_SHARE` of the time, more where a
+    writing takes long: what a killed process had finished and not written is `LONGEST_WAIT_S` of fits for
+    each worker at most.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Identity, workers: int = 1) -> None:
@@ -139,7 +142,7 @@ class Checkpoint:
                 continue
             self._spent += result["fit_time"] + result["score_time"]
         since = max(time.perf_counter() - self._last, self._spent / self._workers)
-        if self._waiting and since * WRITING_SHARE >= self._cost:
+        if self._waiting and since >= min(self._cost / WRITING_SHARE, LONGEST_WAIT_S):
             self.write()
 
     def write(self) -> None:

@@ -227,6 +227,13 @@ def test_writing_takes_its_share_of_the_time(path, monkeypatch):
             now[0] += 0.001
             file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, alone=True)
         assert 9 <= len(writes) <= 11  # five seconds of fits
+        file._cost = 60.0  # a disk that is very slow
+        for j in range(5000, 7500):
+            now[0] += 0.001
+            file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, alone=True)
+            file._cost = 60.0
+        assert 11 <= len(writes) <= 13  # each second
+        file._cost = 0.01
         # A long fit is written as it comes, however short ago the last writing was.
         file.add({(9999, 0): result(1.0) | {"fit_time": 60.0, "score_time": 0.0}}, alone=True)
         assert writes[-1] == pytest.approx(now[0] - 0.01)

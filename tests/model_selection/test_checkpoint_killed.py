@@ -21,12 +21,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 class Slow(BaseEstimator):
-    def __init__(self, a=1.0, seconds=0.05):
+    def __init__(self, a=1.0):
         self.a = a
-        self.seconds = seconds
 
     def fit(self, X, y):
-        time.sleep(self.seconds)
+        time.sleep(float(os.environ["SECONDS"]))
         self.mean_ = float(np.mean(X[:, 0])) * self.a
         with open(os.environ["FITS"], "a") as file:
             file.write(f"{self.a} {float(X.sum())}\\n")
@@ -53,12 +52,13 @@ print(json.dumps([results, report.fits_done, report.fits_restored]))
 N_FITS = 60
 
 
-def start(tmp_path, n_jobs, path, fits):
+def start(tmp_path, n_jobs, path, fits, seconds=0.1):
     (tmp_path / "slow.py").write_text(MODULE)
     root = str(Path(__file__).parents[2])
+    found = {"PYTHONPATH": os.pathsep.join([str(tmp_path), root])}
     return subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(n_jobs), str(path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), root]), "FITS": str(fits)},
+        env={**os.environ, **found, "FITS": str(fits), "SECONDS": str(seconds)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def lines(file):
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_search_goes_on(n_jobs, tmp_path):
-    whole, _, _ = outcome(start(tmp_path, 1, "", tmp_path / "other"))
+    whole, _, _ = outcome(start(tmp_path, 1, "", tmp_path / "other", 0.0))
     path, first, second = tmp_path / "search.checkpoint", tmp_path / "first", tmp_path / "second"
     process = start(tmp_path, n_jobs, path, first)
     try:
@@ -91,7 +91,7 @@ def test_a_killed_search_goes_on(n_jobs, tmp_path):
     assert results == whole
     assert done + restored == N_FITS and len(lines(second)) == done
     # How much was not written yet depends on the disk; that rule has a test with a clock of its own.
-    assert restored >= 5
+    assert restored > 0
     made = set(lines(first)) | set(lines(second))
     assert len(made) == N_FITS
     results, done, restored = outcome(start(tmp_path, 1, path, second))
@@ -110,7 +110,7 @@ def test_killed_again_and_again(tmp_path):
         assert ended is None, process.communicate()
         process.communicate()
     results, _, restored = outcome(start(tmp_path, 1, path, fits))
-    whole, _, _ = outcome(start(tmp_path, 1, "", tmp_path / "other"))
+    whole, _, _ = outcome(start(tmp_path, 1, "", tmp_path / "other", 0.0))
     assert results == whole and restored > 0
 
 
