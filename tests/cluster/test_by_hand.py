@@ -21,6 +21,8 @@ from distributed import Client
 from manyfit.cluster import _describe, _gpu_workers, _start, describe
 from tests.cluster._processes import ROOT, blocks, running, wait_for
 
+pytestmark = pytest.mark.thorough
+
 PAGE = (ROOT / "docs" / "clusters.md").read_text()
 SECTIONS = dict(part.split("\n", 1) for part in PAGE.split("\n## ")[1:])
 # The page's scheduler, which is at another address here.

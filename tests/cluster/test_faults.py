@@ -24,7 +24,7 @@ from tests.cluster._awkward import Awkward, fits
 from tests.cluster._processes import running, wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(6_000, 5)), rng.integers(0, 3, 6_000)

@@ -21,6 +21,8 @@ from distributed.system import MEMORY_LIMIT
 from manyfit.cluster import _gpu_workers, _start, describe, local_cluster
 from tests.cluster._processes import ROOT, gone, wait_for
 
+pytestmark = pytest.mark.thorough
+
 VARIABLES = (*_start.THREAD_VARIABLES, "PYTHONHASHSEED", "MALLOC_TRIM_THRESHOLD_")
 
 

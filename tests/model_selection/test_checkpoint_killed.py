@@ -14,6 +14,8 @@ import pytest
 
 from tests.model_selection.test_interrupt import wait_for
 
+pytestmark = pytest.mark.thorough
+
 MODULE = """
 import os
 import time
