@@ -16,7 +16,7 @@ from sklearn.metrics import (
 
 from manyfit.arrays import array_namespace, device
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import Many, Targets, floating
+from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_classes import (
     all_finite,
     all_present,
@@ -29,6 +29,7 @@ from manyfit.metrics._many_classes import (
     require_columns,
     rows_sum_to_one,
 )
+from manyfit.metrics._placed import floating
 from manyfit.metrics._ranked import Curve, Ranked, area_of, areas, curve_of, precisions, steps
 
 Array = Any

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit.arrays import array_namespace, device
-from manyfit.metrics._many import Targets, beside, floating
+from manyfit.metrics._many import Targets
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 T = TypeVar("T")
