@@ -31,6 +31,7 @@ from manyfit._compat import (
 )
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
+from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
@@ -196,6 +197,11 @@ class SharedSearch:
         return self
 
     # Before the fits
+
+    def _get_scorers(self) -> Any:
+        # Of its own metrics in place of a scorer scikit-learn tells by their module.
+        refuse_metrics(self.scoring)
+        return super()._get_scorers()  # type: ignore[misc]
 
     def _refuse_checkpoint_in_rounds(self) -> None:
         if self.checkpoint is not None and not asks_at_once(self):
