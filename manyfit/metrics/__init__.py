@@ -17,6 +17,7 @@ from manyfit.metrics._scorers import (
     get_scorer_names,
     make_scorer,
     refuse_metrics,
+    scores_at_home,
 )
 from manyfit.metrics._scoring import SharedScoring
 
@@ -37,6 +38,7 @@ __all__ = [
     "pairwise",
     "refuse_metrics",
     "residuals_from_moments",
+    "scores_at_home",
     "scores_from_moments",
     *FUNCTIONS,
 ]

@@ -2,12 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import update_wrapper
 from typing import Any
 
 from sklearn import metrics
 from sklearn.metrics import get_scorer_names
 
 from manyfit._compat import plain_scorer, with_each_scorer, with_metric
+from manyfit.arrays import on_device, to_host
 from manyfit.metrics._functions import FUNCTIONS
 
 __all__ = [
@@ -17,6 +19,7 @@ __all__ = [
     "make_scorer",
     "refuse_metrics",
     "scikit_learns",
+    "scores_at_home",
 ]
 
 # Kept here: who replaces names in scikit-learn by ours would have them call themselves.
@@ -118,6 +121,39 @@ def check_scoring(
     refuse_metrics(scoring)
     found = _check_scoring(estimator, scoring, allow_none=allow_none, raise_exc=raise_exc)
     return found if found is None else with_each_scorer(found, get_scorer)
+
+
+class _HomeMetric:
+    """A metric whose scores come to the host."""
+
+    def __init__(self, metric: Callable[..., Any]) -> None:
+        update_wrapper(self, metric)
+        self._metric = metric
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        score = self._metric(*args, **kwargs)
+        return float(to_host(score)) if on_device(score) else score
+
+
+def scores_at_home(scorer: Any) -> Any:
+    """A scorer for searches, which need numbers: not every library's arrays of no dimension count as such.
+
+    Parameters
+    ----------
+    scorer : callable
+        A scorer, or scikit-learn's bundle of several.
+
+    Returns
+    -------
+    callable
+        The same; scores by ours and other metrics that lie on a device are brought to the host.
+    """
+
+    def one(scorer: Any) -> Any:
+        found = plain_scorer(scorer)
+        return scorer if found is None else with_metric(scorer, _HomeMetric(found[0]))
+
+    return with_each_scorer(scorer, one)
 
 
 def refuse_metrics(scoring: Any) -> None:

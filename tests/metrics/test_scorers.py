@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
+import numpy as np
 import pytest
 import sklearn.metrics
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from manyfit import metrics
 from manyfit._compat import plain_scorer, scorers_by_name
+
+from ._crossings import there
 
 
 @pytest.mark.parametrize(
@@ -81,3 +86,41 @@ def test_a_metric_is_no_scorer(scoring):
 def test_metrics_of_scikit_learn_are_refused_as_ever():
     with pytest.raises(ValueError, match="looks like it is a metric function"):
         metrics.check_scoring(LogisticRegression(), sklearn.metrics.f1_score)
+
+
+class Predicted(RegressorMixin, BaseEstimator):
+    """Predicts what it is given."""
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def predict(self, X):
+        return X
+
+
+@pytest.mark.parametrize("scoring", ["r2", ["r2", "neg_max_error"]], ids=str)
+def test_scores_at_home_are_numbers(scoring):
+    y, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 3.0])
+    scorer = metrics.scores_at_home(metrics.check_scoring(scoring=scoring))
+    again = pickle.loads(pickle.dumps(scorer))
+    for one in (scorer, again):
+        weights = {"sample_weight": there([1.0, 2.0, 1.0])} if scoring == "r2" else {}
+        scores = one(Predicted(), there(predicted), there(y), **weights)
+        wanted = sklearn.metrics.check_scoring(scoring=scoring)(
+            Predicted(), predicted, y, **({"sample_weight": [1.0, 2.0, 1.0]} if weights else {})
+        )
+        if isinstance(wanted, dict):
+            assert list(scores) == list(wanted)
+            assert {type(score) for score in scores.values()} == {float}
+            np.testing.assert_allclose(list(scores.values()), list(wanted.values()), rtol=1e-12)
+        else:
+            assert type(scores) is float and abs(scores - wanted) < 1e-12
+
+
+def test_scores_at_home_leave_other_scorers_alone():
+    def own(estimator, X, y):
+        return 1.0
+
+    assert metrics.scores_at_home(own) is own
+    scorer = metrics.scores_at_home(metrics.get_scorer("f1_macro"))
+    assert repr(scorer) == repr(sklearn.metrics.get_scorer("f1_macro"))
