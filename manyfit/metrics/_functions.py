@@ -192,6 +192,10 @@ def _checked(
     strange = set(options) - set(inspect.signature(function).parameters)
     if strange:
         raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
+    for parameter in inspect.signature(function).parameters.values():
+        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+        if required and parameter.name not in options:
+            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
     check_metric_options(function, options)
     sample_weight = _as_array(sample_weight)
     if predictions.ndim < 2:

@@ -102,6 +102,13 @@ def _average(values: Array, weight: Array) -> Array:
 
 @kernel
 def _average_precision(targets: Targets, P: Array, *, average: str | None, pos_label: Any) -> Array:
+    scores = _average_precisions(targets, P, average, pos_label)
+    if targets.weight is None:
+        return scores
+    return nan_unless(array_namespace(P).any(targets.weight != 0), scores)
+
+
+def _average_precisions(targets: Targets, P: Array, average: str | None, pos_label: Any) -> Array:
     if targets.numbers is not None or P.ndim == 3:
         if pos_label != 1:
             raise Unsupported(f"pos_label={pos_label!r} of more than two classes")

@@ -96,6 +96,8 @@ def _of_one(targets: Targets, of: Counts, measure: Measure, pos_label: Any, unde
     """Values of one label, of shape (m,); NaN of settings with more than two labels, or with two others."""
     if targets.codes is None:
         raise Unsupported("average='binary' of several labels for a row")
+    if pos_label is None:
+        raise Unsupported("average='binary' without pos_label")
     xp = array_namespace(of.hits)
     place = [_place(targets.classes, pos_label)]
     n_present = xp.sum(as_floating(of.present, of.hits), axis=1)
