@@ -74,9 +74,14 @@ def test_what_scikit_learn_refuses_or_leaves_open():
 
 @pytest.mark.parametrize(
     "scoring",
-    [metrics.f1_score, {"a": "r2", "b": metrics.roc_auc_score}, metrics.f1_score.many, metrics.roc_curve]
-    + [metrics.pairwise.cosine_distances],
-    ids=["alone", "one of several", "many", "a curve", "distances"],
+    [
+        metrics.f1_score,
+        {"a": "r2", "b": metrics.roc_auc_score},
+        metrics.f1_score.many,
+        metrics.roc_curve,
+        metrics.pairwise.cosine_similarity,
+    ],
+    ids=["alone", "one of several", "many", "a curve", "pairwise"],
 )
 def test_a_metric_is_no_scorer(scoring):
     with pytest.raises(ValueError, match=r"metric function rather than a scorer.*`make_scorer` of manyfit"):
