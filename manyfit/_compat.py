@@ -83,6 +83,7 @@ __all__ = [
     "score_params_by_name",
     "scorers_by_name",
     "takes_callback_context",
+    "with_each_scorer",
     "with_metric",
     "with_names",
 ]
@@ -121,6 +122,14 @@ def with_metric(scorer: Any, metric: Callable[..., Any]) -> Any:
     out = copy.copy(scorer)
     out._score_func = metric
     return out
+
+
+def with_each_scorer(scorer: Any, replace: Callable[[Any], Any]) -> Any:
+    """A scorer, or a bundle of several, with ``replace(one)`` in place of each."""
+    if not is_multimetric(scorer):
+        return replace(scorer)
+    replaced = {name: replace(one) for name, one in scorer._scorers.items()}
+    return _MultimetricScorer(scorers=replaced, raise_exc=scorer._raise_exc)
 
 
 _FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import array_api_compat as compat
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -54,3 +55,13 @@ def xp(request: pytest.FixtureRequest) -> Any:
 def device(xp: Any) -> Any:
     """Device of `xp` to create arrays on, not the default one where there is another."""
     return _device(xp.__name__.removeprefix("array_api_compat."), xp)
+
+
+@pytest.fixture(autouse=True)
+def _a_generator_of_its_own(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module's `rng` starts anew for each test: its data do not depend on which tests ran before.
+
+    With another seed than the module's own, so that nothing that a test draws is drawn for it already.
+    """
+    if isinstance(getattr(request.module, "rng", None), np.random.Generator):
+        monkeypatch.setattr(request.module, "rng", np.random.default_rng(1))

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import model_selection
-from sklearn.utils import check_consistent_length
 
-from manyfit._compat import num_samples, safe_indexing
 from manyfit.arrays import array_namespace, device, on_device, to_device, to_host
 
 Array = Any
@@ -44,7 +42,12 @@ def at_home(value: Any) -> Any:
 
 def _rows_of(value: Any) -> Any:
     """Of an array on a device something with as many rows on the host: its values are not read."""
-    return np.broadcast_to(np.zeros(1), value.shape[:1]) if on_device(value) else value
+    return np.broadcast_to(np.zeros(()), value.shape[:1]) if on_device(value) else value
+
+
+def _row_numbers(value: Any) -> Any:
+    """Of an array on a device the numbers of its rows; anything else as it is."""
+    return np.arange(value.shape[0]) if on_device(value) and value.ndim else _rows_of(value)
 
 
 def _splitter(served: type) -> type:
@@ -135,20 +138,18 @@ def train_test_split(
     """
     options = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
     options |= {"random_state": random_state, "stratify": at_home(stratify)}
-    if not any(map(on_device, arrays)):
-        return list(model_selection.train_test_split(*arrays, **options))
-    check_consistent_length(*map(_rows_of, arrays))
-    n = num_samples(_rows_of(arrays[0]))
-    parts = model_selection.train_test_split(np.arange(n), **options)
+    # Numbers of rows stand for what lies on a device: what scikit-learn makes of them is taken there.
+    parts = model_selection.train_test_split(*map(_row_numbers, arrays), **options)
     sent: dict[Any, list[Array]] = {}
     out = []
-    for array in arrays:
+    for j, array in enumerate(arrays):
+        pair = parts[2 * j : 2 * j + 2]
         if not on_device(array):
-            out += [safe_indexing(array, rows) for rows in parts]
+            out += pair
             continue
         xp, place = array_namespace(array), device(array)
         key = (xp.__name__, str(place))
         if key not in sent:
-            sent[key] = [to_device(rows, place, xp) for rows in parts]
+            sent[key] = [to_device(rows, place, xp) for rows in pair]
         out += [xp.take(array, rows, axis=0) for rows in sent[key]]
     return out

@@ -11,7 +11,14 @@ from manyfit.metrics._moment_scores import (
     residuals_from_moments,
     scores_from_moments,
 )
-from manyfit.metrics._scorers import get_scorer, get_scorer_names, make_scorer
+from manyfit.metrics._scorers import (
+    check_scoring,
+    get_scorer,
+    get_scorer_names,
+    make_scorer,
+    refuse_metrics,
+    scores_at_home,
+)
 from manyfit.metrics._scoring import SharedScoring
 
 # Which functions there are is for the installed scikit-learn to say.
@@ -23,12 +30,15 @@ __all__ = [
     "Rounding",
     "SharedScoring",
     "Truth",
+    "check_scoring",
     "get_scorer",
     "get_scorer_names",
     "lost_to_rounding",
     "make_scorer",
     "pairwise",
+    "refuse_metrics",
     "residuals_from_moments",
+    "scores_at_home",
     "scores_from_moments",
     *FUNCTIONS,
 ]

@@ -13,8 +13,8 @@ import numpy as np
 from manyfit.arrays import array_namespace, device
 from manyfit.metrics._clusterings import Clusterings, checked_labels, clusterings, wide
 from manyfit.metrics._data_checks import brought, is_floating, not_finite, refuse_nan_of_data
-from manyfit.metrics._many import floating
 from manyfit.metrics._pair_tiles import budget
+from manyfit.metrics._placed import floating
 
 Array = Any
 

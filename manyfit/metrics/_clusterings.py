@@ -19,7 +19,7 @@ from manyfit.metrics._data_checks import (
     stand_in,
     told,
 )
-from manyfit.metrics._many import beside, floating
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 

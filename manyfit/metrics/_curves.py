@@ -12,8 +12,8 @@ import sklearn.metrics
 from sklearn.metrics import auc, det_curve, precision_recall_curve, roc_curve
 
 from manyfit.arrays import array_namespace, device, to_host
-from manyfit.metrics._many import beside, floating
 from manyfit.metrics._many_counts import ratio
+from manyfit.metrics._placed import beside, floating
 from manyfit.metrics._scored import Scored
 from manyfit.metrics._whole import Whole
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_X_y
 
 from manyfit.arrays import array_namespace, is_array, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import beside, floating
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 # Raises, of values that the host has not seen, what scikit-learn raises of them.

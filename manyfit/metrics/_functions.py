@@ -12,8 +12,9 @@ import sklearn.metrics
 from manyfit._compat import check_metric_options, plain_scorer
 from manyfit.arrays import array_namespace, is_array, on_device
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import Many, beside
+from manyfit.metrics._many import Many
 from manyfit.metrics._of_data import OF_DATA
+from manyfit.metrics._placed import beside
 from manyfit.metrics._registry import MANY, WHOLE
 from manyfit.metrics._whole import Whole
 
@@ -41,9 +42,10 @@ float
 SAME = "Where no argument lies on a device, this is scikit-learn's own function. "
 COMPUTED = """Where one does, the others are
 brought beside it and the score is computed there: a 0-d array, which ``float()`` brings to the host. Labels
-are looked for there, for which the host waits twice; nothing else makes it wait. What scikit-learn raises or
-warns of because of values is NaN, or the value that it gives beside its warning. What is not done so is left
-to scikit-learn, called with ``array_api_dispatch=True``."""
+are looked for there, for which the host waits twice, and for integer scores of 64 bits once, for whether
+floats tell them apart; nothing else makes it wait. What scikit-learn raises or warns of because of values is
+NaN, or the value that it gives beside its warning. What is not done so is left to scikit-learn, called with
+``array_api_dispatch=True``."""
 COMPUTED_OF_DATA = """Where one does, the others
 are brought beside it, and the result is computed and stays there, in blocks, so that what is in memory beside
 it is bounded; scores are 0-d arrays. The host waits once, to learn whether scikit-learn's errors are to be
@@ -190,6 +192,10 @@ def _checked(
     strange = set(options) - set(inspect.signature(function).parameters)
     if strange:
         raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
+    for parameter in inspect.signature(function).parameters.values():
+        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+        if required and parameter.name not in options:
+            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
     check_metric_options(function, options)
     sample_weight = _as_array(sample_weight)
     if predictions.ndim < 2:

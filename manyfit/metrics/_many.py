@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, to_device, to_host
+from manyfit.arrays import array_namespace
 from manyfit.folds import Unsupported
-from manyfit.metrics._host_codes import codes_on_host, distinct_on_host, encoded_on_host
+from manyfit.metrics._codes import encoded, require_exact
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 
@@ -54,13 +55,6 @@ class Targets:
         if self.weight is None:
             return xp.mean(rows, axis=-1)
         return xp.sum(rows * self.weight, axis=-1) / xp.sum(self.weight)
-
-
-def floating(like: Array) -> Any:
-    """The widest floating dtype that the library of an array has on its device."""
-    info = array_namespace(like).__array_namespace_info__()
-    dtypes = info.dtypes(device=device(like), kind="real floating")
-    return dtypes.get("float64", dtypes["float32"])
 
 
 @dataclass(frozen=True)
@@ -120,7 +114,8 @@ class Many:
         Raises
         ------
         Unsupported
-            If an option is not supported.
+            If an option is not supported, or labels or scores are not told apart by the dtype they are
+            brought to.
         """
         strange = set(options) - set(self.options)
         if strange:
@@ -135,6 +130,8 @@ def as_targets(
 ) -> tuple[Targets, Array]:
     """What a kernel is given of targets and predictions; see `Many.__call__`."""
     xp = array_namespace(predictions)
+    if kind == "scores":
+        require_exact(predictions)
     if kind == "scores" and isinstance(y_true, np.ndarray) and y_true.dtype.kind in "OUS":
         # A device has no texts: their positions go there.
         classes, y_true, _ = encoded(y_true, None, classes)
@@ -166,79 +163,3 @@ def in_chunks(scores: Callable[[Array], Array], predictions: Array, max_bytes: i
     if step >= m:
         return scores(predictions)
     return xp.concat([scores(predictions[j : min(j + step, m), ...]) for j in range(0, m, step)])
-
-
-def beside(array: Any, predictions: Array) -> Any:
-    """An array where the predictions lie; None stays."""
-    if array is None:
-        return None
-    xp = array_namespace(predictions)
-    return to_device(array, device(predictions), xp)
-
-
-def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any, Array, Array]:
-    """Sorted classes, on the host, and positions in them of labels.
-
-    Raises
-    ------
-    Unsupported
-        If one side is text and the other is not.
-    """
-    xp = array_namespace(y_true)
-    if isinstance(y_true, np.ndarray):
-        if predictions is not None and (y_true.dtype.kind in "OUST") != (predictions.dtype.kind in "OUST"):
-            raise Unsupported(f"labels of dtype {predictions.dtype} for targets of dtype {y_true.dtype}")
-        return encoded_on_host(y_true, predictions, classes)
-    if predictions is not None:
-        y_true, predictions = in_one_kind(y_true, predictions)
-    if xp.isdtype(y_true.dtype, "bool"):  # which the array API does not sort
-        predictions = None if predictions is None else xp.astype(predictions, xp.int8)
-        classes = None if classes is None else np.asarray(classes).astype(np.int8)
-        found, codes, predictions = encoded(xp.astype(y_true, xp.int8), predictions, classes)
-        return found.astype(bool), codes, predictions
-    if classes is None:
-        both = xp.reshape(y_true, (-1,))
-        if predictions is not None:
-            both = xp.concat([both, xp.reshape(predictions, (-1,))])
-        classes = distinct(both)
-    known = beside(classes, y_true)
-    codes = xp.searchsorted(known, y_true)
-    return classes, codes, None if predictions is None else codes_of(known, predictions)
-
-
-def in_one_kind(first: Array, second: Array) -> tuple[Array, Array]:
-    """Two arrays, as floating ones if only one of them is, and booleans as integers if only one of them is.
-
-    The array API does not bring them together.
-    """
-    xp = array_namespace(first, second)
-
-    def as_like(array: Array, other: Array) -> Array:
-        if xp.isdtype(array.dtype, "bool") and not xp.isdtype(other.dtype, "bool"):
-            array = xp.astype(array, xp.int8)
-        if xp.isdtype(array.dtype, "integral") and xp.isdtype(other.dtype, "real floating"):
-            array = xp.astype(array, floating(other))
-        return array
-
-    return as_like(first, second), as_like(second, first)
-
-
-def codes_of(classes: Array, labels: Array) -> Array:
-    """Positions of labels among sorted classes, in the shape of the labels; all are there where they lie."""
-    if isinstance(labels, np.ndarray):
-        return codes_on_host(classes, labels)
-    xp = array_namespace(labels)
-    return xp.reshape(xp.searchsorted(classes, xp.reshape(labels, (-1,))), labels.shape)
-
-
-def distinct(labels: Array) -> np.ndarray:
-    """The different values of an array of shape (n,), sorted, on the host, where only they are brought."""
-    if isinstance(labels, np.ndarray):
-        return distinct_on_host(labels)
-    xp = array_namespace(labels)
-    ordered = xp.sort(labels)
-    first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
-    # No mask: its shape would have the host wait once more.
-    places = xp.argsort(xp.astype(~first, xp.int8), stable=True)
-    n = int(to_host(xp.count_nonzero(first)))
-    return to_host(xp.take(ordered, places[:n]))

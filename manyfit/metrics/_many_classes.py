@@ -9,7 +9,8 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, device, to_device
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import Targets, floating
+from manyfit.metrics._many import Targets
+from manyfit.metrics._placed import floating
 
 Array = Any
 

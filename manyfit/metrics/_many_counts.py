@@ -9,7 +9,8 @@ import numpy as np
 from manyfit.arrays import array_namespace, device
 from manyfit.folds import Unsupported
 from manyfit.metrics._host_codes import BLOCK
-from manyfit.metrics._many import DEVICE_BYTES, Targets, beside, floating, in_chunks
+from manyfit.metrics._many import DEVICE_BYTES, Targets, in_chunks
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 

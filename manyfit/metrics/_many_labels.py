@@ -19,7 +19,7 @@ from sklearn.metrics import (
 from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
 from manyfit.arrays import array_namespace, device
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import Many, Targets, beside, floating
+from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_clusters import CLUSTER_METRICS
 from manyfit.metrics._many_counts import (
     Table,
@@ -34,6 +34,7 @@ from manyfit.metrics._many_counts import (
     weight_where,
 )
 from manyfit.metrics._many_sets import SET_METRICS
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 

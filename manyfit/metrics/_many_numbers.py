@@ -37,6 +37,7 @@ from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_quantiles import medians, quantiles_of_rows
 from manyfit.metrics._many_rows import (
     Rows,
+    all_finite,
     constant,
     finite,
     only_output,
@@ -89,14 +90,19 @@ def log_targets(rows: Rows) -> tuple[Array, ...]:
 
 
 def mean_of(
-    loss: Kernel, columns: Callable[[Rows], tuple[Array, ...]] = targets_only, root: bool = False
+    loss: Kernel,
+    columns: Callable[[Rows], tuple[Array, ...]] = targets_only,
+    root: bool = False,
+    weigh_one: bool = False,
 ) -> Kernel:
-    """The kernel of the mean of a loss, or of its root for each output."""
+    """The kernel of the mean of a loss, or of its root for each output; see `over_outputs`."""
 
     def kernel(targets: Targets, P: Array, multioutput: Any) -> Array:
         rows, P = rows_of(targets, P)
         errors = finite(rows.xp, rows.means(loss, P, *columns(rows)))
-        return over_outputs(rows.xp, rows.xp.sqrt(errors) if root else errors, multioutput)
+        return over_outputs(
+            rows.xp, rows.xp.sqrt(errors) if root else errors, multioutput, weigh_one=weigh_one
+        )
 
     return kernel
 
@@ -119,7 +125,7 @@ def median_absolute(targets: Targets, P: Array, multioutput: Any) -> Array:
     errors = absolute(rows.xp, P, rows.y)
     middle = medians(errors) if rows.weight is None else quantiles_of_rows(errors, rows.weight, 0.5)
     # A median may well be finite where some error is not.
-    middle = or_nan(rows.xp, middle, rows.xp.isfinite(rows.xp.sum(errors, axis=1)))
+    middle = or_nan(rows.xp, middle, all_finite(rows.xp, rows.xp.sum(errors, axis=1)))
     return over_outputs(rows.xp, middle, multioutput)
 
 
@@ -135,7 +141,7 @@ def largest(targets: Targets, P: Array) -> Array:
 
 
 def poisson(xp: Any, P: Array, y: Array, numerator: Array) -> Array:
-    # NaN of negative numbers by the logarithm, and of P = 0 since nothing else is infinite there.
+    # NaN of negative predictions by the logarithm, and of P = 0 since nothing else is infinite there.
     losses = xp.log(numerator / P)
     losses *= y
     losses -= y
@@ -163,7 +169,10 @@ def deviance(rows: Rows, power: float) -> tuple[Kernel, tuple[Array, ...]]:
     if power == 0:
         return squared, (rows.y,)
     if power == 1:
-        return poisson, rows.once(("deviance", 1), lambda: (rows.y, nonzero(rows.xp, rows.y)))
+        # The logarithm of a ratio of two negative numbers would be one.
+        return poisson, rows.once(
+            ("deviance", 1), lambda: (rows.y, or_nan(rows.xp, nonzero(rows.xp, rows.y), rows.y >= 0))
+        )
     if power == 2:
         return gamma, rows.once(("deviance", 2), lambda: (or_nan(rows.xp, rows.y, rows.y > 0),))
     columns = rows.once(("deviance", power), lambda: (rows.y, own_part(rows.xp, rows.y, power)))
@@ -233,7 +242,15 @@ def r2(targets: Targets, P: Array, multioutput: Any, force_finite: bool) -> Arra
 def explained_variance(targets: Targets, P: Array, multioutput: Any, force_finite: bool) -> Array:
     rows, P = rows_of(targets, P)
     shift = rows.means(lambda xp, P, y: y - P, P, rows.y)[:, None, ...]
-    lost = rows.means(lambda xp, P, y: squared(xp, P, y - shift), P, rows.y)
+
+    def off(xp: Any, P: Array, y: Array) -> Array:
+        # In scikit-learn's order: of one row, or of residuals that are all the same, nothing is left.
+        residuals = y - P
+        residuals -= shift
+        residuals *= residuals
+        return residuals
+
+    lost = rows.means(off, P, rows.y)
     return explained(rows.xp, lost, rows.spread, multioutput, force_finite, named=True)
 
 
@@ -299,6 +316,6 @@ NUMBER_METRICS_MANY: dict[Callable[..., Any], Many] = {
     mean_tweedie_deviance: numbers(mean_tweedie, power=0),
     median_absolute_error: numbers(median_absolute, **UNIFORM),
     r2_score: numbers(r2, force_finite=True, **UNIFORM),
-    root_mean_squared_error: numbers(mean_of(squared, root=True), **UNIFORM),
+    root_mean_squared_error: numbers(mean_of(squared, root=True, weigh_one=True), **UNIFORM),
     root_mean_squared_log_error: numbers(mean_of(squared_log, log_targets, root=True), **UNIFORM),
 }

@@ -16,7 +16,7 @@ from sklearn.metrics import (
 
 from manyfit.arrays import array_namespace, device
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import Many, Targets, floating
+from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_classes import (
     all_finite,
     all_present,
@@ -29,6 +29,7 @@ from manyfit.metrics._many_classes import (
     require_columns,
     rows_sum_to_one,
 )
+from manyfit.metrics._placed import floating
 from manyfit.metrics._ranked import Curve, Ranked, area_of, areas, curve_of, precisions, steps
 
 Array = Any
@@ -101,6 +102,13 @@ def _average(values: Array, weight: Array) -> Array:
 
 @kernel
 def _average_precision(targets: Targets, P: Array, *, average: str | None, pos_label: Any) -> Array:
+    scores = _average_precisions(targets, P, average, pos_label)
+    if targets.weight is None:
+        return scores
+    return nan_unless(array_namespace(P).any(targets.weight != 0), scores)
+
+
+def _average_precisions(targets: Targets, P: Array, average: str | None, pos_label: Any) -> Array:
     if targets.numbers is not None or P.ndim == 3:
         if pos_label != 1:
             raise Unsupported(f"pos_label={pos_label!r} of more than two classes")

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit.arrays import array_namespace, device
-from manyfit.metrics._many import Targets, beside, floating
+from manyfit.metrics._many import Targets
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 T = TypeVar("T")
@@ -157,11 +158,19 @@ def or_nan(xp: Any, values: Array, allowed: Array) -> Array:
 
 
 def finite(xp: Any, values: Array) -> Array:
-    """NaN for values that are not finite: scikit-learn refuses what they come from."""
-    return or_nan(xp, values, xp.isfinite(values))
+    """NaN for settings with a value that is not finite: scikit-learn refuses what it comes from."""
+    return or_nan(xp, values, all_finite(xp, values))
 
 
-def over_outputs(xp: Any, values: Array, multioutput: Any, weight: Array = None) -> Array:
+def all_finite(xp: Any, values: Array) -> Array:
+    """Which settings have finite values only, of shape (m,) or (m, 1) of some outputs."""
+    known = xp.isfinite(values)
+    return known if values.ndim == 1 else xp.all(known, axis=1, keepdims=True)
+
+
+def over_outputs(
+    xp: Any, values: Array, multioutput: Any, weight: Array = None, weigh_one: bool = False
+) -> Array:
     """One number a setting from (m,) or (m, q) of its outputs, or all of them.
 
     Parameters
@@ -174,6 +183,8 @@ def over_outputs(xp: Any, values: Array, multioutput: Any, weight: Array = None)
         As in scikit-learn.
     weight : array of shape (1,) or (1, q), optional
         Variances; without them "variance_weighted" is not allowed.
+    weigh_one : bool
+        Whether a single output may have a weight.
 
     Returns
     -------
@@ -189,13 +200,14 @@ def over_outputs(xp: Any, values: Array, multioutput: Any, weight: Array = None)
         raise ValueError(f"multioutput={multioutput!r} is not allowed for this metric.")
     if not named:
         given = multioutput if hasattr(multioutput, "__array_namespace__") else np.asarray(multioutput)
-        if q == 1:
+        if q == 1 and not weigh_one:
             raise ValueError("Custom weights are useful only in multi-output cases.")
         if tuple(given.shape) != (q,):
             raise ValueError(
                 f"There must be equally many custom weights ({given.shape[0]}) as outputs ({q})."
             )
         weight = xp.astype(beside(given, values), values.dtype)[None, :]
+        values = values[:, None] if values.ndim == 1 else values
     if named and multioutput == "raw_values":
         return values if values.ndim == 2 else values[:, None]
     if values.ndim == 1:

@@ -8,7 +8,7 @@ from sklearn.metrics import f1_score, fbeta_score, jaccard_score, precision_scor
 
 from manyfit.arrays import array_namespace, device
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import Many, Targets, beside
+from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_counts import (
     Counts,
     as_floating,
@@ -19,6 +19,7 @@ from manyfit.metrics._many_counts import (
     refuse,
     weight_of,
 )
+from manyfit.metrics._placed import beside
 
 Array = Any
 # Values of each label from its counts; the last argument is what 0 / 0 counts as.
@@ -95,6 +96,8 @@ def _of_one(targets: Targets, of: Counts, measure: Measure, pos_label: Any, unde
     """Values of one label, of shape (m,); NaN of settings with more than two labels, or with two others."""
     if targets.codes is None:
         raise Unsupported("average='binary' of several labels for a row")
+    if pos_label is None:
+        raise Unsupported("average='binary' without pos_label")
     xp = array_namespace(of.hits)
     place = [_place(targets.classes, pos_label)]
     n_present = xp.sum(as_floating(of.present, of.hits), axis=1)

@@ -9,8 +9,8 @@ from math import isnan
 from typing import Any
 
 from manyfit.arrays import device
-from manyfit.metrics._many import floating
 from manyfit.metrics._pair_tiles import Measure
+from manyfit.metrics._placed import floating
 
 Array = Any
 

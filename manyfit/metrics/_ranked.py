@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manyfit.arrays import array_namespace, device
-from manyfit.metrics._many import floating
+from manyfit.metrics._placed import floating
 
 Array = Any
 

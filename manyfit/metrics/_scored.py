@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import array_namespace, to_host
-from manyfit.metrics._many import beside, floating
+from manyfit.metrics._placed import beside, floating
 from manyfit.metrics._sketch import N_FACTS, facts, refuse_as_scikit_learn
 from manyfit.metrics._thresholds import Points, points_of
 

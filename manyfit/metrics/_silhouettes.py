@@ -17,9 +17,9 @@ from manyfit.metrics._data_checks import (
     not_finite,
     refuse_nan_of_data,
 )
-from manyfit.metrics._many import beside, floating
 from manyfit.metrics._pair_functions import distance, given_distances
 from manyfit.metrics._pair_tiles import Measure, budget, matrix
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._many import floating
+from manyfit.metrics._placed import floating
 
 Array = Any
 

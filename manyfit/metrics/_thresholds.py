@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyfit.arrays import array_namespace, device
-from manyfit.metrics._many import floating
+from manyfit.metrics._placed import floating
 
 Array = Any
 

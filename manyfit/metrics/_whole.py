@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from manyfit.arrays import array_namespace, is_array, to_host
-from manyfit.metrics._many import beside, floating
+from manyfit.metrics._placed import beside, floating
 
 Array = Any
 

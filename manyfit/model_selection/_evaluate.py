@@ -1,11 +1,9 @@
 """One setting on one split: fitted, scored and timed, with the rows and steps that others share."""
 
-import threading
 import time
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from manyfit._compat import (
     score,
 )
 from manyfit.folds import Splits
+from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
 from manyfit.model_selection._job import Options, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
@@ -142,15 +141,9 @@ def evaluate(
         result = _shared_fit(*ready, folds)
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:
-        with warnings.catch_warnings() if _in_main_thread() else nullcontext():  # what was shown, is again
-            result = alone(estimator, params, i, folds, progress, verbose=0)
+        result = alone(estimator, params, i, folds, progress, verbose=0)
     print_end(folds.options, params, progress, result)
     return result
-
-
-def _in_main_thread() -> bool:
-    """Whether what belongs to the process may be changed for the time of a fit."""
-    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
@@ -160,25 +153,21 @@ def _trial(draws: bool) -> Iterator[None]:
     Warnings are held back until it counts, and what it draws from NumPy's global random state, if it does, is
     taken back. In other threads than the main one neither is done.
     """
-    if not _in_main_thread():
+    if not in_main_thread():
         yield
         return
     # Reading the state takes a tenth of a millisecond.
     state = np.random.get_state(legacy=False) if draws else None
-    show = warnings.showwarning
-    held: list[Any] = []
-    # The filters are left alone: changing them would make Python show again what it shows once.
-    warnings.showwarning = lambda *args, **kwargs: held.append((args, kwargs))
+    held = HeldWarnings()
     try:
-        yield
+        with held.of("trial"):
+            yield
     except Exception:
+        held.settle(())
         if state is not None:
             np.random.set_state(state)
         raise
-    finally:
-        warnings.showwarning = show
-    for args, kwargs in held:
-        show(*args, **kwargs)
+    held.settle(("trial",))
 
 
 def _ready(

@@ -26,11 +26,11 @@ from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._convergence import note_convergence
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
-from manyfit.model_selection._moment_groups import make_result, why_not
+from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
-from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
+from manyfit.model_selection._score_answers import score_answers
 from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
 
 
@@ -116,18 +116,10 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     fitted = time.perf_counter() - start
     scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
     n = len(group.candidates)
-    scores: dict[str, list[Any]] = {}
-    for role in ("test", "train") if task.options.return_train_score else ("test",):
-        to_score = RowsToScore(folded, 0, role)
-        scores[role] = score_answers(scoring, answers, n, to_score, task.options.memory_limit)
+    scored = score_answers(scoring, answers, n, folded, 0, task.options)
     note_convergence(outcome, answers, group.candidates, scoring, folded.fold(0))
-    scored = time.perf_counter() - start - fitted
-    for j, c in enumerate(group.candidates):
-        why = why_alone(answers, scores, j)
-        if why is not None:
-            outcome.alone[c, task.i] = why
-        else:
-            outcome.results[c, task.i] = make_result(scores, j, fitted / n, scored / n)
+    score_time = time.perf_counter() - start - fitted
+    scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
 
 
 def _pass_data(rows: GivenRows, memory_limit: int) -> PassData:

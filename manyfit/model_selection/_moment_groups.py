@@ -1,22 +1,22 @@
 """Runs the groups that moments serve: one fold after the other, down the tree of steps."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.estimators import Answers, LinearAnswers, affine_step_of
+from manyfit.estimators import LinearAnswers, affine_step_of
 from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._job import Job, Options, Result
+from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
+from manyfit.model_selection._score_answers import score_answers
 
 Array = NDArray[Any]
 
@@ -108,21 +108,13 @@ class _Fold:
         candidates, answers = _joined(parts)
         fitted = time.perf_counter() - start
         try:
-            scores = self._scores(answers, len(candidates))
+            scored = score_answers(self.scoring, answers, len(candidates), self.data, self.i, self.options)
         except Exception as error:
             self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
             return
         n = len(candidates)
-        scored = time.perf_counter() - start - fitted
-        self._store(candidates, answers, scores, fitted / n, scored / n)
-
-    def _scores(self, answers: Answers, n: int) -> dict[str, list[Any]]:
-        limit = self.options.memory_limit
-        roles = ("test", "train") if self.options.return_train_score else ("test",)
-        return {
-            role: score_answers(self.scoring, answers, n, RowsToScore(self.data, self.i, role), limit)
-            for role in roles
-        }
+        score_time = time.perf_counter() - start - fitted
+        scored.keep(self.outcome, candidates, self.i, (fitted / n, score_time / n))
 
     def _walk(self, node: _Node, view: View) -> None:
         for group in node.groups:
@@ -151,34 +143,10 @@ class _Fold:
         for group in node.all_groups():
             self.outcome.alone.update({(c, self.i): why for c in group.candidates})
 
-    def _store(
-        self,
-        candidates: Sequence[int],
-        answers: Answers,
-        scores: Mapping[str, Sequence[Any]],
-        fit_time: float,
-        score_time: float,
-    ) -> None:
-        for j, c in enumerate(candidates):
-            pair = (c, self.i)
-            why = why_alone(answers, scores, j)
-            if why is not None:
-                self.outcome.alone[pair] = why
-            else:
-                self.outcome.results[pair] = make_result(scores, j, fit_time, score_time)
-
 
 def why_not(error: Exception) -> str:
     """The reason that an exception in shared work gives; scikit-learn fits the pairs instead."""
     return str(error) if isinstance(error, Unsupported) else f"shared work failed ({type(error).__name__})"
-
-
-def make_result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_time: float) -> Result:
-    """A result as scikit-learn's ``_fit_and_score`` gives it."""
-    result: Result = {"fit_error": None, "test_scores": scores["test"][j]}
-    if "train" in scores:
-        result["train_scores"] = scores["train"][j]
-    return {**result, "fit_time": fit_time, "score_time": score_time}
 
 
 def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[list[int], LinearAnswers]:

@@ -11,11 +11,11 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._convergence import note_convergence
-from manyfit.model_selection._job import Job, Pair, Result
-from manyfit.model_selection._moment_groups import make_result, why_not
+from manyfit.model_selection._job import Job
+from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import RowsToScore, score_answers, why_alone
+from manyfit.model_selection._score_answers import score_answers
 
 
 def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arrivals) -> Outcome:
@@ -45,28 +45,16 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
     seen = _pass_data(job, group.steps, data)
     answers_of_splits = iter(group.family.fit_many(group.prototype, group.settings, seen))
     n, k = len(group.candidates), data.n_splits
-    roles = ("test", "train") if job.options.return_train_score else ("test",)
     for i, answers in enumerate(answers_of_splits):
         taken = time.perf_counter() - start
         if i == 0:  # it is then that all are fitted
             of_all, taken = taken / (n * k), 0.0
         fit_time = of_all + taken / n
         start = time.perf_counter()
-        scores = {
-            role: score_answers(scoring, answers, n, RowsToScore(data, i, role), job.options.memory_limit)
-            for role in roles
-        }
+        scored = score_answers(scoring, answers, n, data, i, job.options)
         note_convergence(outcome, answers, group.candidates, scoring, data.fold(i))
-        score_time = (time.perf_counter() - start) / n
-        results: dict[Pair, Result] = {}
-        for j, c in enumerate(group.candidates):
-            why = why_alone(answers, scores, j)
-            if why is not None:
-                outcome.alone[c, i] = why
-            else:
-                results[c, i] = make_result(scores, j, fit_time, score_time)
-        outcome.results.update(results)
-        arrivals.add(results, alone=False)
+        times = (fit_time, (time.perf_counter() - start) / n)
+        arrivals.add(scored.keep(outcome, group.candidates, i, times), alone=False)
 
 
 def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:

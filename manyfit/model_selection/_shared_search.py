@@ -29,8 +29,10 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
+from manyfit.arrays import on_device
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
+from manyfit.metrics import refuse_metrics, scores_at_home
 from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
@@ -197,6 +199,11 @@ class SharedSearch:
 
     # Before the fits
 
+    def _get_scorers(self) -> Any:
+        # Of its own metrics in place of a scorer scikit-learn tells by their module.
+        refuse_metrics(self.scoring)
+        return super()._get_scorers()  # type: ignore[misc]
+
     def _refuse_checkpoint_in_rounds(self) -> None:
         if self.checkpoint is not None and not asks_at_once(self):
             raise ValueError(
@@ -226,7 +233,7 @@ class SharedSearch:
 
     def _job(self, setup: _Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         options = Options(
-            scorer=setup.scorer,
+            scorer=scores_at_home(setup.scorer) if on_device(setup.X) else setup.scorer,
             fit_params=setup.routed.estimator.fit,
             score_params=setup.routed.scorer.score,
             return_train_score=self.return_train_score,

@@ -5,12 +5,15 @@ from functools import wraps
 from typing import Any
 
 from sklearn import model_selection
+from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
+from manyfit.arrays import on_device
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
+from manyfit.metrics import refuse_metrics, scores_at_home
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
@@ -49,7 +52,7 @@ class _EngineParallel:
         n_settings = _period([_values(params) for params in settings])
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         job = Job(
-            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
+            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first, X),
             self._n_jobs, self._pre_dispatch, client=client_for(None),
         )  # fmt: skip
         results, _ = run(job, prepare(job))
@@ -69,9 +72,9 @@ def _values(params: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((name, value_key(value)) for name, value in params.items())
 
 
-def _options(given: Mapping[str, Any]) -> Options:
+def _options(given: Mapping[str, Any], X: Any) -> Options:
     return Options(
-        scorer=given["scorer"],
+        scorer=scores_at_home(given["scorer"]) if on_device(X) else given["scorer"],
         fit_params=given.get("fit_params") or {},
         score_params=given.get("score_params") or {},
         return_train_score=given.get("return_train_score", False),
@@ -81,11 +84,22 @@ def _options(given: Mapping[str, Any]) -> Options:
     )
 
 
+@wraps(check_scoring)
+def _check_scoring(estimator: Any = None, scoring: Any = None, **options: Any) -> Any:
+    refuse_metrics(scoring)
+    return check_scoring(estimator, scoring, **options)
+
+
 _HERE = "manyfit.model_selection"
-_NAMES = {"Parallel": _EngineParallel, "delayed": _delayed}
+_SCORING = {"check_scoring": _check_scoring}
+_NAMES = {"Parallel": _EngineParallel, "delayed": _delayed, **_SCORING}
 
 cross_validate = with_names(model_selection.cross_validate, _HERE, **_NAMES)
-cross_val_score = with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate)
-cross_val_predict = with_names(model_selection.cross_val_predict, _HERE, **_NAMES)
+cross_val_score = with_names(
+    model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING
+)
+cross_val_predict = with_names(
+    model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed
+)
 validation_curve = with_names(model_selection.validation_curve, _HERE, **_NAMES)
 learning_curve = with_names(model_selection.learning_curve, _HERE, **_NAMES)

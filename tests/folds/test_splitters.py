@@ -153,3 +153,29 @@ def test_bad_input_of_train_test_split_is_scikit_learns(arrays):
     with pytest.raises(ValueError) as found:
         ours.train_test_split(*(there(a) for a in arrays))
     assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize("make", [sp.csc_matrix, sp.coo_array, sp.csr_matrix])
+def test_sparse_parts_are_scikit_learns_beside_arrays_on_a_device(make):
+    for sides in ((X, make(X)), (make(X), X)):
+        expected = theirs.train_test_split(*sides, random_state=0)
+        found = ours.train_test_split(*(there(a) if a is X else a for a in sides), random_state=0)
+        for part, wanted in zip(found, expected, strict=True):
+            if sp.issparse(wanted):
+                assert type(part) is type(wanted)
+                np.testing.assert_array_equal(part.toarray(), wanted.toarray())
+
+
+@pytest.mark.parametrize("options", [{"test_size": 0}, {"test_size": 1.5}, {"shuffle": "x"}])
+def test_options_are_looked_at_first(options):
+    with pytest.raises(ValueError) as expected:
+        theirs.train_test_split(X, Y[:5], **options)
+    with pytest.raises(ValueError) as found:
+        ours.train_test_split(there(X), there(Y[:5]), **options)
+    assert str(found.value) == str(expected.value)
+
+
+def test_an_array_of_no_dimension_has_no_rows():
+    for ask in (lambda a: ours.train_test_split(a), lambda a: list(ours.KFold(2).split(a))):
+        with pytest.raises(TypeError, match="Input should have at least 1 dimension"):
+            ask(there(np.array(3.0)))

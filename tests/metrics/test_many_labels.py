@@ -37,7 +37,7 @@ from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
 from manyfit.arrays import to_device, to_host, transfers
 from manyfit.folds import Unsupported
 from manyfit.metrics import _host_codes, _many_counts
-from manyfit.metrics._many import distinct, encoded
+from manyfit.metrics._codes import distinct, encoded
 from manyfit.metrics._many_labels import LABEL_METRICS
 
 DEVICE = array_api_strict.Device("device1")

@@ -14,6 +14,8 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manyfit import metrics
+from manyfit import model_selection as ours
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 from tests.model_selection._same import X_CLASS, X, Y, assert_same_results
 
@@ -149,3 +151,24 @@ def test_features_whose_squares_overflow_in_float32():
         for cls in (GridSearchCV, model_selection.GridSearchCV):
             with pytest.raises(ValueError, match="All the 10 fits failed"):
                 cls(Ridge(), ALPHAS).fit((X * 1e25).astype(np.float32), Y)
+
+
+@pytest.mark.parametrize("scoring", [metrics.r2_score, {"a": metrics.r2_score}, metrics.r2_score.many])
+def test_a_metric_of_ours_is_no_scorer(scoring):
+    """As scikit-learn refuses its own, which it tells by their module."""
+    says = {"match": r"looks like it is a metric function rather than a scorer.*make_scorer"}
+    with pytest.raises(ValueError, **says):
+        GridSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False).fit(X, Y)
+    with pytest.raises(ValueError, **says):
+        GridSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False).plan(X, Y)
+    with pytest.raises(ValueError, **says):
+        RandomizedSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False, n_iter=2).fit(X, Y)
+    with pytest.raises(ValueError, **says):
+        ours.cross_validate(Ridge(), X, Y, scoring=scoring)
+    if not isinstance(scoring, dict):
+        with pytest.raises(ValueError, **says):
+            ours.cross_val_score(Ridge(), X, Y, scoring=scoring)
+        with pytest.raises(ValueError, **says):
+            ours.learning_curve(Ridge(), X, Y, scoring=scoring)
+        with pytest.raises(ValueError, **says):
+            ours.validation_curve(Ridge(), X, Y, param_name="alpha", param_range=[1.0], scoring=scoring)

@@ -1,0 +1,59 @@
+"""Searches on a device, by scorers that leave their scores there; in a process with SciPy's switch for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import array_api_strict, numpy as np, sklearn
+from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_validate as reference, GridSearchCV as Reference
+from manyfit import metrics
+from manyfit.model_selection import *
+
+sklearn.set_config(array_api_dispatch=True)
+X, y = make_classification(120, 8, n_informative=5, n_classes=3, random_state=0)
+device = array_api_strict.Device("device1")
+Xd, yd = (array_api_strict.asarray(a, device=device) for a in (X, y))
+Fd = array_api_strict.asarray(y.astype(float), device=device)
+
+def alike(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+names = {NAMES}
+ours = {name: metrics.get_scorer(name) for name in names}
+model, numbers = LinearDiscriminantAnalysis(), Ridge(solver="svd")
+found = cross_validate(model, Xd, yd, scoring=ours, cv=StratifiedKFold(3), error_score="raise", n_jobs=N_JOBS)
+wanted = reference(model, X, y, scoring=names, cv=3)
+for name in names:
+    alike(found["test_" + name], wanted["test_" + name])
+
+grid = {"alpha": [0.1, 10.0]}
+for scoring in (ours_r2 := metrics.get_scorer("r2"), {"score": ours_r2}):
+    search = GridSearchCV(numbers, grid, scoring=scoring, cv=KFold(3), refit="score", error_score="raise")
+    search.fit(Xd, Fd)
+    theirs = Reference(numbers, grid, scoring="r2", cv=KFold(3)).fit(X, y.astype(float))
+    for key in ("mean_test_score", "split1_test_score"):
+        alike(search.cv_results_[key], theirs.cv_results_[key])
+    assert search.best_params_ == theirs.best_params_
+    assert isinstance(search.best_score_, float)
+print("alike")
+"""
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_scores_that_lie_on_the_device(n_jobs):
+    names = ["accuracy", "f1_macro", "neg_log_loss", "roc_auc_ovr", "matthews_corrcoef"]
+    script = SCRIPT.replace("{NAMES}", repr(names)).replace("N_JOBS", repr(n_jobs))
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", script],
+        capture_output=True, text=True, env=environment, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0 and done.stdout.strip() == "alike", done.stderr
