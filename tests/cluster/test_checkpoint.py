@@ -22,6 +22,7 @@ def inside():
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_an_interrupted_search_goes_on(kind, there, inside, tmp_path, monkeypatch):

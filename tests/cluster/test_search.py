@@ -95,6 +95,8 @@ def test_work_is_done_on_the_workers(client, tmp_path):
     assert search.report_.workers == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("inside", [2], indirect=True)
 def test_routed_weights_multimetric_and_other_containers(inside):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])

@@ -513,6 +513,7 @@ def test_a_fold_without_a_class_is_scikit_learns(asked):
     assert np.isfinite(search.cv_results_["split1_test_score"]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scoring", [None, "r2"])
 @pytest.mark.parametrize(("estimator", "y"), GLMS.values(), ids=GLMS)
 def test_generalised_linear_models_in_a_search(estimator, y, scoring, asked):

@@ -169,6 +169,7 @@ CASES = {
 @pytest.mark.filterwarnings(
     "ignore:.* tasks which were still being processed"
 )  # joblib's, where it is stopped
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("kind", CASES)
 def test_every_kind_of_group(kind, n_jobs, path, monkeypatch):
