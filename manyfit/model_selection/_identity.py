@@ -165,6 +165,11 @@ def _refuse_draws(job: Job, search: Any) -> None:
         raise NoIdentity(_advice(f"{found.name} of the estimator {found.why}, so that fits are drawn"))
 
 
+def draws(job: Job) -> bool:
+    """Whether fits or scores of a job are drawn anew each time, so that no two equal jobs are the same."""
+    return first_draw(job.options.scorer, "scoring") is not None or _of_settings(job) is not None
+
+
 def _advice(what: str) -> str:
     return f"{what} anew each time, and no two searches are the same. Set it to an integer."
 

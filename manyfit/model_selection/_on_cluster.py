@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from uuid import uuid4
 
 from sklearn.base import BaseEstimator
 
@@ -10,6 +11,7 @@ from manyfit.cluster import Died, Progress, end_if_device_is_lost, run_on_cluste
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._family_tasks import not_restored, run_family_split
+from manyfit.model_selection._identity import draws
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import run_moments
 from manyfit.model_selection._one_by_one import fit_piece, pieces
@@ -108,6 +110,8 @@ def _results(job: Job, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
         name=lambda item: f"{item.kind.replace(' ', '_')}-{estimator}",
         fuse=lambda item: item.kind == "one by one",
         owners=[job.X, job.y, *params],
+        # Else an equal search at the same time would have the same tasks, and the same draws.
+        salt=uuid4().hex if draws(job) else "",
     )
 
 

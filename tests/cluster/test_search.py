@@ -233,6 +233,27 @@ def test_two_searches_at_once_do_not_mix(client):
         same(found[name], GridSearchCV(TREE, grid, cv=3, client=False).fit(X, targets[name]))
 
 
+@pytest.mark.parametrize(("random_state", "merged"), [(0, True), (None, False)])
+def test_only_what_is_not_drawn_is_merged(random_state, merged, client, monkeypatch):
+    """Equal tasks of equal searches have equal names, unless they draw."""
+    names: list[set[str]] = []
+    submit = Client.submit
+
+    def seen(self: Client, *args: Any, key: str, **kwargs: Any) -> Any:
+        if not key.startswith("manyfit-"):
+            names[-1].add(key)
+        return submit(self, *args, key=key, **kwargs)
+
+    monkeypatch.setattr(Client, "submit", seen)
+    # Whole trees would not draw; of a task of several pairs, the time that it takes has a say in the name.
+    tree = DecisionTreeClassifier(max_features=2, random_state=random_state)
+    for _ in range(2):
+        names.append(set())
+        GridSearchCV(tree, {"max_depth": [1, 2]}, cv=2, refit=False).fit(X, Y)
+    assert names[0]
+    assert bool(names[0] & names[1]) == merged
+
+
 def test_a_search_within_a_task_runs_there(client):
     """It would wait for its own slot otherwise."""
     inner = GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2)
