@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ._profile import THOROUGH
 from ._subject import sharing_whatever_it_costs
 
 
@@ -13,3 +14,13 @@ from ._subject import sharing_whatever_it_costs
 def _always_share() -> Iterator[None]:
     with sharing_whatever_it_costs():
         yield
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every other awkward case, each of which takes a second route of its own; all in the thorough profile."""
+    awkward = [item for item in items if item.path.name == "test_awkward.py" and hasattr(item, "callspec")]
+    if THOROUGH or len(awkward) < 2:
+        return
+    left_out = set(awkward[1::2])
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
