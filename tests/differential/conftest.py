@@ -17,7 +17,7 @@ def _always_share() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every other awkward case, each of which takes a second route of its own; all in the thorough profile."""
+    """Every other awkward case, each with a second route of its own; all in the thorough profile."""
     awkward = [item for item in items if item.path.name == "test_awkward.py" and hasattr(item, "callspec")]
     if THOROUGH or len(awkward) < 2:
         return
