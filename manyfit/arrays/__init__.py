@@ -2,7 +2,7 @@
 
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._namespace import array_namespace, device, is_array, is_host, on_device
-from manyfit.arrays._transfer import to_device, to_host
+from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 
 __all__ = [
     "Transfers",
@@ -11,7 +11,9 @@ __all__ = [
     "is_array",
     "is_host",
     "on_device",
+    "place_of",
     "to_device",
     "to_host",
+    "to_place",
     "transfers",
 ]

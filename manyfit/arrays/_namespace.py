@@ -100,7 +100,8 @@ def is_array(array: object) -> bool:
         True for arrays of NumPy, CuPy, torch and other libraries of the array API; not for lists, scalars,
         data frames and sparse matrices.
     """
-    return bool(compat.is_array_api_obj(array))
+    # Their classes have all that the arrays are known by.
+    return not isinstance(array, type) and bool(compat.is_array_api_obj(array))
 
 
 def require_array(array: object, who: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import array_api_compat as compat
 import numpy as np
 
@@ -107,6 +109,63 @@ def to_device(array: Array, device: Device | None = None, xp: Namespace | None =
             f"dtype {array.dtype}, to {library_name(target)} on device {device!r}."
         )
         raise
+
+
+def place_of(array: Array) -> tuple[str, str]:
+    """Where an array is, in words that another process understands: see `to_place`.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library.
+
+    Returns
+    -------
+    tuple of str
+        The library, and the kind of device without its number.
+    """
+    own = compat.array_namespace(array)
+    return library_name(own), _kind(compat.device(array))
+
+
+def to_place(host: np.ndarray, place: tuple[str, str]) -> Array:
+    """Make an array as another process had it: of the same library, on this process' device of that kind.
+
+    Parameters
+    ----------
+    host : numpy.ndarray
+        The content.
+    place : tuple of str
+        From `place_of`.
+
+    Returns
+    -------
+    array
+        On the library's own choice of a device where that is one, which is the present device of CuPy; else
+        on the first device of that kind. Where a library's host is asked for it shares the memory.
+
+    Raises
+    ------
+    ImportError
+        If the library is not installed here.
+    ValueError
+        If it has no such device here.
+    """
+    library, kind = place
+    xp = _compatible(import_module(library))
+    info = xp.__array_namespace_info__()
+    if names_host(kind):
+        return to_device(host, host_device(xp), xp)
+    if not names_host(info.default_device()):
+        return to_device(host, None, xp)
+    found = next((device for device in info.devices() if _kind(device) == kind), None)
+    if found is None:
+        raise ValueError(f"{library} has no device {kind!r} here, where an array of that place is needed.")
+    return to_device(host, found, xp)
+
+
+def _kind(device: Device) -> str:
+    return str(device).partition(":")[0]
 
 
 def _moved(array: Array, device: Device | None, own: Namespace, target: Namespace) -> Array:

@@ -2,12 +2,14 @@
 
 from manyfit.cluster._describe import ClusterDescription, WorkerDescription, describe
 from manyfit.cluster._died import Died, WorkerDied, end_if_device_is_lost
+from manyfit.cluster._gpu_workers import GPU
 from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
 from manyfit.cluster._start import local_cluster
 
 __all__ = [
+    "GPU",
     "ClusterDescription",
     "Died",
     "Progress",

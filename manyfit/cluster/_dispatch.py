@@ -6,24 +6,20 @@ import queue
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import cloudpickle
+from dask.base import get_annotations
 from distributed import CancelledError, Client, Future, KilledWorker
 
 from manyfit.cluster._died import Died, WorkerDied
+from manyfit.cluster._lane import Lane, look
 from manyfit.cluster._package import Package
 from manyfit.cluster._placement import Placement
 from manyfit.cluster._worker import Ran, run
 
-# Tasks on a slot: one that runs, and one that waits for it, so that no slot waits for the client.
-TASKS_PER_SLOT = 2
-# Items are put together to tasks of about this long: sending one takes some 2 ms, and a result 10.
-TASK_S = 0.15
-# So many tasks are left to a slot at least while there are items, so that all end at about the same time.
-TASKS_LEFT = 3
 # How often it is looked who is there while nothing comes, and at least.
 LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
 # Without any worker for this long, the user is told.
@@ -52,8 +48,10 @@ class _Task:
     Attributes
     ----------
     items : tuple
+    lane : Lane
+        Where they come from.
     workers : frozenset of str
-        Who was there when it was handed out.
+        Which it could go to when it was handed out.
     tries : int
         How often it was handed out before.
     deaths : int
@@ -63,50 +61,11 @@ class _Task:
     """
 
     items: tuple[Any, ...]
+    lane: Lane
     workers: frozenset[str] = frozenset()
     tries: int = 0
     deaths: int = 0
     suspect: bool = False
-
-
-class Chunks:
-    """Hands out items in chunks that take about as long as a task should.
-
-    Parameters
-    ----------
-    items : sequence
-        In the order in which they are handed out.
-    fuse : callable
-        Whether an item may be in a chunk with others; else it is one of its own.
-    """
-
-    def __init__(self, items: Sequence[Any], fuse: Callable[[Any], bool]) -> None:
-        self._items = deque(items)
-        self._fuse = fuse
-        self._seconds = self._done = 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self._items)
-
-    def took(self, items: Sequence[Any], seconds: float) -> None:
-        """Learn how long items take; later ones count more."""
-        if items and self._fuse(items[0]):
-            self._seconds, self._done = 0.9 * self._seconds + seconds, 0.9 * self._done + len(items)
-
-    def take(self, n_slots: int) -> tuple[Any, ...]:
-        """The next items, for one of some slots; one where nothing is known of how long they take."""
-        size = 1
-        if self._done:
-            size = int(TASK_S * self._done / max(self._seconds, 1e-6))
-            size = min(size, len(self._items) // (TASKS_LEFT * n_slots))
-        taken = [self._items.popleft()]
-        while len(taken) < size and self._items and self._fuse(taken[0]) and self._fuse(self._items[0]):
-            taken.append(self._items.popleft())
-        return tuple(taken)
-
-    def put_back(self, items: Sequence[Any]) -> None:
-        """Hand these out first."""
-        self._items.extendleft(reversed(items))
 
 
 class Dispatch:
@@ -125,8 +84,8 @@ class Dispatch:
         What the dashboard calls the task of an item.
     fuse : callable
         Whether an item may be in a task with others.
-    resources : dict or None
-        What a task takes of its worker, as ``{"GPU": 1}``.
+    needs : callable
+        What an item takes of its worker, as ``{"GPU": 1}``.
     """
 
     def __init__(
@@ -137,15 +96,15 @@ class Dispatch:
         package: Package,
         name: Callable[[Any], str],
         fuse: Callable[[Any], bool],
-        resources: dict[str, float] | None = None,
+        needs: Callable[[Any], Mapping[str, float]],
     ) -> None:
         self.client, self.placement, self.package = client, placement, package
-        self._function, self._name, self._fuse, self._resources = function, name, fuse, resources
+        self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
         self._running: dict[Future, _Task] = {}
         self._arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._suspects: deque[_Task] = deque()
-        self._slots = 1
-        self._workers: set[str] = set()
+        self._lanes: list[Lane] = []
+        self._present: frozenset[str] = frozenset()
         self._looked = 0.0
         self._without_since: float | None = None
 
@@ -161,15 +120,15 @@ class Dispatch:
         ConnectionError
             If the scheduler goes away.
         """
-        chunks = Chunks(items, self._fuse)
+        self._lanes = self._sorted(items)
         try:
             self._look()
-            self.placement.send(self.package, self._workers)
+            self.placement.send(self.package, frozenset().union(*(lane.workers for lane in self._lanes)))
             while True:
-                self._hand_out(chunks)
+                self._hand_out()
                 if not self._running:
                     return
-                yield from self._next(chunks)
+                yield from self._next()
         except _Raised as raised:
             raise raised.error from raised.error.__cause__
         except (OSError, CancelledError) as error:
@@ -177,28 +136,41 @@ class Dispatch:
         finally:
             self._stop()
 
-    def _hand_out(self, chunks: Chunks) -> None:
-        while chunks and len(self._running) < TASKS_PER_SLOT * self._slots:
-            self._submit(_Task(chunks.take(self._slots)))
-        if not chunks and not self._running and self._suspects:
+    def _sorted(self, items: Sequence[Any]) -> list[Lane]:
+        # What the user asks for by `dask.annotate`, as for any other work on Dask.
+        asked = get_annotations().get("resources") or {}
+        by_needs: dict[tuple[tuple[str, float], ...], list[Any]] = {}
+        for item in items:
+            by_needs.setdefault(tuple(sorted({**self._needs(item), **asked}.items())), []).append(item)
+        return [Lane(alike, self._fuse, dict(needs)) for needs, alike in by_needs.items()]
+
+    def _hand_out(self) -> None:
+        for lane in self._lanes:
+            while lane.open:
+                self._submit(_Task(lane.chunks.take(lane.slots), lane))
+        if not self._running and self._suspects:
             # One by one, with nothing beside it that it could take along.
             self._submit(self._suspects.popleft())
 
     def _submit(self, task: _Task) -> None:
-        task = replace(task, workers=frozenset(self._workers))
+        lane = task.lane
+        task = replace(task, workers=lane.workers)
         pickled = cloudpickle.dumps((self._function, task.items))
         future = self.client.submit(
             run,
             pickled,
             self.package.key,
             key=f"{self._name(task.items[0])}-{_digest(self.package, pickled, task)}",
-            resources=self._resources,
+            resources=lane.resources or None,
+            workers=sorted(lane.workers) if lane.keeps_away else None,
+            allow_other_workers=lane.keeps_away,
             pure=False,
         )
+        lane.running += 1
         self._running[future] = task
         future.add_done_callback(self._arrived.put)
 
-    def _next(self, chunks: Chunks) -> Iterator[tuple[Any, Any]]:
+    def _next(self) -> Iterator[tuple[Any, Any]]:
         """What the next task that ends came to, if one does before long."""
         if time.monotonic() - self._looked > LOOK_AT_LEAST_S:
             self._look()
@@ -210,6 +182,7 @@ class Dispatch:
         task = self._running.pop(future, None)
         if task is None:
             return
+        task.lane.running -= 1
         killed = future.status == "error"
         try:
             ran = self._ran(future)
@@ -221,8 +194,8 @@ class Dispatch:
             yield from self._again(task, None if ran is None else ran.worker, killed)
             return
         done, rest = task.items[: ran.n], task.items[ran.n :]
-        chunks.took(done, ran.seconds)
-        chunks.put_back(rest)
+        task.lane.chunks.took(done, ran.seconds)
+        task.lane.chunks.put_back(rest)
         yield from zip(done, cloudpickle.loads(ran.results), strict=True)
 
     def _ran(self, future: Future) -> Ran | None:
@@ -243,7 +216,7 @@ class Dispatch:
         """Hand a task out once more, to a worker that has what it needs."""
         self._look()
         # Dask gives a task up after several deaths.
-        died = SUSPECT_DEATHS if killed else int(not task.workers <= self._workers)
+        died = SUSPECT_DEATHS if killed else int(not task.workers <= self._present)
         task = replace(task, tries=task.tries + 1, deaths=task.deaths + died)
         if task.suspect and task.deaths >= MOST_DEATHS:
             yield task.items[0], Died(_died(task.items[0]))
@@ -266,16 +239,11 @@ class Dispatch:
         """See who is there."""
         if self.client.status != "running":
             raise self._gone()
-        wanted = next(iter(self._resources)) if self._resources else None
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        slots = {
-            address: info["nthreads"] if wanted is None else int(info["resources"].get(wanted, 0))
-            for address, info in workers.items()
-        }
-        self._workers = {address for address, n in slots.items() if n}
-        self._slots = max(1, sum(slots.values()))
+        self._present = frozenset(workers)
+        look(self._lanes, workers)
         self._looked = time.monotonic()
-        self._warn_of_no_worker(wanted)
+        self._warn_of_no_worker()
 
     def _gone(self) -> ConnectionError:
         return ConnectionError(
@@ -283,15 +251,17 @@ class Dispatch:
             f"(the client is {self.client.status!r}). Connect a new client, and start again."
         )
 
-    def _warn_of_no_worker(self, resource: str | None) -> None:
-        if self._workers:
+    def _warn_of_no_worker(self) -> None:
+        waiting = [lane for lane in self._lanes if (lane.chunks or lane.running) and not lane.workers]
+        if not waiting:
             self._without_since = None
             return
         if self._without_since is None:
             self._without_since = self._looked
         if self._looked - self._without_since > NO_WORKER_S:
             self._without_since = float("inf")  # once
-            what = "a worker" if resource is None else f"a worker with the resource {resource!r}"
+            needs = " and ".join(f"{n:g} of {name}" for name, n in waiting[0].resources.items())
+            what = f"a worker that declares the resources {needs}" if needs else "a worker"
             warnings.warn(
                 f"The search waits for {what} at {_address(self.client)}, where there is none. Start one, or "
                 "interrupt.",

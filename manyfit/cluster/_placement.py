@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dask.base import annotate
 from distributed import Client, Future
 
 from manyfit.cluster._package import Package
@@ -143,15 +144,16 @@ class Placement:
         pickled: Any = package.pickled
         if len(pickled) > LARGE_PICKLE:
             pickled = self._future(f"pickle-{package.key}", pickled, address)
-        return self.client.submit(
-            keep,
-            package.key,
-            pickled,
-            arrays,
-            key=f"manyfit-data-{package.key[:8]}-{time.monotonic_ns()}",
-            workers=[address],
-            pure=False,
-        )
+        with annotate(resources={}):  # it waits for no slot
+            return self.client.submit(
+                keep,
+                package.key,
+                pickled,
+                arrays,
+                key=f"manyfit-data-{package.key[:8]}-{time.monotonic_ns()}",
+                workers=[address],
+                pure=False,
+            )
 
     def _needed(self, package: Package, address: str) -> Mapping[str, Any]:
         with self._lock:

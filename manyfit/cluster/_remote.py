@@ -1,9 +1,10 @@
 """Where a search runs: on the workers of a cluster, if there is a client."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from manyfit.cluster._lane import slots_of
 from manyfit.cluster._package import packed
 
 WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
@@ -65,7 +66,7 @@ def run_on_cluster(
     fuse: Callable[[Any], bool],
     owners: Sequence[Any] = (),
     salt: str = "",
-    resources: dict[str, float] | None = None,
+    needs: Callable[[Any], Mapping[str, float]] = lambda item: {},
 ) -> Iterator[tuple[Any, Any]]:
     """Call ``function(item, common)`` for each item on the workers of a cluster.
 
@@ -87,8 +88,9 @@ def run_on_cluster(
         As long as these are there, workers keep the arrays of `common` for later runs.
     salt : str
         Runs of another one share no tasks.
-    resources : dict, optional
-        What a task takes of its worker, as ``{"GPU": 1}``.
+    needs : callable, optional
+        What an item takes of its worker, as ``{"GPU": 1}``; what `dask.annotate` says of resources comes on
+        top.
 
     Yields
     ------
@@ -107,24 +109,27 @@ def run_on_cluster(
     package = packed(common, salt)
     placement = placement_of(client)
     placement.own(package, owners)
-    dispatch = Dispatch(client, placement, function, package, name, fuse, resources)
+    dispatch = Dispatch(client, placement, function, package, name, fuse, needs)
     try:
         yield from dispatch.results(items)
     finally:
         placement.drop([package.key, f"pickle-{package.key}", *package.arrays])
 
 
-def slots(client: Any) -> int:
+def slots(client: Any, needs: Mapping[str, float] | None = None) -> int:
     """Tasks that the workers of a cluster run at a time.
 
     Parameters
     ----------
     client : distributed.Client
         Connected.
+    needs : mapping, optional
+        What each takes of its worker, as ``{"GPU": 1}``.
 
     Returns
     -------
     int
         At least 1.
     """
-    return max(1, sum(client.nthreads().values()))
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return max(1, sum(slots_of(worker, needs or {}) for worker in workers))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from manyfit.cluster._package import unpacked
+from manyfit.cluster._package import placed, unpacked
 
 
 class Missing(KeyError):
@@ -60,9 +60,7 @@ class Store:
         """
         with self._lock:
             for name, array in arrays.items():
-                lent = array.view()  # where the worker is in the client's process, this is the user's array
-                lent.flags.writeable = False  # tasks have it in common
-                self._items[name] = _Item(lent, lent.nbytes)
+                self._items[name] = _Item(placed(name, array), array.nbytes)
             held: set[str] = set()
 
             def find(name: str) -> Any:

@@ -1,14 +1,18 @@
 """A planned job on the workers of a cluster: cut into items, run there, and put together again."""
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
+from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
+from sklearn.utils.parallel import delayed
 
-from manyfit.cluster import Died, Progress, end_if_device_is_lost, run_on_cluster, slots
+from manyfit.cluster import GPU, Died, Progress, end_if_device_is_lost, run_on_cluster, slots
 from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection._device_work import takes_gpu
 from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._family_tasks import not_restored, run_family_split
 from manyfit.model_selection._identity import draws
@@ -41,6 +45,24 @@ class Item:
     def pairs(self, job: Job) -> list[Pair]:
         """What it answers."""
         return [pair for pair in job.pairs(self.candidates) if self.split in (None, pair[1])]
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all items of a search have in common.
+
+    Attributes
+    ----------
+    job : Job
+    config : mapping
+        scikit-learn's configuration where the search was started.
+    filters : sequence of tuple
+        Which warnings are shown there, and which are errors.
+    """
+
+    job: Job
+    config: Mapping[str, Any]
+    filters: Sequence[Any]
 
 
 def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
@@ -77,7 +99,13 @@ def _items(job: Job, plan: Plan, arrivals: Arrivals) -> list[Item]:
 def _fits(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> list[Item]:
     pairs = [pair for pair in pairs if not arrivals.restore([pair], alone=True)]
     kind: Kind = "one by one" if plan.order is None else "steps"
-    return [Item(kind, tuple(cs), i) for i, cs in pieces(pairs, plan.order, slots(job.client))]
+    needs = _needs(job)(sorted({c for c, _ in pairs}))
+    return [Item(kind, tuple(cs), i) for i, cs in pieces(pairs, plan.order, slots(job.client, needs))]
+
+
+def _needs(job: Job) -> Callable[[Sequence[int]], Mapping[str, float]]:
+    gpu = takes_gpu(job)
+    return lambda candidates: {GPU: 1} if gpu(candidates) else {}
 
 
 def _run(job: Job, plan: Plan, items: Sequence[Item], total: Outcome, arrivals: Arrivals) -> None:
@@ -99,9 +127,10 @@ def _run(job: Job, plan: Plan, items: Sequence[Item], total: Outcome, arrivals: 
 
 
 def _results(job: Job, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
-    common = replace(job, search=None, contexts=None, client=None, n_jobs=1)
+    bare = replace(job, search=None, contexts=None, client=None, n_jobs=1)
+    common = Common(bare, get_config(), list(warnings.filters))
     params = [*job.options.fit_params.values(), *job.options.score_params.values()]
-    estimator = _name(job.estimator)
+    estimator, needs = _name(job.estimator), _needs(job)
     return run_on_cluster(
         job.client,
         run_item,
@@ -109,6 +138,7 @@ def _results(job: Job, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
         common,
         name=lambda item: f"{item.kind.replace(' ', '_')}-{estimator}",
         fuse=lambda item: item.kind == "one by one",
+        needs=lambda item: needs(item.candidates),
         owners=[job.X, job.y, *params],
         # Else an equal search at the same time would have the same tasks, and the same draws.
         salt=uuid4().hex if draws(job) else "",
@@ -123,8 +153,17 @@ def _name(estimator: Any) -> str:
 # ------------------------------------------------------------------------------------ on a worker
 
 
-def run_item(item: Item, job: Job) -> Outcome:
-    """Answer or fit one item, on a worker."""
+def run_item(item: Item, common: Common) -> Outcome:
+    """Answer or fit one item on a worker, under the settings of the process that asks for it."""
+    if common.filters == list(warnings.filters):
+        # They belong to the process: workers that are threads must not change them for each other.
+        with config_context(**common.config):
+            return _run_item(item, common.job)
+    task, args, kwargs = delayed(_run_item)(item, common.job)
+    return cast(Outcome, task.with_config_and_warning_filters(common.config, common.filters)(*args, **kwargs))
+
+
+def _run_item(item: Item, job: Job) -> Outcome:
     if item.kind in ("steps", "one by one"):
         assert item.split is not None
         outcome = fit_piece(job, item.split, item.candidates, item.kind == "steps")

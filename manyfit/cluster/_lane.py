@@ -1,0 +1,126 @@
+"""Items that ask the same of their worker: how they become tasks, and which workers have slots for them."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+# Tasks on a slot: one that runs, and one that waits for it, so that no slot waits for the client.
+TASKS_PER_SLOT = 2
+# Items are put together to tasks of about this long: sending one takes some 2 ms, and a result 10.
+TASK_S = 0.15
+# So many tasks are left to a slot at least while there are items, so that all end at about the same time.
+TASKS_LEFT = 3
+
+Workers = Mapping[str, Mapping[str, Any]]
+"""By address, what the scheduler says of each."""
+
+
+class Chunks:
+    """Hands out items in chunks that take about as long as a task should.
+
+    Parameters
+    ----------
+    items : sequence
+        In the order in which they are handed out.
+    fuse : callable
+        Whether an item may be in a chunk with others; else it is one of its own.
+    """
+
+    def __init__(self, items: Sequence[Any], fuse: Callable[[Any], bool]) -> None:
+        self._items = deque(items)
+        self._fuse = fuse
+        self._seconds = self._done = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def took(self, items: Sequence[Any], seconds: float) -> None:
+        """Learn how long items take; later ones count more."""
+        if items and self._fuse(items[0]):
+            self._seconds, self._done = 0.9 * self._seconds + seconds, 0.9 * self._done + len(items)
+
+    def take(self, n_slots: int) -> tuple[Any, ...]:
+        """The next items, for one of so many slots; one where nothing is known of how long they take."""
+        size = 1
+        if self._done:
+            size = int(TASK_S * self._done / max(self._seconds, 1e-6))
+            size = min(size, len(self._items) // (TASKS_LEFT * max(1, n_slots)))
+        taken = [self._items.popleft()]
+        while len(taken) < size and self._items and self._fuse(taken[0]) and self._fuse(self._items[0]):
+            taken.append(self._items.popleft())
+        return tuple(taken)
+
+    def put_back(self, items: Sequence[Any]) -> None:
+        """Hand these out first."""
+        self._items.extendleft(reversed(items))
+
+
+class Lane:
+    """Items that take the same of their worker.
+
+    Parameters
+    ----------
+    items : sequence
+        In the order in which they are handed out.
+    fuse : callable
+        As in `Chunks`.
+    resources : mapping of str to float
+        What a task takes of its worker, as ``{"GPU": 1}``.
+
+    Attributes
+    ----------
+    chunks : Chunks
+        What is left.
+    running : int
+        Tasks that are under way.
+    workers : frozenset of str
+        Those that tasks may go to, as of the last look.
+    slots : int
+        Tasks that these run at a time.
+    keeps_away : bool
+        Whether others of the cluster's workers are to be left free.
+    """
+
+    def __init__(
+        self, items: Sequence[Any], fuse: Callable[[Any], bool], resources: Mapping[str, float]
+    ) -> None:
+        self.chunks = Chunks(items, fuse)
+        self.resources = dict(resources)
+        self.running = 0
+        self.workers: frozenset[str] = frozenset()
+        self.slots = 0
+        self.keeps_away = False
+
+    @property
+    def open(self) -> bool:
+        """Whether another task may go out; one may even where no worker is there yet."""
+        return bool(self.chunks) and self.running < TASKS_PER_SLOT * max(1, self.slots)
+
+    def look(self, workers: Workers) -> None:
+        """Count the slots of these workers."""
+        slots = {address: slots_of(info, self.resources) for address, info in workers.items()}
+        self.workers = frozenset(address for address, n in slots.items() if n)
+        self.slots = sum(slots.values())
+
+
+def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:
+    """How many tasks that take these resources a worker runs at a time."""
+    has = worker["resources"]
+    return int(min([worker["nthreads"], *(has.get(name, 0) // n for name, n in resources.items() if n)]))
+
+
+def look(lanes: Iterable[Lane], workers: Workers) -> None:
+    """See which workers each lane has.
+
+    While there are tasks that take resources, others keep away from the workers that have these, if they
+    can: on a cluster of both, a long fit on the host would hold the slot of a device.
+    """
+    needy = [lane for lane in lanes if lane.resources]
+    for lane in needy:
+        lane.look(workers)
+    wanted = {address for lane in needy if lane.chunks or lane.running for address in lane.workers}
+    others = {address: info for address, info in workers.items() if address not in wanted}
+    for lane in lanes:
+        if not lane.resources:
+            lane.look(others or workers)
+            lane.keeps_away = bool(wanted and others)

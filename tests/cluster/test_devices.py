@@ -1,0 +1,228 @@
+"""Work that takes a device goes to the workers that declare one; the caller's settings go with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections import defaultdict
+from typing import Any
+
+import array_api_strict
+import cloudpickle
+import dask
+import numpy as np
+import pytest
+import sklearn
+from distributed import Client, Scheduler, SpecCluster, Worker, get_worker
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from manyfit.arrays import array_namespace, device, to_device
+from manyfit.cluster import local_cluster
+from manyfit.cluster._package import packed, placed, unpacked
+from manyfit.cluster._placement import placement_of
+from manyfit.model_selection import GridSearchCV, cross_validate
+from tests.cluster import _settings
+
+cloudpickle.register_pickle_by_value(_settings)
+
+KFOLDS = StratifiedKFold(3)
+STRICT = array_api_strict.Device("device1")
+X = np.random.default_rng(0).normal(size=(1200, 4))
+Y = (X[:, 0] > 0).astype(np.int64)
+# Workers are threads of this process: who fitted what, and how many at a time.
+RAN: dict[Any, list[str]] = defaultdict(list)
+AT_A_TIME: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+LOCK = threading.Lock()
+
+
+class Where(ClassifierMixin, BaseEstimator):
+    """Leaves where it is fitted; predicts a class by a sum."""
+
+    def __init__(self, value: Any = 0, device: str = "cpu", seconds: float = 0.02) -> None:
+        self.value, self.device, self.seconds = value, device, seconds
+
+    def fit(self, X: Any, y: Any) -> Where:
+        name = str(get_worker().name)
+        with LOCK:
+            RAN[self.device, self.value].append(name)
+            now = AT_A_TIME[name]
+            now[0] += 1
+            now[1] = max(now)
+        time.sleep(self.seconds)
+        with LOCK:
+            now[0] -= 1
+        self.classes_ = array_namespace(y).unique_values(y)
+        self.on_ = str(device(X))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        xp = array_namespace(X)
+        assert str(device(X)) == self.on_
+        return xp.astype(xp.sum(X, axis=1) > self.value, xp.int64)
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    RAN.clear()
+    AT_A_TIME.clear()
+
+
+def cluster(**workers: dict[str, Any]) -> Any:
+    """A cluster of workers with these options, within this process."""
+    plain = {"protocol": "inproc://", "dashboard_address": ":0"}
+    return SpecCluster(
+        workers={name: {"cls": Worker, "options": options} for name, options in workers.items()},
+        scheduler={"cls": Scheduler, "options": plain},
+        silence_logs=False,
+    )
+
+
+ONE = {"nthreads": 1}
+GPU = {"nthreads": 1, "resources": {"GPU": 1}}
+
+
+@pytest.fixture
+def mixed():
+    with cluster(host=ONE, device=GPU) as both, Client(both) as client:
+        client.wait_for_workers(2)
+        yield client
+
+
+def test_data_of_a_device_stay_with_workers_that_have_one(mixed, monkeypatch):
+    there, labels = to_device(X, STRICT, array_api_strict), to_device(Y, STRICT, array_api_strict)
+    sent = []
+    scatter = Client.scatter
+
+    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.extend(one.nbytes for one in data.values())
+        return scatter(client, data, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "scatter", counted)
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with sklearn.config_context(array_api_dispatch=True):
+        search = GridSearchCV(Where(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(there, labels)
+        assert {name for names in RAN.values() for name in names} == {"device"}
+        assert sent == [X.nbytes]  # labels are small
+        GridSearchCV(Where(), {"value": [3]}, cv=3, refit=False).fit(there, labels)
+    assert sent == [X.nbytes]
+    truth = [
+        [((X.sum(axis=1) > value) == Y)[test].mean() for _, test in KFOLDS.split(X, Y)] for value in range(3)
+    ]
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], np.mean(truth, axis=1), rtol=1e-12)
+    host = next(address for address, w in mixed.scheduler_info()["workers"].items() if w["name"] == "host")
+    assert all(host not in one.workers for one in placement_of(mixed)._sent.values())
+
+
+def test_each_to_its_own(mixed):
+    """On a cluster of both, fits on the host leave the slot of the device free."""
+    grid = {"device": ["cpu", "cuda"], "value": [0, 1, 2, 3]}
+    search = GridSearchCV(Where(), grid, cv=3, refit=False).fit(X, Y)
+    assert not np.isnan(search.cv_results_["mean_test_score"]).any()
+    on_host = [name for (kind, _), names in RAN.items() for name in names if kind == "cpu"]
+    on_device = [name for (kind, _), names in RAN.items() for name in names if kind == "cuda"]
+    assert len(on_host) == len(on_device) == 12
+    assert set(on_device) == {"device"}
+    # The device's worker helps when its own work is done, not before.
+    assert on_host.count("host") >= 6
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (make_pipeline(Where(device="cuda:0")), {"where__value": [0, 1]}),
+        (make_pipeline("passthrough"), {"passthrough": [Where(device="gpu"), Where(1, device="cuda")]}),
+    ],
+    ids=["within a pipeline", "in the grid"],
+)
+def test_estimators_say_it(estimator, grid, mixed):
+    GridSearchCV(estimator, grid, cv=2, refit=False, scoring="accuracy").fit(X, Y)
+    assert {name for names in RAN.values() for name in names} == {"device"}
+
+
+def test_an_estimator_that_is_replaced_says_nothing(mixed):
+    estimator = Pipeline([("where", Where(device="cuda"))])
+    GridSearchCV(estimator, {"where": [Where(), Where(1)]}, cv=4, refit=False).fit(X, Y)
+    names = [name for names in RAN.values() for name in names]
+    assert "host" in names
+
+
+def test_the_user_says_it(mixed):
+    with dask.annotate(resources={"GPU": 1}):
+        GridSearchCV(Where(), {"value": [0, 1, 2, 3]}, cv=2, refit=False).fit(X, Y)
+    assert {name for names in RAN.values() for name in names} == {"device"}
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_as_many_at_a_time_as_there_are_slots(k):
+    with cluster(device={"nthreads": 4, "resources": {"GPU": k}}) as one, Client(one):
+        GridSearchCV(Where(device="cuda"), {"value": range(8)}, cv=2, refit=False).fit(X, Y)
+    assert AT_A_TIME["device"][1] == k
+
+
+def test_it_waits_for_a_device(monkeypatch):
+    monkeypatch.setattr("manyfit.cluster._dispatch.NO_WORKER_S", 0.3)
+    monkeypatch.setattr("manyfit.cluster._dispatch.LOOK_S", 0.1)
+    with cluster(host=ONE) as one, Client(one):
+        search = GridSearchCV(Where(device="cuda"), {"value": [0, 1]}, cv=2, refit=False)
+
+        def join() -> None:
+            time.sleep(1.5)
+            one.worker_spec["device"] = {"cls": Worker, "options": GPU}
+            one.sync(one._correct_state)
+
+        joined = threading.Thread(target=join)
+        joined.start()
+        with pytest.warns(RuntimeWarning, match="a worker that declares the resources 1 of GPU"):
+            search.fit(X, Y)
+        joined.join()
+    assert {name for names in RAN.values() for name in names} == {"device"}
+
+
+# ------------------------------------------------------------------------------------------ arrays
+
+
+@pytest.mark.parametrize("n", [4, 2000])
+def test_arrays_of_a_device_arrive_on_one(n):
+    sent = to_device(X[:n].copy(), STRICT, array_api_strict)
+    package = packed({"X": sent, "again": sent})
+    assert len(package.arrays) == (n * X.itemsize * 4 > 2**15)
+    there = {key: placed(key, array) for key, array in package.arrays.items()}
+    arrived = unpacked(package.pickled, there.__getitem__)
+    assert arrived["X"] is arrived["again"]
+    assert device(arrived["X"]) == STRICT
+    np.testing.assert_array_equal(
+        np.asarray(to_device(arrived["X"], array_api_strict.Device("CPU_DEVICE"))), X[:n]
+    )
+    # The same content on the host is another array.
+    on_host = packed(array_api_strict.asarray(X[:n]))
+    assert not set(on_host.arrays) & set(package.arrays)
+
+
+def test_memory_maps_travel_as_arrays(tmp_path):
+    mapped = np.memmap(tmp_path / "x", dtype=float, mode="w+", shape=X.shape)
+    mapped[:] = X
+    package = packed(mapped)
+    assert len(package.pickled) < 1000
+    (key,) = package.arrays
+    assert packed(X).arrays.keys() == {key}
+
+
+# ------------------------------------------------------------------------------------------ settings
+
+
+def test_configuration_and_filters_go_along():
+    """To a real process, which has none of this one's settings."""
+    steps, ones = make_pipeline(StandardScaler(), _settings.Tells()), np.ones(len(X))
+    with local_cluster(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = cross_validate(steps, X, ones, cv=2)
+        with sklearn.config_context(transform_output="pandas"):
+            frames = cross_validate(steps, X, ones, cv=2)
+        warnings.simplefilter("error", FutureWarning)
+        with pytest.raises(ValueError, match="All the 2 fits failed(.|\n)*FutureWarning: it is a habit"):
+            cross_validate(steps, X, ones, cv=2)
+    assert [plain["test_score"].tolist(), frames["test_score"].tolist()] == [[0, 0], [1, 1]]
