@@ -1,11 +1,13 @@
 """Namespace and device of an array, and the only border between host and device."""
 
 from manyfit.arrays._count import Transfers, transfers
+from manyfit.arrays._digest import array_digest
 from manyfit.arrays._namespace import array_namespace, device, is_array, is_host, on_device
 from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 
 __all__ = [
     "Transfers",
+    "array_digest",
     "array_namespace",
     "device",
     "is_array",

@@ -22,9 +22,9 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from manyfit._compat import PassthroughScorer
-from manyfit.arrays import is_array, to_host
+from manyfit.arrays import array_digest, is_array, to_host
 from manyfit.model_selection._code import code_parts, importable, names_read, of_library, package_version
-from manyfit.model_selection._prefix_key import Unkeyable, array_digest, plain_state
+from manyfit.model_selection._prefix_key import Unkeyable, plain_state
 
 __all__ = ["Digester", "Unkeyable"]
 
@@ -130,7 +130,7 @@ class Digester:
             return self._all("ndarray", (repr(X.dtype), X.shape))
         # In one dimension the layout changes no sum.
         X = np.ascontiguousarray(X) if X.ndim == 1 else np.asarray(X)
-        _, *described, content = array_digest(X)
+        *described, content = array_digest(X)
         return self._all("ndarray", (*map(repr, described), content))
 
     def _sparse(self, kind: type, X: Any) -> bytes:

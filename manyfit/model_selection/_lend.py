@@ -22,7 +22,8 @@ import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, array_digest, by_content, structural_key
+from manyfit.arrays import array_digest
+from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, by_content, structural_key
 
 __all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 

@@ -7,7 +7,6 @@ may distinguish what is the same (that costs a fit), never the other way round.
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
 import numbers
 import random
@@ -48,12 +47,12 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR, NuSVC
 from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, is_metadata_request, pca_is_randomized
+from manyfit.arrays import array_digest
 from manyfit.folds import splitter_served
 
 __all__ = [
     "Unkeyable",
     "Wrapped",
-    "array_digest",
     "by_content",
     "holds_generator",
     "judge",
@@ -132,18 +131,6 @@ def plain_state(thing: Any) -> dict[str, Any] | None:
     return _state(thing) if _is_plain(thing) else None
 
 
-def array_digest(X: np.ndarray) -> tuple[Hashable, ...]:
-    """The content of an array of numbers, with its type, shape and layout in memory.
-
-    The layout counts because sums over another layout round differently.
-    """
-    fortran = X.flags.f_contiguous and not X.flags.c_contiguous
-    layout = fortran if fortran or X.flags.c_contiguous else X.strides
-    content = X.T if fortran else np.ascontiguousarray(X)
-    digest = hashlib.sha1(content.view(np.uint8).data, usedforsecurity=False).digest()
-    return np.ndarray, repr(X.dtype), X.shape, layout, digest
-
-
 def by_content(thing: Any) -> Hashable:
     """A key of anything that can be pickled; `Unkeyable` is raised for what cannot."""
     try:
@@ -210,7 +197,7 @@ def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) 
     if isinstance(thing, np.generic):
         return kind, repr(thing.dtype), thing.tobytes() if not thing.dtype.hasobject else inside(thing.item())
     if kind is np.ndarray and not thing.dtype.hasobject:
-        return array_digest(thing)
+        return np.ndarray, *array_digest(thing)
     if kind is FrozenEstimator:  # a clone holds the same estimator, and a fit does not touch it
         return kind, Is(thing.estimator)
     if _is_plain(thing):
