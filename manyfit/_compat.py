@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from types import FunctionType
 from typing import Any
 
+import dask.config
 import sklearn
 import sklearn.metrics
 from sklearn.base import _fit_context as fit_context
@@ -72,6 +73,7 @@ __all__ = [
     "negative_likelihood_ratio",
     "num_samples",
     "parameter_constraints",
+    "patient",
     "pca_is_randomized",
     "plain_scorer",
     "positive_likelihood_ratio",
@@ -313,3 +315,19 @@ def is_fit_and_score(function: Callable[..., Any]) -> bool:
 def parameter_constraints(cls: Any) -> dict[str, Any]:
     """What scikit-learn's class lets each constructor parameter be."""
     return dict(cls._parameter_constraints)
+
+
+def patient(cluster: type[Any]) -> type[Any]:
+    """A class of Dask's clusters that does not give up on a worker while its nanny starts it again.
+
+    Dask's own looks for a worker 15 seconds after its process ended. It closes the worker for good where it
+    is not there then, which it is not either if it has ended once more, and is just being started.
+    """
+
+    class Patient(cluster):  # type: ignore[misc, valid-type]
+        def _update_worker_status(self, op: str, message: Any) -> None:
+            with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}):
+                super()._update_worker_status(op, message)
+
+    Patient.__name__, Patient.__qualname__ = cluster.__name__, cluster.__qualname__
+    return Patient

@@ -3,6 +3,7 @@
 from manyfit.cluster._describe import ClusterDescription, WorkerDescription, describe
 from manyfit.cluster._died import Died, WorkerDied, end_if_device_is_lost
 from manyfit.cluster._gpu_workers import GPU
+from manyfit.cluster._here import Partly, alone, wanted
 from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
@@ -12,9 +13,11 @@ __all__ = [
     "GPU",
     "ClusterDescription",
     "Died",
+    "Partly",
     "Progress",
     "WorkerDescription",
     "WorkerDied",
+    "alone",
     "client_for",
     "describe",
     "end_if_device_is_lost",
@@ -22,5 +25,6 @@ __all__ = [
     "run_on_cluster",
     "run_tasks",
     "slots",
+    "wanted",
     "workers",
 ]

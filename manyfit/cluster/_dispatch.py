@@ -8,37 +8,30 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import cloudpickle
 from dask.base import get_annotations
 from distributed import CancelledError, Client, Future, KilledWorker
 
+from manyfit.cluster._deaths import Deaths
 from manyfit.cluster._died import Died, WorkerDied
 from manyfit.cluster._lane import Lane, look
 from manyfit.cluster._package import Package
 from manyfit.cluster._placement import Placement
+from manyfit.cluster._scheduler import soon, workers_of
 from manyfit.cluster._worker import Ran, run
 
 # How often it is looked who is there while nothing comes, and at least.
 LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
 # Without any worker for this long, the user is told.
 NO_WORKER_S = 10.0
-# Results are small. One that does not come in this time went away with its worker.
-RESULT_S = 15.0
-# A task is cancelled by others of the same name, or lost with its worker; as often it is tried again.
-MOST_TRIES = 20
-# A nanny whose worker dies again while it starts it gives up for ever; so long it is left in peace.
-CALM_S = 1.0
-# Workers that die of an item until it runs alone, and until it is given up.
+# With all workers paused for this long, it is an error.
+PAUSED_S = 30.0
+# Workers that die with a task until its items run alone, and with one of these until it is given up.
 SUSPECT_DEATHS, MOST_DEATHS = 2, 3
-
-
-class _Raised(Exception):
-    """Carries what the function raised, to be told from what the cluster raises."""
-
-    def __init__(self, error: Any) -> None:
-        self.error = error
+# A task is cancelled by others of the same name, or cannot have its data; as often it is tried again.
+MOST_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -50,19 +43,19 @@ class _Task:
     items : tuple
     lane : Lane
         Where they come from.
-    workers : frozenset of str
-        Which it could go to when it was handed out.
+    package : str or None
+        What Dask called the package when they were handed out.
     tries : int
-        How often it was handed out before.
+        How often they were handed out before.
     deaths : int
-        How often it came back while a worker was gone.
+        How many workers died with them before.
     suspect : bool
-        Whether it runs alone.
+        Whether it is one item, which runs alone.
     """
 
     items: tuple[Any, ...]
     lane: Lane
-    workers: frozenset[str] = frozenset()
+    package: str | None = None
     tries: int = 0
     deaths: int = 0
     suspect: bool = False
@@ -101,17 +94,20 @@ class Dispatch:
         self.client, self.placement, self.package = client, placement, package
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
         self._running: dict[Future, _Task] = {}
-        self._arrived: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[tuple[Future, Any]] = queue.SimpleQueue()
         self._suspects: deque[_Task] = deque()
         self._lanes: list[Lane] = []
-        self._present: frozenset[str] = frozenset()
+        self._package_name: str | None = None
+        self._deaths: Deaths | None = None
+        self._somebody_died = False
         self._looked = 0.0
         self._without_since: float | None = None
+        self._paused_since: float | None = None
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Pairs of an item and its result, as they come; of an item that kills workers, `Died`.
 
-        Whoever stops reading cancels what is not done; tasks that run end after the item that they are at.
+        Whoever stops reading cancels what is not done; tasks that run stop at the next place where they can.
 
         Raises
         ------
@@ -123,7 +119,6 @@ class Dispatch:
         self._lanes = self._sorted(items)
         try:
             self._look()
-            self.placement.send(self.package, frozenset().union(*(lane.workers for lane in self._lanes)))
             while True:
                 self._hand_out()
                 if not self._running:
@@ -131,7 +126,11 @@ class Dispatch:
                 yield from self._next()
         except _Raised as raised:
             raise raised.error from raised.error.__cause__
-        except (OSError, CancelledError) as error:
+        except SchedulerLost:
+            raise
+        except Exception as error:
+            if self.client.status == "running" and not isinstance(error, OSError | CancelledError):
+                raise
             raise self._gone() from error
         finally:
             self._stop()
@@ -154,12 +153,14 @@ class Dispatch:
 
     def _submit(self, task: _Task) -> None:
         lane = task.lane
-        task = replace(task, workers=lane.workers)
+        self._send()
+        task = replace(task, package=self._package_name)
         pickled = cloudpickle.dumps((self._function, task.items))
         future = self.client.submit(
             run,
             pickled,
             self.package.key,
+            task.package,
             key=f"{self._name(task.items[0])}-{_digest(self.package, pickled, task)}",
             resources=lane.resources or None,
             workers=sorted(lane.workers) if lane.keeps_away else None,
@@ -168,85 +169,139 @@ class Dispatch:
         )
         lane.running += 1
         self._running[future] = task
-        future.add_done_callback(self._arrived.put)
+        soon(self.client, self._watch, future)
+
+    def _send(self) -> None:
+        """Send the package, if it is not there and there is a worker for it."""
+        if self._package_name is None:
+            worker = next((lane.receiver for lane in self._lanes if lane.receiver), None)
+            if worker is None:
+                return
+            try:
+                self._package_name = self.placement.send(self.package, worker)
+            except MemoryError:
+                raise
+            except Exception as error:
+                self._look()
+                if any(lane.receiver == worker for lane in self._lanes):
+                    raise RuntimeError(
+                        f"The search could not send its data to the worker {worker}"
+                    ) from error
+                # Else it went away meanwhile: a task will miss the package, and it is sent then.
+
+    async def _watch(self, future: Future) -> None:
+        """In the client's loop: wait for a task, and fetch its result however long that takes."""
+        came: Any
+        try:
+            came = await self.client.gather(future, asynchronous=True)
+        except BaseException as error:
+            came = error
+        self._arrived.put((future, came))
 
     def _next(self) -> Iterator[tuple[Any, Any]]:
         """What the next task that ends came to, if one does before long."""
-        if time.monotonic() - self._looked > LOOK_AT_LEAST_S:
+        late = time.monotonic() - self._looked > LOOK_AT_LEAST_S
+        arrived: tuple[Future, Any] | None = None
+        with contextlib.suppress(queue.Empty):
+            arrived = self._arrived.get(timeout=LOOK_S)
+        if late or arrived is None:
             self._look()
-        try:
-            future = self._arrived.get(timeout=LOOK_S)
-        except queue.Empty:
-            self._look()
+        if self._somebody_died:
+            self._somebody_died = False
+            yield from self._blame()
+        if arrived is None or arrived[0] not in self._running:
             return
-        task = self._running.pop(future, None)
-        if task is None:
-            return
+        future, came = arrived
+        task = self._running.pop(future)
         task.lane.running -= 1
-        killed = future.status == "error"
-        try:
-            ran = self._ran(future)
-            if ran is None:
-                self.client.cancel([future])  # or it is computed again, and kept
-        finally:
-            future.release()  # the queue may hold it for longer, and Dask its result with it
-        if ran is None or ran.missing:
-            yield from self._again(task, None if ran is None else ran.worker, killed)
-            return
-        done, rest = task.items[: ran.n], task.items[ran.n :]
+        status = future.status
+        future.release()  # whatever still refers to it would have Dask keep its result
+        if isinstance(came, Ran) and not came.missing:
+            yield from self._took(task, came)
+        elif isinstance(came, KilledWorker):
+            yield from self._killed(task)
+        elif isinstance(came, Exception) and status == "error":
+            raise _Raised(came)
+        else:  # cancelled by another search of the same tasks, or lost
+            self._look()
+            task = replace(task, tries=task.tries + 1, deaths=self._deaths_with(task, future.key))
+            yield from self._again(task, came.missing if isinstance(came, Ran) else ())
+
+    def _took(self, task: _Task, ran: Ran) -> Iterator[tuple[Any, Any]]:
+        results, rest = cloudpickle.loads(ran.results)
+        done = task.items[: ran.n]
         task.lane.chunks.took(done, ran.seconds)
-        task.lane.chunks.put_back(rest)
-        yield from zip(done, cloudpickle.loads(ran.results), strict=True)
+        task.lane.chunks.put_back([*rest, *task.items[ran.n :]])
+        yield from zip(done, results, strict=True)
 
-    def _ran(self, future: Future) -> Ran | None:
-        """The result of a task that has ended, or None if that went away with its worker."""
-        if future.status == "error":
-            error = future.exception()
-            if isinstance(error, KilledWorker):
-                return None
-            raise _Raised(error)
-        until = time.monotonic() + RESULT_S
-        while future.status == "finished" and time.monotonic() < until:
-            # Not for long at a time: Dask waits for ever for what a worker took with it (OSError).
-            with contextlib.suppress(CancelledError, KilledWorker, TimeoutError, OSError):
-                return cast(Ran, future.result(timeout=LOOK_S))
-        return None
-
-    def _again(self, task: _Task, without: str | None, killed: bool) -> Iterator[tuple[Any, Any]]:
-        """Hand a task out once more, to a worker that has what it needs."""
-        self._look()
-        # Dask gives a task up after several deaths.
-        died = SUSPECT_DEATHS if killed else int(not task.workers <= self._present)
-        task = replace(task, tries=task.tries + 1, deaths=task.deaths + died)
-        if task.suspect and task.deaths >= MOST_DEATHS:
+    def _killed(self, task: _Task) -> Iterator[tuple[Any, Any]]:
+        """Workers died of a task or of one beside it: items run alone, and who kills then is given up."""
+        if task.suspect:
             yield task.items[0], Died(_died(task.items[0]))
             return
-        if task.tries > MOST_TRIES:
+        deaths = max(task.deaths, SUSPECT_DEATHS)
+        alone = [_Task((item,), task.lane, deaths=deaths, suspect=True) for item in task.items]
+        self._suspects.extend(alone)
+
+    def _deaths_with(self, task: _Task, key: Any) -> int:
+        return task.deaths + (self._deaths.of(key) if self._deaths else 0)
+
+    def _blame(self) -> Iterator[tuple[Any, Any]]:
+        """After a worker died: take back what may be to blame, before Dask gives it to the next."""
+        for future, task in list(self._running.items()):
+            now = replace(task, deaths=self._deaths_with(task, future.key))
+            if now.deaths > task.deaths and _is_to_blame(now):
+                del self._running[future]
+                task.lane.running -= 1
+                self.client.cancel([future], force=True)
+                future.release()
+                yield from self._killed(now)
+
+    def _again(self, task: _Task, missing: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+        """Hand a task out once more, with what it could not have."""
+        if _is_to_blame(task):
+            yield from self._killed(task)
+            return
+        if task.tries >= MOST_TRIES:
             raise RuntimeError(
                 f"The task {self._name(task.items[0])} was lost or cancelled {task.tries} times: the cluster "
                 f"at {_address(self.client)} does not keep its workers. Their logs may say why."
             )
-        if without is not None:
-            if task.deaths:
-                time.sleep(CALM_S)
-            self.placement.send(self.package, [without])
-        if task.deaths >= SUSPECT_DEATHS and not task.suspect:
-            self._suspects.extend(replace(task, items=(item,), suspect=True) for item in task.items)
-        else:
-            self._submit(task)
+        if missing and task.package == self._package_name:
+            self.placement.forget(missing)
+            self._package_name = None
+        self._submit(task)
 
     def _look(self) -> None:
-        """See who is there."""
+        """See who is there, and who died."""
         if self.client.status != "running":
             raise self._gone()
-        workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        self._present = frozenset(workers)
+        workers = workers_of(self.client)
         look(self._lanes, workers)
         self._looked = time.monotonic()
         self._warn_of_no_worker()
+        self._require_one_not_paused()
+        if self._deaths is None:
+            self._deaths = Deaths(self.client)
+        self._somebody_died |= self._deaths.look(workers)
 
-    def _gone(self) -> ConnectionError:
-        return ConnectionError(
+    def _require_one_not_paused(self) -> None:
+        """Tasks go to no worker that is paused, and a pause ends only when memory is given back."""
+        waiting = [lane for lane in self._lanes if (lane.chunks or lane.running) and lane.workers]
+        if not waiting or any(lane.receiver for lane in waiting):
+            self._paused_since = None
+            return
+        if self._paused_since is None:
+            self._paused_since = self._looked
+        if self._looked - self._paused_since > PAUSED_S:
+            n = len(waiting[0].workers)
+            raise MemoryError(
+                f"All {n} workers at {_address(self.client)} that the search may use have been paused for "
+                f"{PAUSED_S:g} s: they are short of memory. Let go of what they hold, or give them more."
+            )
+
+    def _gone(self) -> "SchedulerLost":
+        return SchedulerLost(
             f"The scheduler at {_address(self.client)} went away in the middle of the search "
             f"(the client is {self.client.status!r}). Connect a new client, and start again."
         )
@@ -272,9 +327,25 @@ class Dispatch:
     def _stop(self) -> None:
         running, self._running = list(self._running), {}
         if running and self.client.status == "running":
-            self.client.cancel(running)
+            with contextlib.suppress(OSError, CancelledError):  # it goes away now
+                self.client.cancel(running)
         for future in running:
             future.release()
+
+
+class SchedulerLost(ConnectionError):
+    """The connection to the scheduler broke in the middle of a run."""
+
+
+class _Raised(Exception):
+    """Carries what the function raised, to be told from what the cluster raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _is_to_blame(task: _Task) -> bool:
+    return task.deaths >= (MOST_DEATHS if task.suspect else SUSPECT_DEATHS)
 
 
 def _digest(package: Package, pickled: bytes, task: _Task) -> str:
@@ -286,7 +357,9 @@ def _digest(package: Package, pickled: bytes, task: _Task) -> str:
 
 
 def _died(item: Any) -> WorkerDied:
-    return WorkerDied(f"It ran out of memory, or crashed in native code: its log may say. ({item!r})")
+    return WorkerDied(
+        f"It ran out of memory, so that Dask ended it, or crashed in native code: its log may say. ({item!r})"
+    )
 
 
 def _address(client: Client) -> str:

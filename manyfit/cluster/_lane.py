@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from manyfit.cluster._scheduler import Workers
+
 # Tasks on a slot: one that runs, and one that waits for it, so that no slot waits for the client.
 TASKS_PER_SLOT = 2
 # Items are put together to tasks of about this long: sending one takes some 2 ms, and a result 10.
@@ -11,8 +13,9 @@ TASK_S = 0.15
 # So many tasks are left to a slot at least while there are items, so that all end at about the same time.
 TASKS_LEFT = 3
 
-Workers = Mapping[str, Mapping[str, Any]]
-"""By address, what the scheduler says of each."""
+# Where an item is a task of its own, so much work is handed out to each slot: Dask lets a cluster grow that
+# has more of it than it can soon do. Another search waits behind it as long at most.
+AHEAD_S = 10.0
 
 
 class Chunks:
@@ -50,6 +53,12 @@ class Chunks:
             taken.append(self._items.popleft())
         return tuple(taken)
 
+    @property
+    def seconds(self) -> float:
+        """How long an item takes; 0 where nothing is known, or several make a task."""
+        each = self._seconds / self._done if self._done else 0.0
+        return each if each >= TASK_S else 0.0
+
     def put_back(self, items: Sequence[Any]) -> None:
         """Hand these out first."""
         self._items.extendleft(reversed(items))
@@ -77,6 +86,8 @@ class Lane:
         Those that tasks may go to, as of the last look.
     slots : int
         Tasks that these run at a time.
+    receiver : str or None
+        One of these that can be sent data.
     keeps_away : bool
         Whether others of the cluster's workers are to be left free.
     """
@@ -89,18 +100,31 @@ class Lane:
         self.running = 0
         self.workers: frozenset[str] = frozenset()
         self.slots = 0
+        self.receiver: str | None = None
         self.keeps_away = False
 
     @property
     def open(self) -> bool:
         """Whether another task may go out; one may even where no worker is there yet."""
-        return bool(self.chunks) and self.running < TASKS_PER_SLOT * max(1, self.slots)
+        each = TASKS_PER_SLOT
+        if not self.resources and self.chunks.seconds:
+            # Tasks that take resources do not wait in the scheduler, but at a worker, and die with it.
+            each = max(each, int(AHEAD_S / self.chunks.seconds))
+        return bool(self.chunks) and self.running < each * max(1, self.slots)
 
     def look(self, workers: Workers) -> None:
         """Count the slots of these workers."""
         slots = {address: slots_of(info, self.resources) for address, info in workers.items()}
         self.workers = frozenset(address for address, n in slots.items() if n)
         self.slots = sum(slots.values())
+        # A paused one takes nothing.
+        able = [one for one in sorted(self.workers) if workers[one]["status"] == "running"]
+        self.receiver = max(able, key=lambda one: _free(workers[one]), default=None)
+
+
+def _free(worker: Mapping[str, Any]) -> float:
+    """Bytes that a worker has left, as it last said."""
+    return float(worker["memory_limit"] or "inf") - float(worker["metrics"].get("memory", 0))
 
 
 def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:

@@ -1,9 +1,9 @@
-"""What every task of a run has in common, pickled, with its large arrays apart so that each travels once."""
+"""What every task of a run has in common, pickled in parts, so that each large one travels once."""
 
 import hashlib
 import io
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,33 +16,38 @@ from manyfit.arrays import array_digest, array_namespace, is_array, on_device, p
 
 Array = NDArray[Any]
 
-# Smaller arrays stay in the pickle: an array apart costs a task on each worker.
+# Smaller arrays stay in the pickle: one apart is one more thing to keep, and to ask for.
 APART_BYTES = 2**15
 # Between the key of a content and the place where an array of it is needed.
 _AT = "@"
 
 
+# Keys of pickles begin so, those of arrays with the digest of their content.
+_PICKLE = "pickle-"
+
+
 @dataclass(frozen=True)
 class Package:
-    """Something pickled, and the arrays that the pickle names by their content.
+    """Something pickled, in parts that each travel once.
 
     Attributes
     ----------
     key : str
-        Of the content, arrays included.
-    pickled : bytes
-        Small; large arrays are in it by name only.
-    arrays : dict of str to ndarray
-        The contents, by keys that say as well where the array is needed: see `placed`.
+        Of the part that is the whole, and names the others.
+    parts : dict of str to (ndarray or bytes)
+        Arrays, by the key of their content and of the place where they are needed, see `placed`; and pickles,
+        which name the parts in them: the whole, and one for each owner that is no array.
+    owned : list of (object, frozenset of str)
+        The owners, and the parts that are theirs.
     """
 
     key: str
-    pickled: bytes
-    arrays: Mapping[str, Array] = field(repr=False)
+    parts: Mapping[str, Any] = field(repr=False)
+    owned: Sequence[tuple[Any, frozenset[str]]] = field(repr=False, default=())
 
 
-def packed(thing: Any, salt: str = "") -> Package:
-    """Pickle something, large arrays apart.
+def packed(thing: Any, salt: str = "", owners: Iterable[Any] = ()) -> Package:
+    """Pickle something, large arrays and owners apart.
 
     Arrays are read once, to be known by their content: so one that was changed in place is another one. Those
     of a device come to the host for that, and travel from there.
@@ -53,6 +58,8 @@ def packed(thing: Any, salt: str = "") -> Package:
         Functions and classes of ``__main__`` are pickled by value.
     salt : str
         Part of the key.
+    owners : iterable
+        Large things in it, which later packages may hold again.
 
     Returns
     -------
@@ -63,36 +70,78 @@ def packed(thing: Any, salt: str = "") -> Package:
     Exception
         Whatever pickling raises for what cannot be pickled.
     """
-    file = io.BytesIO()
-    pickler = _Pickler(file, protocol=5)
-    pickler.dump(thing)
-    pickled = file.getvalue()
-    return Package(_hex(pickled, salt.encode()), pickled, pickler.arrays)
+    parts = _Parts()
+    owned = [(owner, parts.add(owner)) for owner in owners if owner is not None]
+    return Package(parts.whole(thing, salt), parts.content, owned)
 
 
-def unpacked(pickled: bytes, arrays: Callable[[str], Array]) -> Any:
-    """What was pickled; `arrays` gives those that are apart."""
-    return _Unpickler(io.BytesIO(pickled), arrays).load()
+def unpacked(pickled: bytes, find: Callable[[str], Any]) -> Any:
+    """What was pickled; `find` gives the parts that it names."""
+    return _Unpickler(io.BytesIO(pickled), find).load()
+
+
+def is_pickle(key: str) -> bool:
+    """Whether the part of this key is a pickle, not an array."""
+    return key.startswith(_PICKLE)
+
+
+class _Parts:
+    """Collects what travels apart."""
+
+    def __init__(self) -> None:
+        self.content: dict[str, Any] = {}
+        self._known: dict[int, tuple[str, Any]] = {}  # with the thing, so that its id is not used again
+        self._named: set[str] = set()
+
+    def add(self, owner: Any) -> frozenset[str]:
+        """Take an owner apart; the keys of what it consists of."""
+        self._named = set()
+        if self.name(owner) is None:
+            pickled = self._pickled(owner)
+            if len(pickled) >= APART_BYTES:
+                key = _PICKLE + _hex(pickled)
+                self._know(owner, key, pickled)
+        return frozenset(self._named)
+
+    def whole(self, thing: Any, salt: str) -> str:
+        """Pickle the rest, and return its key."""
+        pickled = self._pickled(thing)
+        key = _PICKLE + _hex(salt.encode() + pickled)
+        self.content[key] = pickled
+        return key
+
+    def name(self, thing: Any) -> str | None:
+        """The key of something that travels apart; None for everything else."""
+        if id(thing) not in self._known:
+            host = _apart(thing)
+            if host is None:
+                return None
+            key = array_key(host)
+            if not isinstance(thing, np.ndarray):
+                key = _AT.join((key, *place_of(thing)))
+            self._know(thing, key, host)
+        key = self._known[id(thing)][0]
+        self._named.add(key)
+        return key
+
+    def _know(self, thing: Any, key: str, content: Any) -> None:
+        self.content[key] = content
+        self._known[id(thing)] = key, thing
+        self._named.add(key)
+
+    def _pickled(self, thing: Any) -> bytes:
+        file = io.BytesIO()
+        _Pickler(file, self.name).dump(thing)
+        return file.getvalue()
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO, protocol: int) -> None:
-        super().__init__(file, protocol=protocol)
-        self.arrays: dict[str, Array] = {}
-        self._known: dict[int, tuple[str, Any]] = {}  # with the array, so that its id is not used again
+    def __init__(self, file: io.BytesIO, name: Callable[[Any], str | None]) -> None:
+        super().__init__(file, protocol=5)
+        self._name = name
 
     def persistent_id(self, thing: Any) -> str | None:
-        if id(thing) in self._known:
-            return self._known[id(thing)][0]
-        host = _apart(thing)
-        if host is None:
-            return None
-        key = array_key(host)
-        if not isinstance(thing, np.ndarray):
-            key = _AT.join((key, *place_of(thing)))
-        self.arrays[key] = host
-        self._known[id(thing)] = key, thing
-        return key
+        return self._name(thing)
 
     def reducer_override(self, thing: Any) -> Any:
         # torch's own would look for a device of the same number, which a worker may not have.
@@ -121,30 +170,28 @@ def _is_plain(thing: Any) -> bool:
 
 
 def placed(key: str, host: Array) -> Any:
-    """An array that travelled apart, where its key says that it belongs."""
+    """An array that travelled apart, where its key says that it belongs; of the host, read-only."""
     _, *place = key.split(_AT)
     if place:
         return to_place(host, (place[0], place[1]))
-    lent = host.view()  # where the worker is in the client's process, this is the user's array
-    lent.flags.writeable = False  # tasks have it in common
-    return lent
+    host = host.view()
+    host.flags.writeable = False  # tasks have it in common
+    return host
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, arrays: Callable[[str], Array]) -> None:
+    def __init__(self, file: io.BytesIO, find: Callable[[str], Any]) -> None:
         super().__init__(file)
-        self._arrays = arrays
+        self._find = find
 
-    def persistent_load(self, key: Any) -> Array:
-        return self._arrays(key)
+    def persistent_load(self, key: Any) -> Any:
+        return self._find(key)
 
 
 def array_key(X: Array) -> str:
     """A key of the content of an array of numbers."""
-    return _hex(repr(array_digest(X)).encode(), b"")
+    return _hex(repr(array_digest(X)).encode())
 
 
-def _hex(content: Any, head: bytes) -> str:
-    digest = hashlib.sha1(content, usedforsecurity=False)
-    digest.update(head)
-    return digest.hexdigest()
+def _hex(content: bytes) -> str:
+    return hashlib.sha1(content, usedforsecurity=False).hexdigest()

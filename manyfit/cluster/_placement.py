@@ -1,45 +1,65 @@
-"""What one client has sent to its workers, so that nothing is sent twice."""
+"""What one client has sent to its cluster, so that nothing is sent twice.
 
+Each part of a package is sent to one worker, as scattered data of Dask's; the others fetch it from there when
+a task first needs it. So nothing waits for a worker that is busy, paused or gone.
+"""
+
+import asyncio
 import contextlib
+import sys
 import threading
-import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
-from dask.base import annotate
+from dask.utils import format_bytes
 from distributed import Client, Future
 
-from manyfit.cluster._package import Package
-from manyfit.cluster._worker import drop, keep
+from manyfit.cluster._memory import Room
+from manyfit.cluster._package import Package, is_pickle
+from manyfit.cluster._scheduler import soon
+from manyfit.cluster._worker import drop, room_for
 
-# Larger pickles, as those of texts, go to one worker as data do, and from there to the others.
-LARGE_PICKLE = 2**18
-# How often it is looked whether a worker that something is sent to is still there.
-LOOK_S, POLL_S = 0.5, 0.003
-# As long it may take until a worker that is there takes an array.
+# So long a worker that is there may take until it has what is sent.
 SEND_S = 60.0
-# As many times an array is sent again that was lost with the last worker that had it.
-MOST_LOSSES = 5
+# Before as many bytes are sent to a worker it is asked for room.
+LARGE = 16 * 2**20
+# How soon it is tried again to let go of what an array left behind while a search was sending.
+TIDY_S = 0.05
 
 
 @dataclass
-class _Sent:
-    """An array on the cluster: what Dask holds of it, and the workers that keep it."""
+class _Owner:
+    """Whatever parts of a package stay for as long as a thing does.
 
-    future: Future
-    workers: set[str] = field(default_factory=set)
+    Attributes
+    ----------
+    reference : weakref
+        To the thing.
+    keys : frozenset of str
+        What it consisted of when it was last sent.
+    beside : dict of str to int
+        Bytes of what was sent with it, as the folds of its rows: as long as that is less than itself.
+    """
+
+    reference: weakref.ref[Any]
+    keys: frozenset[str]
+    beside: dict[str, int] = field(default_factory=dict)
 
 
 class Placement:
-    """What a client's workers have of its searches. One for each client: `placement_of`."""
+    """What a client's cluster has of its searches. One for each client: `placement_of`."""
 
     def __init__(self, client: Client) -> None:
         self._client = weakref.ref(client)
-        self._sent: dict[str, _Sent] = {}
-        self._owners: dict[str, list[weakref.ref[Any]]] = {}
-        self._lock = threading.RLock()
+        self._sent: dict[str, Future] = {}
+        self._owners: dict[int, _Owner] = {}
+        self._in_use: Counter[str] = Counter()
+        self._lock = threading.Lock()
 
     @property
     def client(self) -> Client:
@@ -48,148 +68,135 @@ class Placement:
         assert client is not None
         return client
 
-    def own(self, package: Package, owners: Iterable[Any]) -> None:
-        """Keep the arrays of a package as long as one of `owners` is there, after the run that sends it.
+    def hold(self, package: Package) -> None:
+        """Keep what is sent of a package until it is released, and what its owners own as long as they are.
 
-        Owners that cannot be referred to weakly, as lists, own nothing: what is theirs goes with the run.
+        An owner owns what it consisted of when it was last sent, and the first one what else there was. Those
+        that cannot be referred to weakly, as lists, own nothing: what is theirs goes with the run.
         """
         with self._lock:
-            for owner in owners:
-                with contextlib.suppress(TypeError):
-                    reference = weakref.ref(owner, self._forget)
-                    for key in package.arrays:
-                        self._owners.setdefault(key, []).append(reference)
+            self._in_use.update(list(package.parts))
+            owned = frozenset().union(*(keys for _, keys in package.owned))
+            sizes = {k: nbytes_of(part) for k, part in package.parts.items() if not is_pickle(k)}
+            beside = {key: n for key, n in sizes.items() if key not in owned}
+            for owner, keys in package.owned:
+                if keys and self._owns(owner, keys, beside, sum(sizes.get(key, 0) for key in keys)):
+                    beside = {}
 
-    def _forget(self, gone: weakref.ref[Any]) -> None:
-        # Called wherever an array happens to go, in the loop's thread perhaps: it must not wait for it.
-        threading.Thread(target=self._forget_now, args=(gone,), daemon=True).start()
-
-    def _forget_now(self, gone: weakref.ref[Any]) -> None:
-        with self._lock:
-            left = []
-            for key, owners in list(self._owners.items()):
-                owners[:] = [owner for owner in owners if owner is not gone]
-                if not owners:
-                    del self._owners[key]
-                    left.append(key)
-        with contextlib.suppress(Exception):  # the cluster may be gone
-            self.drop(left)
-
-    def drop(self, keys: Iterable[str]) -> None:
-        """Let go of packages and arrays, unless they have owners."""
-        with self._lock:
-            keys = [key for key in keys if key not in self._owners]
-            for key in keys:
-                self._sent.pop(key, None)
-        client = self._client()
-        if keys and client is not None and client.status == "running":
-            with contextlib.suppress(OSError):  # it goes away now
-                client.run(drop, keys, on_error="ignore", wait=False)
-
-    def send(self, package: Package, workers: Iterable[str]) -> set[str]:
-        """Send a package to workers, each array once to each.
-
-        Returns
-        -------
-        set of str
-            The workers that have it; those that went away are not among them.
-        """
-        waiting: dict[str, tuple[Future, int]] = {}
-        for address in workers:
-            self._start(waiting, package, address, MOST_LOSSES)
-        there = set()
-        while waiting:
-            for address, (future, losses) in list(waiting.items()):
-                if future.status == "pending":
-                    continue
-                del waiting[address]
-                if future.status == "finished":
-                    there.add(address)
-                    self._kept(package, address)
-                    future.release()
-                elif losses and self._again(package, address):
-                    self._start(waiting, package, address, losses - 1)
-                else:
-                    future.result()
-            if waiting:
-                self._wait(waiting)
-        return there
-
-    def _start(
-        self, waiting: dict[str, tuple[Future, int]], package: Package, address: str, losses: int
-    ) -> None:
-        try:
-            waiting[address] = self._keep(package, address), losses
-        except Exception:
-            if address in self.client.nthreads():
-                raise  # else it went away while an array was on its way to it
-
-    def _wait(self, waiting: dict[str, tuple[Future, int]]) -> None:
-        until = time.monotonic() + LOOK_S
-        while all(future.status == "pending" for future, _ in waiting.values()):
-            if time.monotonic() > until:
-                break
-            time.sleep(POLL_S)
+    def _owns(self, thing: Any, keys: frozenset[str], beside: dict[str, int], nbytes: int) -> bool:
+        known = self._owners.get(id(thing))
+        if known is not None and known.keys == keys:
+            before = known.beside
         else:
-            return
-        present = set(self.client.nthreads())
-        for address in [address for address in waiting if address not in present]:
-            # A task for a worker that is gone waits for ever.
-            self.client.cancel([waiting.pop(address)[0]], force=True)
+            try:
+                known = _Owner(weakref.ref(thing, self._gone_with(id(thing))), keys)
+            except TypeError:
+                return False
+            self._owners[id(thing)], before = known, {}
+        together = before | beside
+        known.beside = together if sum(together.values()) < nbytes else beside
+        return True
 
-    def _keep(self, package: Package, address: str) -> Future:
-        arrays = {
-            key: self._future(key, array, address) for key, array in self._needed(package, address).items()
-        }
-        pickled: Any = package.pickled
-        if len(pickled) > LARGE_PICKLE:
-            pickled = self._future(f"pickle-{package.key}", pickled, address)
-        with annotate(resources={}):  # it waits for no slot
-            return self.client.submit(
-                keep,
-                package.key,
-                pickled,
-                arrays,
-                key=f"manyfit-data-{package.key[:8]}-{time.monotonic_ns()}",
-                workers=[address],
-                pure=False,
+    def release(self, package: Package) -> None:
+        """Let go of a package, but for what its owners own."""
+        with self._lock:
+            self._in_use.subtract(list(package.parts))
+            self._in_use += Counter()
+        self.tidy()
+
+    def send(self, package: Package, worker: str) -> str:
+        """Send what is not there of a package to a worker; what Dask calls the package then."""
+        with self._lock:
+            there = {key: self._sent[key] for key in package.parts if self._is_there(key)}
+            names = {key: there[key].key if key in there else _name(key) for key in package.parts}
+            parts = {names[key]: part for key, part in package.parts.items() if key not in there}
+            if worker.startswith("inproc://"):
+                # Within one process they are handed over as they are, and the user may change these.
+                parts = {name: copy(part) for name, part in parts.items()}
+            whole = _name(package.key)
+            others = {key: name for key, name in names.items() if key != package.key}
+            parts.pop(names[package.key], None)
+            sizes = {key: nbytes_of(package.parts[key]) for key in others}
+            self._require_room(worker, sum(sizes[key] for key in others if key not in there))
+            parts[whole] = package.parts[package.key], others, sizes
+            sent = self.client.scatter(parts, workers=[worker], hash=False, timeout=SEND_S)
+            self._sent.update({key: sent[name] for key, name in others.items() if name in sent})
+            self._sent[package.key] = sent[whole]
+            return whole
+
+    def _require_room(self, worker: str, nbytes: int) -> None:
+        if nbytes < LARGE:
+            return
+        room: Room = self.client.run(room_for, nbytes, workers=[worker])[worker]
+        if not room.fits:
+            raise MemoryError(
+                f"The data of the search take {format_bytes(nbytes)}, and the worker {worker}, which has the "
+                f"most memory left, {room}. Give workers more memory, or have fewer on a machine."
             )
 
-    def _needed(self, package: Package, address: str) -> Mapping[str, Any]:
+    def forget(self, keys: Iterable[str]) -> None:
+        """These turned out not to be there, whatever Dask has said so far."""
         with self._lock:
-            return {
-                key: array
-                for key, array in package.arrays.items()
-                if key not in self._sent or address not in self._sent[key].workers
-            }
+            for key in keys:
+                self._sent.pop(key, None)
 
-    def _future(self, key: str, thing: Any, address: str) -> Future:
-        with self._lock:
-            sent = self._sent.get(key)
-            if sent is None or sent.future.status != "finished":
-                name = f"manyfit-array-{key}-{time.monotonic_ns()}"
-                # To a worker that needs it; the others have it from there.
-                scattered = self.client.scatter({name: thing}, workers=[address], hash=False, timeout=SEND_S)
-                future = scattered[name]
-                sent = self._sent[key] = _Sent(future, set() if sent is None else sent.workers)
-            return sent.future
+    def _is_there(self, key: str) -> bool:
+        return key in self._sent and self._sent[key].status == "finished"
 
-    def _kept(self, package: Package, address: str) -> None:
-        with self._lock:
-            for key in package.arrays:
-                if key in self._sent:
-                    self._sent[key].workers.add(address)
+    def _gone_with(self, owner: int) -> Callable[[Any], None]:
+        """What to do when this owner goes, which may be in any thread and any call: no more than a note."""
+        this = weakref.ref(self)
 
-    def _again(self, package: Package, address: str) -> bool:
-        """Forget what a worker turned out not to have; whether it is worth another try."""
-        with self._lock:
-            for key in [*package.arrays, f"pickle-{package.key}"]:
-                sent = self._sent.get(key)
-                if sent is not None and sent.future.status == "finished":
-                    sent.workers.discard(address)
-                elif sent is not None:
-                    del self._sent[key]
-        return self.client.status == "running"
+        def gone(reference: Any) -> None:
+            placement = this()
+            client = None if placement is None or sys is None or sys.is_finalizing() else placement._client()
+            if placement is None or client is None:
+                return
+            known = placement._owners.get(owner)
+            if known is not None and known.reference is reference:
+                del placement._owners[owner]
+            with contextlib.suppress(Exception):  # the loop may be closed
+                soon(client, placement.tidy)
+
+        return gone
+
+    async def _tidy_later(self) -> None:
+        await asyncio.sleep(TIDY_S)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Let go of all that no run and no owner needs; never waits."""
+        client = self._client()
+        if client is None or client.status != "running":
+            return
+        if not self._lock.acquire(blocking=False):
+            # Perhaps it is held by one who waits for the loop, in which this may run.
+            soon(client, self._tidy_later)
+            return
+        try:
+            owned = set().union(*(one.keys.union(one.beside) for one in list(self._owners.values())))
+            left = [key for key in self._sent if key not in owned and key not in self._in_use]
+            for key in left:
+                self._sent.pop(key).release()
+        finally:
+            self._lock.release()
+        if left:
+            soon(client, _tell, client, left)
+
+
+async def _tell(client: Client, keys: list[str]) -> None:
+    with contextlib.suppress(Exception):  # the cluster goes away now
+        await client.run(drop, keys, on_error="ignore")
+
+
+def nbytes_of(part: Any) -> int:
+    """Bytes of an array or a pickle."""
+    return len(part) if isinstance(part, bytes) else int(part.nbytes)
+
+
+def _name(key: str) -> str:
+    # Of its own each time: Dask may still be forgetting what had the name before.
+    return f"manyfit-{'package' if key.startswith('pickle') else 'array'}-{key[:48]}-{uuid4().hex[:8]}"
 
 
 _placements: "weakref.WeakKeyDictionary[Client, Placement]" = weakref.WeakKeyDictionary()
@@ -199,6 +206,9 @@ _placements_lock = threading.Lock()
 def placement_of(client: Client) -> Placement:
     """What this client has sent."""
     with _placements_lock:
+        for other in list(_placements):
+            if other.status == "closed":  # what was sent refers to its client
+                del _placements[other]
         if client not in _placements:
             _placements[client] = Placement(client)
         return _placements[client]

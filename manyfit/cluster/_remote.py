@@ -1,13 +1,34 @@
 """Where a search runs: on the workers of a cluster, if there is a client."""
 
+import contextlib
+import os
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from manyfit.cluster._lane import slots_of
 from manyfit.cluster._package import packed
+from manyfit.cluster._scheduler import workers_of
 
 WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
+
+
+# Clients of a process that this one was forked from: their threads are there no more.
+_left_behind: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _leave_behind() -> None:
+    if "distributed" not in sys.modules:
+        return
+    from distributed import Client
+
+    with contextlib.suppress(ValueError):
+        _left_behind.add(Client.current())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_behind)
 
 
 def client_for(client: Any) -> Any:
@@ -39,6 +60,10 @@ def client_for(client: Any) -> Any:
 
     if client is not None and not isinstance(client, Client):
         raise TypeError(WRONG_CLIENT.format(client))
+    if client is not None and client.asynchronous:
+        raise TypeError(
+            f"client is asynchronous, and would wait for itself: {client!r}. Connect another one."
+        )
     try:
         get_worker()
     except ValueError:
@@ -49,6 +74,8 @@ def client_for(client: Any) -> Any:
         try:
             client = Client.current()
         except ValueError:
+            return None
+        if client in _left_behind:
             return None
         return client if client.status == "running" and not client.asynchronous else None
     if client.status != "running":
@@ -75,17 +102,17 @@ def run_on_cluster(
     client : distributed.Client
         Connected; its workers can import the function.
     function : callable
-        Called with an item and `common`.
+        Called with an item and `common`. May return `Partly`, and ask `wanted` whether to.
     items : sequence
         Small, each.
     common : object
-        For all items the same. Its NumPy arrays travel once to each worker, which finds them read-only.
+        For all items the same. Its arrays travel once to each worker, which finds those of NumPy read-only.
     name : callable
         What the dashboard calls the task of an item.
     fuse : callable
         Whether an item may be put together with others like it to a task that takes long enough.
     owners : sequence
-        As long as these are there, workers keep the arrays of `common` for later runs.
+        Large things in `common`. As long as these are there, workers keep them for later runs.
     salt : str
         Runs of another one share no tasks.
     needs : callable, optional
@@ -106,14 +133,14 @@ def run_on_cluster(
     from manyfit.cluster._dispatch import Dispatch
     from manyfit.cluster._placement import placement_of
 
-    package = packed(common, salt)
+    package = packed(common, salt, owners)
     placement = placement_of(client)
-    placement.own(package, owners)
+    placement.hold(package)
     dispatch = Dispatch(client, placement, function, package, name, fuse, needs)
     try:
         yield from dispatch.results(items)
     finally:
-        placement.drop([package.key, f"pickle-{package.key}", *package.arrays])
+        placement.release(package)
 
 
 def slots(client: Any, needs: Mapping[str, float] | None = None) -> int:
@@ -131,5 +158,4 @@ def slots(client: Any, needs: Mapping[str, float] | None = None) -> int:
     int
         At least 1.
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    return max(1, sum(slots_of(worker, needs or {}) for worker in workers))
+    return max(1, sum(slots_of(worker, needs or {}) for worker in workers_of(client).values()))

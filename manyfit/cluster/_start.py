@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
+from manyfit._compat import patient
 from manyfit.cluster._gpu_workers import gpu_count, gpu_options, wants_gpus
 
 if TYPE_CHECKING:
@@ -206,14 +207,15 @@ def _fewer(threads: int, asked: str | None) -> int:
     return min(threads, int(first)) if first.isdigit() and int(first) else threads
 
 
+@cache
 def _cluster_class(with_gpus: bool) -> Any:
     if with_gpus:
         from dask_cuda import LocalCUDACluster
 
-        return LocalCUDACluster
+        return patient(LocalCUDACluster)
     from distributed import LocalCluster
 
-    return LocalCluster
+    return patient(LocalCluster)
 
 
 def _start(cls: Any, options: dict[str, Any]) -> "Cluster":

@@ -1,109 +1,125 @@
-"""What a worker keeps of searches: arrays and unpickled packages, by the keys of their content."""
+"""What a worker keeps of searches: arrays and what was unpickled around them, by their content."""
 
 import threading
-from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
-
-from manyfit.cluster._package import placed, unpacked
-
-
-class Missing(KeyError):
-    """The worker does not have what a task needs."""
 
 
 @dataclass
-class _Item:
+class _Part:
     value: Any
     nbytes: int
-    holds: frozenset[str] = frozenset()  # the arrays of a package, which go only with it
+    holds: frozenset[str]  # parts that go only with this one
+    used: float = field(default_factory=time.monotonic)
 
 
 class Store:
-    """Arrays, and what was unpickled around them; the least recently used make room.
+    """Parts of packages; the least recently used make room.
 
     Parameters
     ----------
     limit : int
-        Bytes of arrays. What was put in last stays, even if it is larger.
+        Bytes. What was put in last stays with all that it holds, even if that is more.
 
     Notes
     -----
-    Dask's own memory accounting does not see it. Arrays are those that Dask has, as long as it has them too:
-    they count twice then, and are there once.
+    Dask's own memory accounting does not see it. Parts are those that Dask has, on the worker that they were
+    sent to: they count twice there, and are there once.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._items: OrderedDict[str, _Item] = OrderedDict()
-        self._lock = threading.RLock()
+        self._parts: OrderedDict[str, _Part] = OrderedDict()
+        self._in_use: Counter[str] = Counter()
+        self._lock = threading.Lock()  # never held for long: the worker's event loop takes it, too
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Bytes of all parts."""
         with self._lock:
-            return sum(item.nbytes for item in self._items.values())
+            return self._nbytes()
+
+    def _nbytes(self) -> int:
+        return sum(part.nbytes for part in self._parts.values())
+
+    @contextmanager
+    def using(self, key: str) -> Iterator[None]:
+        """Within it, a part and what it holds does not make room for others."""
+        with self._lock:
+            self._in_use[key] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._in_use[key] -= 1
+                if not self._in_use[key]:
+                    del self._in_use[key]
+
+    def used_beside(self, key: str) -> bool:
+        """Whether other parts than this one are in use."""
+        with self._lock:
+            return bool(self._in_use.keys() - {key})
 
     def keys(self) -> set[str]:
         """All keys."""
         with self._lock:
-            return set(self._items)
+            return set(self._parts)
 
-    def put(self, pickled: bytes, key: str, arrays: dict[str, Any]) -> None:
-        """Keep a package; `arrays` are those of its arrays that are not here yet.
-
-        Raises
-        ------
-        Missing
-            If an array is neither here nor given.
-        """
-        with self._lock:
-            for name, array in arrays.items():
-                self._items[name] = _Item(placed(name, array), array.nbytes)
-            held: set[str] = set()
-
-            def find(name: str) -> Any:
-                if name not in self._items:
-                    raise Missing(name)
-                held.add(name)
-                return self._items[name].value
-
-            value = unpacked(pickled, find)
-            self._items[key] = _Item(value, len(pickled), frozenset(held))
-            self._touch(key)
-            self._make_room(key)
-
-    def get(self, key: str) -> Any:
-        """What a package holds.
-
-        Raises
-        ------
-        Missing
-            If it is not here.
-        """
-        with self._lock:
-            if key not in self._items:
-                raise Missing(key)
-            self._touch(key)
-            return self._items[key].value
-
-    def drop(self, keys: Iterable[str]) -> None:
-        """Let go of packages and arrays, and of the packages that hold them."""
+    def find(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Those of some parts that are here, by key; they count as used now."""
+        now, found = time.monotonic(), {}
         with self._lock:
             for key in keys:
-                self._items.pop(key, None)
-                for other in [k for k, item in self._items.items() if key in item.holds]:
-                    del self._items[other]
+                part = self._parts.get(key)
+                if part is None:
+                    continue
+                found[key] = part.value
+                for one in (*part.holds, key):
+                    if one in self._parts:
+                        self._parts[one].used = now
+                        self._parts.move_to_end(one)
+        return found
 
-    def _touch(self, key: str) -> None:
-        for name in (*self._items[key].holds, key):
-            self._items.move_to_end(name)
+    def add(self, key: str, value: Any, nbytes: int, holds: Iterable[str] = ()) -> None:
+        """Keep a part, which holds others."""
+        with self._lock:
+            self._parts[key] = _Part(value, nbytes, frozenset(holds))
+            while self._nbytes() > self.limit and self._drop_oldest({key}):
+                pass
 
-    def _make_room(self, newest: str) -> None:
-        kept = {newest, *self._items[newest].holds}
-        while self.nbytes > self.limit:
-            oldest = next((key for key in self._items if key not in kept), None)
-            if oldest is None:
-                return
-            self.drop([oldest])
+    def drop_oldest(self) -> bool:
+        """Let go of the part that was used least recently, if one is not in use; whether there was one."""
+        with self._lock:
+            return self._drop_oldest(set())
+
+    def _drop_oldest(self, but: set[str]) -> bool:
+        kept = set(self._in_use) | but
+        for one in list(kept):
+            if one in self._parts:
+                kept |= self._parts[one].holds
+        oldest = next((one for one in self._parts if one not in kept), None)
+        if oldest is not None:
+            self._drop({oldest})
+        return oldest is not None
+
+    def _drop(self, keys: set[str]) -> None:
+        while keys:
+            for key in keys:
+                self._parts.pop(key, None)
+            keys = {one for one, part in self._parts.items() if not part.holds.isdisjoint(keys)}
+
+    def drop(self, keys: Iterable[str]) -> None:
+        """Let go of parts, and of those that hold them."""
+        with self._lock:
+            self._drop(set(keys))
+
+    def drop_unused(self, seconds: float) -> None:
+        """Let go of what nobody has used for so long."""
+        since = time.monotonic() - seconds
+        with self._lock:
+            used = set(self._in_use)
+            self._drop({key for key, part in self._parts.items() if part.used < since and key not in used})

@@ -1,22 +1,33 @@
-"""What runs on a worker: keep what was sent, and items of a run one after the other."""
+"""What runs on a worker: items of a run, one after the other, on parts that it fetches when it lacks them."""
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+import weakref
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
-from distributed import get_worker
+from dask.sizeof import sizeof
+from dask.utils import format_bytes
+from distributed import Worker, get_worker
 from distributed.system import MEMORY_LIMIT
+from distributed.utils import sync
+from distributed.utils_comm import gather_from_workers, retry_operation
 
 from manyfit.cluster._died import end_if_device_is_lost
-from manyfit.cluster._store import Missing, Store
+from manyfit.cluster._here import Partly, at_task, wanted
+from manyfit.cluster._memory import Keeper, Room
+from manyfit.cluster._package import is_pickle, placed, unpacked
+from manyfit.cluster._store import Store
 
 # A task that has taken longer hands the rest of its items back, for others to take.
 LONGEST_TASK_S = 2.0
-# The part of a worker's memory that arrays of searches may take.
+# The part of a worker's memory that parts of searches may take.
 STORED_PART = 0.5
+# How often it is asked for room that others use.
+WAIT_S = 0.2
 
 
 @dataclass
@@ -28,47 +39,49 @@ class Ran:
     n : int
         How many of its items were run: the first ones.
     results : bytes
-        Their results, pickled within the task, so that what cannot be pickled is an error of the task.
+        Their results, pickled within the task, so that what cannot be pickled is an error of the task. With
+        them, what is left of the last one, if it was handed back, as a tuple.
     seconds : float
-    worker : str
-        Address.
-    missing : bool
-        Whether the worker did not have the package; nothing was run then.
+    missing : tuple of str
+        Parts that could be had from nobody; nothing was run then.
     """
 
-    worker: str
     n: int = 0
     results: bytes = b""
     seconds: float = 0.0
-    missing: bool = False
+    missing: tuple[str, ...] = ()
 
 
-_stores: list[Store] = []
-_making = threading.Lock()
+_stores: "weakref.WeakKeyDictionary[Worker, Store]" = weakref.WeakKeyDictionary()
+_keepers: "weakref.WeakKeyDictionary[Worker, Keeper]" = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+_making: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
 
 
-def store() -> Store:
-    """The store of this process, made by the first task that keeps something."""
-    with _making:
-        if not _stores:
-            limit = getattr(getattr(get_worker(), "memory_manager", None), "memory_limit", None)
-            _stores.append(Store(int(STORED_PART * (limit or MEMORY_LIMIT))))
-        return _stores[0]
+def store_of(worker: Worker) -> Store:
+    """The store of a worker, made by the first task that keeps something."""
+    with _lock:
+        if worker not in _stores:
+            limit = worker.memory_manager.memory_limit or MEMORY_LIMIT
+            _stores[worker] = store = Store(int(STORED_PART * limit))
+            _keepers[worker] = Keeper(worker, store)
+            worker.loop.add_callback(_keepers[worker].start)
+        return _stores[worker]
 
 
-def keep(key: str, pickled: bytes, arrays: dict[str, Any]) -> str:
-    """Keep a package on this worker; returns the worker's address, or what was missing raises."""
-    store().put(pickled, key, arrays)
-    return str(get_worker().address)
+async def drop(keys: Sequence[str], dask_worker: Worker) -> None:
+    """Let go of what was kept."""
+    if dask_worker in _stores:
+        _stores[dask_worker].drop(keys)
 
 
-async def drop(keys: Sequence[str]) -> None:
-    """Let go of what was kept; a coroutine, so that nobody has to wait for it."""
-    for one in _stores:
-        one.drop(keys)
+async def room_for(nbytes: int, dask_worker: Worker) -> Room:
+    """Whether so many bytes fit into the memory of a worker, which lets go of what no task uses."""
+    store_of(dask_worker)
+    return _keepers[dask_worker].make_room(nbytes)
 
 
-def run(pickled: bytes, key: str) -> Ran:
+def run(pickled: bytes, key: str, name: str | None) -> Ran:
     """Run a function on each of some items, until that takes too long or nobody wants it any more.
 
     Parameters
@@ -77,32 +90,118 @@ def run(pickled: bytes, key: str) -> Ran:
         The function and the items. The scheduler, which need not know their types, unpickles nothing.
     key : str
         Of the package that is the function's second argument.
+    name : str or None
+        What Dask calls it, to have it from another worker.
     """
     worker = get_worker()
+    with store_of(worker).using(key):
+        return _run(worker, pickled, key, name)
+
+
+def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
     start = time.perf_counter()
-    ran = Ran(str(worker.address))
-    try:
-        common = store().get(key)
-    except Missing:
-        ran.missing = True
-        return ran
+    common, missing = _common(worker, key, name)
+    if missing:
+        return Ran(missing=missing)
     function: Callable[[Any, Any], Any]
     function, items = cloudpickle.loads(pickled)
-    wanted = _wanted(worker)
-    results = []
-    for item in items:
-        try:
-            results.append(function(item, common))
-        except Exception as error:
-            end_if_device_is_lost(f"{type(error).__name__}: {error}")
-            raise
-        ran.seconds = time.perf_counter() - start
-        if ran.seconds > LONGEST_TASK_S or not wanted():
-            break
-    ran.n, ran.results = len(results), cloudpickle.dumps(results)
-    return ran
+    results: list[Any] = []
+    rest: tuple[Any, ...] = ()
+    with at_task(_wanted(worker), worker.state.nthreads == 1):
+        for item in items:
+            try:
+                result = function(item, common)
+            except Exception as error:
+                end_if_device_is_lost(f"{type(error).__name__}: {error}")
+                raise
+            if isinstance(result, Partly):
+                result, rest = result.result, (result.rest,)
+            results.append(result)
+            if rest or time.perf_counter() - start > LONGEST_TASK_S or not wanted():
+                break
+    return Ran(len(results), cloudpickle.dumps((results, rest)), time.perf_counter() - start)
 
 
-def _wanted(worker: Any) -> Callable[[], bool]:
+def _wanted(worker: Worker) -> Callable[[], bool]:
     task = worker.state.tasks.get(worker.get_current_task())
     return lambda: task is None or task.state != "cancelled"
+
+
+# ------------------------------------------------------------------------------------ packages
+
+
+def _common(worker: Worker, key: str, name: str | None) -> tuple[Any, tuple[str, ...]]:
+    """What a package holds, or what is missing to make it."""
+    store = store_of(worker)
+    with _lock:
+        making = _making[id(store), key]
+    with making:  # one thread makes it, and the others of this worker wait for that
+        found = store.find([key])
+        missing = () if key in found or name is None else _make(worker, store, key, name, found)
+    with _lock:
+        _making.pop((id(store), key), None)
+    return (found[key], ()) if key in found else (None, missing or (key,))
+
+
+def _make(worker: Worker, store: Store, key: str, name: str, found: dict[str, Any]) -> tuple[str, ...]:
+    """Fetch what this worker lacks of a package, and put it together; what could not be had."""
+    came = _fetch(worker, [name])
+    if name not in came:
+        return (key,)
+    pickled, names, sizes = came[name]
+    found.update(store.find(names))
+    needed = {names[one]: one for one in names if one not in found}
+    _wait_for_room(worker, store, key, sum(n for one, n in sizes.items() if one not in found))
+    parts = {needed[one]: value for one, value in _fetch(worker, list(needed)).items()}
+    if len(parts) < len(needed):
+        return tuple(one for one in needed.values() if one not in parts)
+    for part, array in parts.items():
+        if not is_pickle(part):
+            found[part] = placed(part, array)
+            store.add(part, found[part], array.nbytes)
+    for part in parts:
+        if is_pickle(part):
+            _unpack(store, part, parts[part], found)
+    _unpack(store, key, pickled, found, also=names)
+    return ()
+
+
+def _wait_for_room(worker: Worker, store: Store, key: str, nbytes: int) -> None:
+    keeper = _keepers[worker]
+    while not (room := keeper.make_room(nbytes)).fits:
+        if not store.used_beside(key):
+            raise MemoryError(
+                f"The data of the search take {format_bytes(nbytes)}, and the worker {worker.address} "
+                f"{room}. Give workers more memory, or have fewer on a machine."
+            )
+        time.sleep(WAIT_S)  # tasks of other searches end
+
+
+def _unpack(
+    store: Store, key: str, pickled: bytes, found: dict[str, Any], also: Mapping[str, str] | None = None
+) -> None:
+    held = set(also or ())
+
+    def find(name: str) -> Any:
+        held.add(name)
+        return found[name]
+
+    found[key] = unpacked(pickled, find)
+    inside = sum(getattr(found[name], "nbytes", 0) for name in held)
+    nbytes = len(pickled) if also is not None else max(len(pickled), sizeof(found[key]) - inside)
+    store.add(key, found[key], nbytes, held)
+
+
+def _fetch(worker: Worker, names: Sequence[str]) -> dict[str, Any]:
+    """What Dask holds under these names, of this worker or of others; without those that nobody has."""
+
+    async def fetch() -> dict[str, Any]:
+        there = {name: worker.data[name] for name in names if name in worker.data}
+        others = [name for name in names if name not in there]
+        if others:
+            who_has = await retry_operation(worker.scheduler.who_has, keys=others)
+            came, *_ = await gather_from_workers(who_has, rpc=worker.rpc, who=worker.address)
+            there.update((name, came[name]) for name in others if name in came)
+        return there
+
+    return sync(worker.loop, fetch) if names else {}  # type: ignore[no-any-return]

@@ -1,7 +1,8 @@
 """A planned job on the workers of a cluster: cut into items, run there, and put together again."""
 
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 from uuid import uuid4
@@ -10,10 +11,21 @@ from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import delayed
 
-from manyfit.cluster import GPU, Died, Progress, end_if_device_is_lost, run_on_cluster, slots
+from manyfit.cluster import (
+    GPU,
+    Died,
+    Partly,
+    Progress,
+    alone,
+    end_if_device_is_lost,
+    run_on_cluster,
+    slots,
+    wanted,
+)
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._device_work import takes_gpu
-from manyfit.model_selection._evaluate import FoldStore, alone
+from manyfit.model_selection._evaluate import FoldStore
+from manyfit.model_selection._evaluate import alone as fit_alone
 from manyfit.model_selection._family_tasks import not_restored, run_family_split
 from manyfit.model_selection._identity import draws
 from manyfit.model_selection._job import Job, Pair, Result
@@ -23,6 +35,9 @@ from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Kind, Plan
 from manyfit.model_selection._planner import prepare
+
+# Fits that share steps are handed back after so long, and so many times as long as the first of them took.
+HAND_BACK_S, HAND_BACK = 2.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -71,78 +86,91 @@ def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     Moments of all folds are one item, as is a group of iterating fits: their sums are added in the same
     order as in one process. So results do not depend on the number of workers.
     """
-    total = Outcome()
-    _run(job, plan, _items(job, plan, arrivals), total, arrivals)
-    left = sorted(total.alone)
+    search = _Search(job, plan, arrivals)
+    search.run(search.groups())
+    left = sorted(search.total.alone)
     if left:  # by the groups, or by workers that died of a group
-        _run(job, plan, _fits(job, plan, left, arrivals), total, arrivals)
-    return total
+        search.run(search.fits(left))
+    return search.total
 
 
-def _items(job: Job, plan: Plan, arrivals: Arrivals) -> list[Item]:
-    """What is to be done: all but what the checkpoint has."""
-    items = []
-    moments = [c for group in plan.groups if group.kind == "moments" for c in group.candidates]
-    if moments and not arrivals.restore(job.pairs(moments)):
-        items.append(Item("moments", tuple(moments)))
-    passes = [group.candidates for group in plan.groups if group.kind == "passes"]
-    items += [Item("passes", cs) for cs in passes if not arrivals.restore(job.pairs(cs))]
-    families = [group for group in plan.groups if group.kind == "family"]
-    for i in range(job.splits.n_splits):
-        left = [c for group in not_restored(families, i, arrivals) for c in group.candidates]
-        if left:
-            items.append(Item("family", tuple(left), i))
-    rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
-    return items + _fits(job, plan, job.pairs(sorted(rest)), arrivals)
+class _Search:
+    """A job on its way through the workers."""
 
-
-def _fits(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> list[Item]:
-    pairs = [pair for pair in pairs if not arrivals.restore([pair], alone=True)]
-    kind: Kind = "one by one" if plan.order is None else "steps"
-    needs = _needs(job)(sorted({c for c, _ in pairs}))
-    return [Item(kind, tuple(cs), i) for i, cs in pieces(pairs, plan.order, slots(job.client, needs))]
-
-
-def _needs(job: Job) -> Callable[[Sequence[int]], Mapping[str, float]]:
-    gpu = takes_gpu(job)
-    return lambda candidates: {GPU: 1} if gpu(candidates) else {}
-
-
-def _run(job: Job, plan: Plan, items: Sequence[Item], total: Outcome, arrivals: Arrivals) -> None:
-    suspects: list[Item] = []
-    for item, part in _results(job, items):
-        if not isinstance(part, Died):
-            total.add(part)
-            arrivals.add(part.results, alone=item.kind in ("steps", "one by one"))
-        elif item.kind == "one by one":
-            dead = {pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)}
-            total.results.update(dead)
-            arrivals.add(dead, alone=True, lasting=False)  # another cluster may have the memory for it
-        elif item.kind == "steps":
-            suspects += [Item("one by one", (c,), i) for c, i in item.pairs(job)]
-        else:
-            total.alone.update(dict.fromkeys(item.pairs(job), "the worker died of the shared work"))
-    if suspects:
-        _run(job, plan, suspects, total, arrivals)
-
-
-def _results(job: Job, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
-    bare = replace(job, search=None, contexts=None, client=None, n_jobs=1)
-    common = Common(bare, get_config(), list(warnings.filters))
-    params = [*job.options.fit_params.values(), *job.options.score_params.values()]
-    estimator, needs = _name(job.estimator), _needs(job)
-    return run_on_cluster(
-        job.client,
-        run_item,
-        items,
-        common,
-        name=lambda item: f"{item.kind.replace(' ', '_')}-{estimator}",
-        fuse=lambda item: item.kind == "one by one",
-        needs=lambda item: needs(item.candidates),
-        owners=[job.X, job.y, *params],
+    def __init__(self, job: Job, plan: Plan, arrivals: Arrivals) -> None:
+        self.job, self.plan, self.arrivals = job, plan, arrivals
+        self.total = Outcome()
+        options = replace(job.options, verbose=0)  # its lines are printed here
+        bare = replace(job, options=options, search=None, contexts=None, client=None, n_jobs=1)
+        self._common = Common(bare, get_config(), list(warnings.filters))
         # Else an equal search at the same time would have the same tasks, and the same draws.
-        salt=uuid4().hex if draws(job) else "",
-    )
+        self._salt = uuid4().hex if draws(job) else ""
+        self._takes_gpu = takes_gpu(job)
+
+    def groups(self) -> list[Item]:
+        """What is to be done: all but what the checkpoint has."""
+        job, plan, arrivals = self.job, self.plan, self.arrivals
+        items = []
+        moments = [c for group in plan.groups if group.kind == "moments" for c in group.candidates]
+        if moments and not arrivals.restore(job.pairs(moments)):
+            items.append(Item("moments", tuple(moments)))
+        passes = [group.candidates for group in plan.groups if group.kind == "passes"]
+        items += [Item("passes", cs) for cs in passes if not arrivals.restore(job.pairs(cs))]
+        families = [group for group in plan.groups if group.kind == "family"]
+        for i in range(job.splits.n_splits):
+            left = [c for group in not_restored(families, i, arrivals) for c in group.candidates]
+            if left:
+                items.append(Item("family", tuple(left), i))
+        rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
+        return items + self.fits(job.pairs(sorted(rest)))
+
+    def fits(self, pairs: Sequence[Pair]) -> list[Item]:
+        """Pairs that are fitted each for itself, as items."""
+        pairs = [pair for pair in pairs if not self.arrivals.restore([pair], alone=True)]
+        if not pairs:
+            return []
+        order = self.plan.order
+        kind: Kind = "one by one" if order is None else "steps"
+        n_slots = slots(self.job.client, self._needs(sorted({c for c, _ in pairs})))
+        return [Item(kind, tuple(cs), i) for i, cs in pieces(pairs, order, n_slots)]
+
+    def run(self, items: Sequence[Item]) -> None:
+        """Have items done, and take what they come to."""
+        job, suspects = self.job, list[Item]()
+        for item, part in self._results(items):
+            if not isinstance(part, Died):
+                self.total.add(part)
+                self.arrivals.add(part.results, alone=item.kind in ("steps", "one by one"))
+            elif item.kind == "one by one":
+                dead = {pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)}
+                self.total.results.update(dead)
+                # Another cluster may have the memory for it.
+                self.arrivals.add(dead, alone=True, lasting=False)
+            elif item.kind == "steps":
+                suspects += [Item("one by one", (c,), i) for c, i in item.pairs(job)]
+            else:
+                self.total.alone.update(dict.fromkeys(item.pairs(job), "the worker died of the shared work"))
+        if suspects:
+            self.run(suspects)
+
+    def _needs(self, candidates: Sequence[int]) -> Mapping[str, float]:
+        return {GPU: 1} if self._takes_gpu(candidates) else {}
+
+    def _results(self, items: Sequence[Item]) -> Iterator[tuple[Item, Any]]:
+        job = self.job
+        params = [*job.options.fit_params.values(), *job.options.score_params.values()]
+        estimator = _name(job.estimator)
+        return run_on_cluster(
+            job.client,
+            run_item,
+            items,
+            self._common,
+            name=lambda item: f"{item.kind.replace(' ', '_')}-{estimator}",
+            fuse=lambda item: item.kind == "one by one",
+            needs=lambda item: self._needs(item.candidates),
+            owners=[job.X, job.y, *params],
+            salt=self._salt,
+        )
 
 
 def _name(estimator: Any) -> str:
@@ -153,23 +181,25 @@ def _name(estimator: Any) -> str:
 # ------------------------------------------------------------------------------------ on a worker
 
 
-def run_item(item: Item, common: Common) -> Outcome:
+def run_item(item: Item, common: Common) -> Outcome | Partly:
     """Answer or fit one item on a worker, under the settings of the process that asks for it."""
-    if common.filters == list(warnings.filters):
-        # They belong to the process: workers that are threads must not change them for each other.
+    # Filters belong to the process: tasks that run at the same time must not change them for each other.
+    if common.filters == list(warnings.filters) or not alone():
         with config_context(**common.config):
             return _run_item(item, common.job)
     task, args, kwargs = delayed(_run_item)(item, common.job)
-    return cast(Outcome, task.with_config_and_warning_filters(common.config, common.filters)(*args, **kwargs))
+    return cast(
+        Outcome | Partly, task.with_config_and_warning_filters(common.config, common.filters)(*args, **kwargs)
+    )
 
 
-def _run_item(item: Item, job: Job) -> Outcome:
+def _run_item(item: Item, job: Job) -> Outcome | Partly:
     if item.kind in ("steps", "one by one"):
         assert item.split is not None
-        outcome = fit_piece(job, item.split, item.candidates, item.kind == "steps")
+        outcome, left = fit_piece(job, item.split, item.candidates, item.kind == "steps", _Enough().said)
         for result in outcome.results.values():
             end_if_device_is_lost(result["fit_error"])
-        return outcome
+        return Partly(outcome, replace(item, candidates=tuple(left))) if left else outcome
     # Planned again, from the same job: a plan holds views of the data, which are here already.
     prepared = prepare(job)
     asked = set(item.candidates)
@@ -181,8 +211,32 @@ def _run_item(item: Item, job: Job) -> Outcome:
     return outcome
 
 
+class _Enough:
+    """When a piece of fits that share steps hands the rest back: others may have time, or nobody wants it."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._first: float | None = None
+
+    def said(self) -> bool:
+        """Whether to stop after this fit."""
+        seconds = time.perf_counter() - self._start
+        if self._first is None:
+            self._first = seconds  # with all of its steps, which whoever goes on has to fit again
+        return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not wanted()
+
+
+class _Arrivals(Arrivals):
+    """Where shared work notices that nobody wants it any more."""
+
+    def add(self, results: Mapping[Pair, Result], *, alone: bool, lasting: bool = True) -> None:
+        super().add(results, alone=alone, lasting=lasting)
+        if not wanted():
+            raise InterruptedError("the search was cancelled")
+
+
 def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Outcome:
-    arrivals = Arrivals(job, bar=Progress(0, 0))  # the search has one of its own
+    arrivals = _Arrivals(job, bar=Progress(0, 0))  # the search has one of its own
     if not groups:
         return Outcome()
     if item.kind == "moments":
@@ -216,4 +270,4 @@ def _of_the_dead(job: Job, pair: Pair, died: Died) -> Result:
     error = type(died.error)(f"The worker died each time that it fitted {params} on split {i}. {died.error}")
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
     progress = (c, len(job.candidates)), (i, job.splits.n_splits)
-    return alone(_Dies(error), {}, i, folds, progress)
+    return fit_alone(_Dies(error), {}, i, folds, progress)

@@ -1,7 +1,7 @@
 """The one-by-one path: fits through joblib, with the steps before the last one shared."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any
@@ -27,19 +27,23 @@ class _Task:
     share_steps: bool
 
 
-def fit_piece(job: Job, i: int, candidates: Sequence[int], share_steps: bool) -> Outcome:
-    """Fit and score some candidates on one split, one after the other."""
-    return _run(_task(job, candidates, i, {i: job.splits.indices(i)}, share_steps), job.X, job.y)
+def fit_piece(
+    job: Job, i: int, candidates: Sequence[int], share_steps: bool, enough: Callable[[], bool]
+) -> tuple[Outcome, Sequence[int]]:
+    """Fit and score candidates on one split, one after the other, until it is enough; and what is left."""
+    outcome = _run(_task(job, candidates, i, {i: job.splits.indices(i)}, share_steps), job.X, job.y, enough)
+    return outcome, candidates[len(outcome.results) :]
 
 
-def _run(task: _Task, X: Any, y: Any) -> Outcome:
+def _run(task: _Task, X: Any, y: Any, enough: Callable[[], bool] = lambda: False) -> Outcome:
     make = evaluate if task.share_steps else alone  # with nothing to share, scikit-learn's own way
     folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps)
     start = time.perf_counter()
-    results = {
-        (c, task.i): make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
-        for c, params in task.settings
-    }
+    results = {}
+    for c, params in task.settings:
+        results[c, task.i] = make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
+        if enough():
+            break
     return Outcome(results, work=folds.work, seconds=time.perf_counter() - start)
 
 

@@ -143,7 +143,7 @@ def test_an_interrupt_stops_the_workers_too(client, tmp_path):
 
 def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
     monkeypatch.setattr("manyfit.cluster._dispatch.NO_WORKER_S", 0.3)
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
         meanwhile(2.0, lambda: cluster.scale(1))
         with pytest.warns(RuntimeWarning, match="The search waits for a worker at .*, where there is none"):

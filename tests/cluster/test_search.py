@@ -57,7 +57,7 @@ def client():
 @pytest.fixture(params=[1, 2, 3])
 def inside(request):
     """Workers in this process, which start at once."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": None}
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=request.param, **options) as cluster, Client(cluster) as client:
         yield client
 
@@ -133,16 +133,16 @@ def test_random_search_of_a_lambda(client):
 
 
 def _transfers(client: Client) -> int:
-    return sum(client.run(lambda dask_worker: dask_worker.state.transfer_incoming_count_total).values())
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
 
 
 def _kept(client: Client) -> dict[str, set[str]]:
     """Keys of the arrays and packages that each worker keeps of searches."""
 
-    def keys() -> set[str]:
-        from manyfit.cluster._worker import _stores
+    def keys(dask_worker: Any) -> set[str]:
+        from manyfit.cluster._worker import store_of
 
-        return set().union(*(store.keys() for store in _stores))
+        return store_of(dask_worker).keys()
 
     return client.run(keys)
 
@@ -155,7 +155,7 @@ class Scattered:
         scatter = Client.scatter
 
         def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
-            self.nbytes += sum(one.nbytes for one in data.values())
+            self.nbytes += sum(getattr(one, "nbytes", 0) for one in data.values())
             return scatter(client, data, *args, **kwargs)
 
         monkeypatch.setattr(Client, "scatter", counted)
@@ -169,11 +169,12 @@ def test_a_second_search_sends_nothing(client, monkeypatch):
     assert sent.nbytes == big.nbytes + target.nbytes + labels_of_folds
     assert all(array_key(big) in keys for keys in _kept(client).values())
     fetched = _transfers(client) - before
-    assert 1 <= fetched <= 3  # by the worker that the client did not send them to
+    # Once by the worker that the client did not send them to; and the packages, and results.
+    assert sent.nbytes <= fetched <= 1.1 * sent.nbytes
     GridSearchCV(Awkward(), {"value": [3, 4]}, cv=KFold(2), refit=False).fit(big, target)
     same(first, GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(big, target))
     assert sent.nbytes == big.nbytes + target.nbytes + labels_of_folds
-    assert _transfers(client) - before == fetched
+    assert _transfers(client) - before <= fetched + 0.1 * big.nbytes  # packages and results
     big[0, 0] += 1.0  # in place: another content
     GridSearchCV(Awkward(), {"value": [0]}, cv=3, refit=False).fit(big, target)
     assert sent.nbytes == 2 * big.nbytes + target.nbytes + labels_of_folds
@@ -285,7 +286,7 @@ def test_client_parameter(client):
 
 
 def test_closed_client():
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster:
         closed = Client(cluster, set_as_default=False)
         closed.close()
         with pytest.raises(ValueError, match="client is 'closed', not connected to a scheduler"):

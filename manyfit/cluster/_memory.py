@@ -1,0 +1,101 @@
+"""What a worker does before it runs out of memory: it lets go of what it keeps, or says that it cannot."""
+
+import gc
+import os
+import time
+from dataclasses import dataclass
+
+from dask.utils import format_bytes
+from distributed import Status, Worker
+from tornado.ioloop import PeriodicCallback
+
+from manyfit.cluster._store import Store
+
+# How often a worker looks at its memory.
+LOOK_S = 0.5
+# A worker that is paused for so long, runs nothing and keeps nothing has lost its memory: its process ends.
+LOST_S = 3.0
+# What no search has used for this long goes: its client may have ended without a word.
+STORED_S = 600.0
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a worker says of data that are to come to it.
+
+    Attributes
+    ----------
+    fits : bool
+    used, usable, limit : int
+        Bytes: in use without them, those from which on Dask pauses the worker, and its memory limit.
+    """
+
+    fits: bool
+    used: int = 0
+    usable: int = 0
+    limit: int = 0
+
+    def __str__(self) -> str:
+        used, usable, limit = map(format_bytes, (self.used, self.usable, self.limit))
+        return f"uses {used} without them, and Dask pauses it at {usable} (memory limit: {limit})"
+
+
+class Keeper:
+    """Sees to it that a worker's store leaves memory to its tasks.
+
+    Parameters
+    ----------
+    worker : distributed.Worker
+    store : Store
+    """
+
+    def __init__(self, worker: Worker, store: Store) -> None:
+        self._worker, self._store = worker, store
+        self._lost_since: float | None = None
+        manager = worker.memory_manager
+        # In the client's own process the memory is not the worker's alone.
+        own = not worker.address.startswith("inproc://")
+        self.limit = int(manager.memory_limit or 0) if own else 0
+        # From there on Dask starts no tasks; where that is switched off its nanny ends the process.
+        self._usable = int(self.limit * (manager.memory_pause_fraction or 0.9))
+        self._high = int(self.limit * (manager.memory_spill_fraction or 0.7))
+
+    def start(self) -> None:
+        """Look at the memory from now on; called in the worker's event loop."""
+        callback = PeriodicCallback(self.look, LOOK_S * 1000)
+        self._worker.periodic_callbacks["manyfit-memory"] = callback
+        callback.start()
+
+    def make_room(self, nbytes: int) -> Room:
+        """Let go of what no running task uses, as far as it takes until so many bytes fit."""
+        if not self.limit:
+            return Room(True)
+        while not (fits := self._used() + nbytes <= self._usable) and self._store.drop_oldest():
+            gc.collect()
+        return Room(fits, self._used(), self._usable, self.limit)
+
+    def look(self) -> None:
+        """Let go of what is not used any more, and of more where memory is short."""
+        self._store.drop_unused(STORED_S)
+        if not self.limit:
+            return
+        paused = self._worker.status == Status.paused
+        if paused or self._used() > self._high:
+            # One at a time: its memory may be Dask's, too, which then writes it to disk.
+            self._store.drop_oldest()
+        self._end_if_lost(paused)
+
+    def _end_if_lost(self, paused: bool) -> None:
+        worker = self._worker
+        # Somebody else's results would go with the process.
+        ours = all(str(name).startswith("manyfit-") for name in worker.data)
+        if not (paused and ours and worker.nanny) or worker.state.executing_count or self._store.keys():
+            self._lost_since = None
+            return
+        if self._lost_since is None:
+            self._lost_since = time.monotonic()
+        if time.monotonic() - self._lost_since > LOST_S:
+            os._exit(1)  # the nanny starts another
+
+    def _used(self) -> int:
+        return int(self._worker.monitor.get_process_memory())

@@ -1,0 +1,293 @@
+"""Data on a cluster: sent once, never stale, gone when not needed; and nobody waits for one worker."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, Event, LocalCluster, Scheduler, SpecCluster, Status, Worker
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from manyfit.cluster._package import array_key
+from manyfit.cluster._placement import placement_of
+from manyfit.cluster._store import Store
+from manyfit.model_selection import GridSearchCV
+from tests.cluster._awkward import Awkward
+from tests.cluster.test_search import _kept, eventually
+
+X = np.random.default_rng(0).normal(size=(6_000, 5))
+Y = np.random.default_rng(1).integers(0, 2, 6_000)
+
+
+@pytest.fixture
+def three():
+    """Three workers of this process, which start at once."""
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=3, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def search(n: int = 3, **params: Any) -> GridSearchCV:
+    return GridSearchCV(Awkward(**params), {"value": list(range(n))}, cv=KFold(2), refit=False)
+
+
+def scores(found: GridSearchCV) -> Any:
+    return found.cv_results_["mean_test_score"]
+
+
+# ------------------------------------------------------------------------------------------ content
+
+
+def test_workers_of_this_process_do_not_share_the_users_array(three):
+    data = X.copy()
+    before = scores(search().fit(data, Y))
+    data[:] = -(data[::-1] ** 2)
+    changed = scores(search().fit(data, Y))
+    np.testing.assert_array_equal(scores(search().fit(X, Y)), before)
+    local = GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=KFold(2), refit=False, client=False)
+    np.testing.assert_array_equal(scores(local.fit(X, Y)), before)
+    np.testing.assert_array_equal(scores(local.fit(data, Y)), changed)
+    assert not np.array_equal(before, changed)
+
+
+def test_data_changed_again_and_again_leave_nothing(three):
+    data = X.copy()
+    for i in range(5):
+        data[0] = i
+        GridSearchCV(Awkward(), {"value": [0]}, cv=ShuffleSplit(2), refit=False).fit(data, Y)
+    wanted = {array_key(data), array_key(Y)}
+    eventually(lambda: len(placement_of(three)._sent) <= 4)  # with the indices of the last folds
+    eventually(lambda: all(len(keys) <= 4 for keys in _kept(three).values()))
+    assert wanted <= set(placement_of(three)._sent)
+
+
+def test_data_go_although_their_labels_stay(three):
+    data = X.copy()
+    search().fit(data, Y)
+    key = array_key(data)
+    assert key in placement_of(three)._sent
+    del data
+    gc.collect()
+    eventually(lambda: key not in placement_of(three)._sent)
+    assert array_key(Y) in placement_of(three)._sent
+
+
+def test_texts_and_frames_are_sent_once(three, monkeypatch):
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {"text": [f"{i} of many words" for i in range(20_000)], "number": np.arange(20_000.0)}
+    )
+    sent: list[Any] = []
+    scatter = Client.scatter
+
+    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+        sent.append(sum(len(one[0]) if isinstance(one, tuple) else len(bytes(one)) for one in data.values()))
+        return scatter(client, data, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "scatter", counted)
+    labels = np.arange(20_000) % 2
+    for _ in range(2):
+        found = GridSearchCV(_Longest(), {"n": [5, 6]}, cv=KFold(2), refit=False).fit(frame, labels)
+    assert sent[0] > 300_000
+    assert sent[1] < 10_000
+    local = GridSearchCV(_Longest(), {"n": [5, 6]}, cv=KFold(2), refit=False, client=False).fit(frame, labels)
+    np.testing.assert_array_equal(scores(found), scores(local))
+
+
+class _Longest(Awkward):
+    def __init__(self, n: int = 1) -> None:
+        self.n = n
+
+    def fit(self, X: Any, y: Any) -> _Longest:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return ((X["text"].str.len() + X["number"]) % self.n > 2).astype(int)
+
+
+def test_a_search_that_ended_holds_no_client():
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=1, **options) as cluster:
+        for _ in range(2):
+            with Client(cluster):
+                search().fit(X, Y)
+        with Client(cluster) as client:
+            assert placement_of(client)
+            from manyfit.cluster._placement import _placements
+
+            assert [one.status for one in _placements] == ["running"]
+
+
+@pytest.mark.parametrize("threads", ["", "import threading; threading.Thread(target=print).start()"])
+def test_a_script_ends(threads, tmp_path):
+    """Its arrays go while the interpreter does."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"""
+import numpy as np
+from distributed import Client, LocalCluster
+from sklearn.tree import DecisionTreeClassifier
+from manyfit.model_selection import GridSearchCV
+{threads}
+X, y = np.random.default_rng(0).normal(size=(6000, 5)), np.arange(6000) % 2
+cluster = LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0")
+client = Client(cluster)
+search = GridSearchCV(DecisionTreeClassifier(), {{"max_depth": [1, 2]}}, cv=2).fit(X, y)
+print("done")
+"""
+    )
+    ended = subprocess.run(
+        [sys.executable, str(script)], timeout=60, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (ended.returncode, ended.stdout.strip().splitlines()[-1]) == (0, "done")
+
+
+# ------------------------------------------------------------------------------------------ workers
+
+
+def test_a_paused_worker_is_not_waited_for(three):
+    first = min(three.nthreads())
+
+    async def pause(dask_worker: Worker) -> None:
+        dask_worker.status = Status.paused
+
+    three.run(pause, workers=[first])
+    eventually(lambda: three.scheduler_info(n_workers=-1)["workers"][first]["status"] == "paused")
+    start = time.monotonic()
+    search().fit(X, Y)
+    assert time.monotonic() - start < 10
+
+
+def test_a_busy_worker_is_not_waited_for(three):
+    go_on = Event("go on")
+    first = min(three.nthreads())
+    busy = three.submit(lambda: Event("go on").wait(60), workers=[first], pure=False)
+    eventually(lambda: any(three.processing().values()))
+    try:
+        search(20, seconds=0.01).fit(X, Y)
+        assert not busy.done()
+    finally:
+        go_on.set()
+
+
+def test_workers_that_leave_are_no_deaths():
+    """As those of a cluster that grows and shrinks do."""
+    spec = {i: {"cls": Worker, "options": {"nthreads": 1}} for i in range(2)}
+    scheduler = {"cls": Scheduler, "options": {"dashboard_address": ":0", "protocol": "inproc://"}}
+    with SpecCluster(workers=spec, scheduler=scheduler) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2)
+        stop = threading.Event()
+
+        def churn() -> None:
+            for i in range(2, 40):
+                if stop.wait(0.2):
+                    return
+                cluster.worker_spec[i] = {"cls": Worker, "options": {"nthreads": 1}}
+                cluster.worker_spec.pop(i - 2)
+                cluster.sync(cluster._correct_state)
+
+        thread = threading.Thread(target=churn)
+        thread.start()
+        try:
+            found = search(6, seconds=0.1).fit(X, Y)
+        finally:
+            stop.set()
+            thread.join()
+    assert not np.isnan(scores(found)).any()
+
+
+def test_a_cluster_grows_with_the_search():
+    options = {"n_workers": 1, "processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        cluster.adapt(minimum=1, maximum=4, interval="100ms", target_duration="1s")
+        most = [0]
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.1):
+                most[0] = max(most[0], len(client.nthreads()))
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        search(20, seconds=0.2).fit(X, Y)
+        done.set()
+        thread.join()
+    assert most[0] == 4
+
+
+def test_an_asynchronous_client_is_refused():
+    async def main() -> None:
+        async with Client(processes=False, asynchronous=True, dashboard_address=":0") as client:
+            with pytest.raises(TypeError, match="client is asynchronous"):
+                GridSearchCV(Awkward(), {"value": [0]}, client=client).fit(X, Y)
+
+    import asyncio
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_forked_process_leaves_the_client_behind(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import os
+import numpy as np
+from distributed import Client
+from sklearn.tree import DecisionTreeClassifier
+from manyfit.model_selection import GridSearchCV
+X, y = np.random.default_rng(0).normal(size=(600, 5)), np.arange(600) % 2
+search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2)
+with Client(n_workers=1, processes=False, dashboard_address=":0"):
+    search.fit(X, y)
+    child = os.fork()
+    if child == 0:
+        search.fit(X, y)
+        os._exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    )
+    ended = subprocess.run([sys.executable, str(script)], timeout=60, capture_output=True, text=True)
+    assert ended.stdout.strip() == "7", ended.stderr
+
+
+# ------------------------------------------------------------------------------------------ the store
+
+
+def test_a_store_makes_room_for_what_was_used_last():
+    store = Store(100)
+    for name in "abc":
+        store.add(name, name, 30)
+    store.find(["a"])
+    store.add("d", "d", 30, holds=["c"])
+    assert store.keys() == {"a", "c", "d"}
+    store.add("e", "e", 300)
+    assert store.keys() == {"e"}
+    assert store.nbytes == 300
+    store.add("f", "f", 0, holds=["e"])
+    store.drop(["e"])
+    assert not store.keys()
+
+
+def test_a_store_drops_what_nobody_uses():
+    store = Store(100)
+    store.add("a", "a", 1)
+    time.sleep(0.02)
+    store.add("b", "b", 1)
+    store.drop_unused(0.01)
+    assert store.keys() == {"b"}
+    time.sleep(0.02)
+    with store.using("b"):
+        store.drop_unused(0.01)
+        assert not store.drop_oldest()
+    assert store.drop_oldest()
+    assert not store.keys()
