@@ -13,6 +13,8 @@ TASK_S = 0.15
 # So many tasks are left to a slot at least while there are items, so that all end at about the same time.
 TASKS_LEFT = 3
 
+# But no task is made much shorter than what it costs to send it.
+LEAST_TASK_S = 0.03
 # Where an item is a task of its own, so much work is handed out to each slot: Dask lets a cluster grow that
 # has more of it than it can soon do. Another search waits behind it as long at most.
 AHEAD_S = 10.0
@@ -46,8 +48,9 @@ class Chunks:
         """The next items, for one of so many slots; one where nothing is known of how long they take."""
         size = 1
         if self._done:
-            size = int(TASK_S * self._done / max(self._seconds, 1e-6))
-            size = min(size, len(self._items) // (TASKS_LEFT * max(1, n_slots)))
+            each = max(self._seconds / self._done, 1e-6)
+            size = min(int(TASK_S / each), len(self._items) // (TASKS_LEFT * max(1, n_slots)))
+            size = max(size, int(LEAST_TASK_S / each))
         taken = [self._items.popleft()]
         while len(taken) < size and self._items and self._fuse(taken[0]) and self._fuse(self._items[0]):
             taken.append(self._items.popleft())
