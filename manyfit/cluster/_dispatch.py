@@ -20,12 +20,14 @@ from manyfit.cluster._lane import Lane, look
 from manyfit.cluster._package import Package
 from manyfit.cluster._placement import Placement
 from manyfit.cluster._scheduler import soon, workers_of
-from manyfit.cluster._worker import Ran, run
+from manyfit.cluster._worker import Ran, run, waiting
 
 # How often it is looked who is there while nothing comes, and at least.
 LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
 # Without any worker for this long, the user is told.
 NO_WORKER_S = 10.0
+# A task that has waited on a paused worker for this long is handed out once more.
+STUCK_S = 3.0
 # With all workers paused for this long, it is an error.
 PAUSED_S = 30.0
 # Workers that die with a task until its items run alone, and with one of these until it is given up.
@@ -94,6 +96,9 @@ class Dispatch:
         self.client, self.placement, self.package = client, placement, package
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
         self._running: dict[Future, _Task] = {}
+        self._twins: dict[Future, Future] = {}
+        self._paused: list[str] = []
+        self._stuck_since: dict[str, float] = {}
         self._arrived: queue.SimpleQueue[tuple[Future, Any]] = queue.SimpleQueue()
         self._suspects: deque[_Task] = deque()
         self._lanes: list[Lane] = []
@@ -151,7 +156,7 @@ class Dispatch:
             # One by one, with nothing beside it that it could take along.
             self._submit(self._suspects.popleft())
 
-    def _submit(self, task: _Task) -> None:
+    def _submit(self, task: _Task, twin: Future | None = None) -> None:
         lane = task.lane
         self._send()
         task = replace(task, package=self._package_name)
@@ -169,6 +174,8 @@ class Dispatch:
         )
         lane.running += 1
         self._running[future] = task
+        if twin is not None:
+            self._twins |= {twin: future, future: twin}
         soon(self.client, self._watch, future)
 
     def _send(self) -> None:
@@ -206,17 +213,21 @@ class Dispatch:
             arrived = self._arrived.get(timeout=LOOK_S)
         if late or arrived is None:
             self._look()
+            self._unstick()
         if self._somebody_died:
             self._somebody_died = False
             yield from self._blame()
         if arrived is None or arrived[0] not in self._running:
             return
         future, came = arrived
-        task = self._running.pop(future)
-        task.lane.running -= 1
-        status = future.status
-        future.release()  # whatever still refers to it would have Dask keep its result
-        if isinstance(came, Ran) and not came.missing:
+        task, status, twin = self._running[future], future.status, self._twins.get(future)
+        self._let_go(future)
+        done = isinstance(came, Ran) and not came.missing
+        if twin is not None and not done:
+            return  # it has another try
+        if twin is not None:
+            self._cancel(twin)
+        if done:
             yield from self._took(task, came)
         elif isinstance(came, KilledWorker):
             yield from self._killed(task)
@@ -251,11 +262,29 @@ class Dispatch:
         for future, task in list(self._running.items()):
             now = replace(task, deaths=self._deaths_with(task, future.key))
             if now.deaths > task.deaths and _is_to_blame(now):
-                del self._running[future]
-                task.lane.running -= 1
-                self.client.cancel([future], force=True)
-                future.release()
+                self._cancel(future)
                 yield from self._killed(now)
+
+    def _let_go(self, future: Future) -> None:
+        self._running.pop(future).lane.running -= 1
+        twin = self._twins.pop(future, None)
+        if twin is not None:
+            del self._twins[twin]
+        future.release()  # whatever still refers to it would have Dask keep its result
+
+    def _cancel(self, future: Future) -> None:
+        self.client.cancel([future], force=True)
+        self._let_go(future)
+
+    def _unstick(self) -> None:
+        """Hand out once more what waits on workers that are paused: they may stay so for ever."""
+        there = self.client.run(waiting, workers=self._paused, on_error="ignore") if self._paused else {}
+        keys = {key for on_one in there.values() for key in on_one}
+        self._stuck_since = {key: self._stuck_since.get(key, self._looked) for key in keys}
+        for future, task in list(self._running.items()):
+            since = self._stuck_since.get(str(future.key))
+            if since is not None and self._looked - since > STUCK_S and future not in self._twins:
+                self._submit(replace(task, tries=task.tries + 1), twin=future)
 
     def _again(self, task: _Task, missing: Sequence[str]) -> Iterator[tuple[Any, Any]]:
         """Hand a task out once more, with what it could not have."""
@@ -281,6 +310,7 @@ class Dispatch:
         self._looked = time.monotonic()
         self._warn_of_no_worker()
         self._require_one_not_paused()
+        self._paused = [one for one, info in workers.items() if info["status"] == "paused"]
         if self._deaths is None:
             self._deaths = Deaths(self.client)
         self._somebody_died |= self._deaths.look(workers)

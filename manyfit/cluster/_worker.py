@@ -81,6 +81,12 @@ async def room_for(nbytes: int, dask_worker: Worker) -> Room:
     return _keepers[dask_worker].make_room(nbytes)
 
 
+async def waiting(dask_worker: Worker) -> list[str]:
+    """Tasks that this worker has not begun."""
+    tasks = dask_worker.state.tasks
+    return [str(key) for key, task in tasks.items() if task.state in ("ready", "constrained")]
+
+
 def run(pickled: bytes, key: str, name: str | None) -> Ran:
     """Run a function on each of some items, until that takes too long or nobody wants it any more.
 

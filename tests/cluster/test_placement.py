@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import subprocess
@@ -14,12 +15,15 @@ import numpy as np
 import pytest
 from distributed import Client, Event, LocalCluster, Scheduler, SpecCluster, Status, Worker
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from manyfit.cluster._package import array_key
 from manyfit.cluster._placement import placement_of
 from manyfit.cluster._store import Store
-from manyfit.model_selection import GridSearchCV
-from tests.cluster._awkward import Awkward
+from manyfit.model_selection import GridSearchCV, cross_validate
+from manyfit.model_selection._arrivals import Arrivals
+from tests.cluster._awkward import Awkward, fits
 from tests.cluster.test_search import _kept, eventually
 
 X = np.random.default_rng(0).normal(size=(6_000, 5))
@@ -136,7 +140,8 @@ def test_a_script_ends(threads, tmp_path):
 import numpy as np
 from distributed import Client, LocalCluster
 from sklearn.tree import DecisionTreeClassifier
-from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection import GridSearchCV, cross_validate
+from manyfit.model_selection._arrivals import Arrivals
 {threads}
 X, y = np.random.default_rng(0).normal(size=(6000, 5)), np.arange(6000) % 2
 cluster = LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0")
@@ -230,8 +235,6 @@ def test_an_asynchronous_client_is_refused():
             with pytest.raises(TypeError, match="client is asynchronous"):
                 GridSearchCV(Awkward(), {"value": [0]}, client=client).fit(X, Y)
 
-    import asyncio
-
     asyncio.run(main())
 
 
@@ -244,7 +247,8 @@ import os
 import numpy as np
 from distributed import Client
 from sklearn.tree import DecisionTreeClassifier
-from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection import GridSearchCV, cross_validate
+from manyfit.model_selection._arrivals import Arrivals
 X, y = np.random.default_rng(0).normal(size=(600, 5)), np.arange(600) % 2
 search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2)
 with Client(n_workers=1, processes=False, dashboard_address=":0"):
@@ -291,3 +295,109 @@ def test_a_store_drops_what_nobody_uses():
         assert not store.drop_oldest()
     assert store.drop_oldest()
     assert not store.keys()
+
+
+# ------------------------------------------------------------------------------------------ tasks
+
+
+def test_a_large_result_arrives_and_is_made_once(three, tmp_path, monkeypatch):
+    """However long it takes: longer here than it is looked who is there."""
+
+    class Large(Awkward):
+        def fit(self, X: Any, y: Any) -> Large:
+            self.ballast_ = np.ones(2_000_000)
+            return super().fit(X, y)
+
+    gather = Client.gather
+
+    async def slow(client: Client, *args: Any, **kwargs: Any) -> Any:
+        result = await gather(client, *args, **kwargs)
+        await asyncio.sleep(1.5)
+        return result
+
+    monkeypatch.setattr(Client, "gather", slow)
+    found = cross_validate(Large(folder=str(tmp_path)), X, Y, cv=2, return_estimator=True)
+    assert [one.ballast_.sum() for one in found["estimator"]] == [2_000_000] * 2
+    assert len(fits(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_shared_steps_are_handed_back(stopped, three, monkeypatch):
+    """So that others can take them; and what was fitted before an interrupt is kept."""
+    monkeypatch.setattr("manyfit.model_selection._on_cluster.HAND_BACK_S", 0.2)
+    monkeypatch.setattr("manyfit.model_selection._on_cluster.HAND_BACK", 2.0)
+    steps = make_pipeline(StandardScaler(), Awkward(seconds=0.05))
+    grid = {"awkward__value": list(range(10)), "standardscaler__with_mean": [False, True]}
+    whole = GridSearchCV(steps, grid, cv=KFold(2), refit=False)
+    add = Arrivals.add
+    arrived: list[int] = []
+
+    def counted(self: Arrivals, results: Any, **kwargs: Any) -> None:
+        add(self, results, **kwargs)
+        arrived.append(len(results))
+        if stopped and len(arrived) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Arrivals, "add", counted)
+    if stopped:
+        with pytest.raises(KeyboardInterrupt):
+            whole.fit(X, Y)
+        assert len(whole.partial_results_) == sum(arrived) > 0
+        eventually(lambda: not any(three.processing().values()), 3.0)
+        return
+    whole.fit(X, Y)
+    assert len(arrived) > 4
+    assert sum(arrived) == 40
+    local = GridSearchCV(steps, grid, cv=KFold(2), refit=False, client=False).fit(X, Y)
+    np.testing.assert_array_equal(scores(whole), scores(local))
+
+
+def test_each_line_is_printed_once(three, capsys):
+    search(2).set_params(verbose=2).fit(X, Y)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "END" in line]
+    assert len(lines) == 4
+
+
+def test_equal_searches_at_once_are_fitted_once(three, tmp_path):
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(search(4, seconds=0.2, folder=str(tmp_path)).fit(X, Y)))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    np.testing.assert_array_equal(scores(found[0]), scores(found[1]))
+    assert 8 <= len(fits(tmp_path)) < 16
+
+
+def test_tasks_that_wait_on_a_paused_worker_go_to_others(three):
+    """The worker is paused for good when it has one that runs and one that waits."""
+    stop = threading.Event()
+
+    async def pause(dask_worker: Worker) -> str | None:
+        states = [task.state for key, task in dask_worker.state.tasks.items() if "one_by_one" in str(key)]
+        if "executing" not in states or "ready" not in states:
+            return None
+        dask_worker.status = Status.paused
+        return str(dask_worker.address)
+
+    found: list[str] = []
+
+    def until_one_is_paused() -> None:
+        while not found and not stop.wait(0.02):
+            for address in three.nthreads():
+                paused = three.run(pause, workers=[address])[address]
+                if paused:
+                    found.append(paused)
+                    return
+
+    thread = threading.Thread(target=until_one_is_paused)
+    thread.start()
+    there = search(16, seconds=0.3).fit(X, Y)
+    stop.set()
+    thread.join()
+    assert found
+    local = GridSearchCV(Awkward(), {"value": list(range(16))}, cv=KFold(2), refit=False, client=False)
+    np.testing.assert_array_equal(scores(there), scores(local.fit(X, Y)))
