@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks._benchmark import all_benchmarks
+from benchmarks._benchmark import Benchmark, all_benchmarks
 from benchmarks._measure import run
 from benchmarks._report import table, write_json
+from benchmarks._result import Result
+from benchmarks._study import Findings, Study
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run or list benchmarks.")
-    parser.add_argument("name", nargs="?", help="a benchmark, or 'all'; without it they are listed")
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks, or list them.")
+    parser.add_argument("name", nargs="?", help="a benchmark, what several begin with, or 'all'")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write everything measured as JSON")
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default: the benchmark's own)")
     parser.add_argument("--quick", action="store_true", help="a small size, to see that it works")
@@ -31,20 +33,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         width = max(map(len, known))
         print("\n".join(f"{name:{width}}  {benchmark.summary}" for name, benchmark in known.items()))
         return 0
-    if asked.name != "all" and asked.name not in known:
+    chosen = _chosen(asked.name, known)
+    if not chosen:
         parser.error(f"no benchmark named {asked.name!r}; there are {', '.join(known)} and all")
     if asked.repeat is not None and asked.repeat < 1:
         parser.error(f"--repeat must be at least 1, got {asked.repeat}")
-    results = []
-    for benchmark in known.values() if asked.name == "all" else [known[asked.name]]:
-        result = run(
-            benchmark, repeat=asked.repeat, quick=asked.quick, memory=not asked.no_memory, progress=True
-        )
+    results: list[Result | Findings] = []
+    for benchmark in chosen:
+        result = _result(benchmark, asked)
         results.append(result)
         print(table(result), end="\n\n", flush=True)
         if asked.out is not None:  # after each, so that a long run that is stopped leaves what it measured
             write_json(results, asked.out)
     return 0
+
+
+def _chosen(name: str, known: Mapping[str, Benchmark | Study]) -> list[Benchmark | Study]:
+    """All, the one of this name, or those whose names begin with it."""
+    if name in known:
+        return [known[name]]
+    return [benchmark for other, benchmark in known.items() if name == "all" or other.startswith(f"{name}-")]
+
+
+def _result(benchmark: Benchmark | Study, asked: argparse.Namespace) -> Result | Findings:
+    if isinstance(benchmark, Study):
+        return benchmark.run(quick=asked.quick, progress=True)
+    return run(benchmark, repeat=asked.repeat, quick=asked.quick, memory=not asked.no_memory, progress=True)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from benchmarks._measure import Result
+    from benchmarks._result import Result, Row
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,15 @@ class Verdict:
 Bar = Callable[["Result"], Verdict]
 
 
-def _at_least(asked: str, got: float | None, least: float, unit: str) -> Verdict:
+def at_least(asked: str, got: float | None, least: float, unit: str) -> Verdict:
+    """Whether what was got is enough."""
     if got is None:
         return Verdict(asked, "not measured", None)
     return Verdict(asked, f"{got:.3g} {unit}", got >= least)
 
 
-def _at_most(asked: str, got: float | None, most: float, unit: str) -> Verdict:
+def at_most(asked: str, got: float | None, most: float, unit: str) -> Verdict:
+    """Whether what was got is not too much."""
     if got is None:
         return Verdict(asked, "not measured", None)
     return Verdict(asked, f"{got:.3g} {unit}", got <= most)
@@ -45,7 +48,7 @@ def times_faster(least: float) -> Bar:
     def bar(result: Result) -> Verdict:
         peer = result.best("scikit-learn")
         got = _times_faster(result, peer.median if peer else None)
-        return _at_least(f"at least {least:g} times scikit-learn", got, least, "times")
+        return at_least(f"at least {least:g} times scikit-learn", got, least, "times")
 
     return bar
 
@@ -57,7 +60,7 @@ def not_slower_than_best(*kinds: str) -> Bar:
         peer = result.best(*kinds)
         got = _times_faster(result, peer.median if peer else None)
         asked = f"not slower than {peer.name if peer else 'the best of the others'}"
-        return _at_least(asked, got, 1.0, "times as fast")
+        return at_least(asked, got, 1.0, "times as fast")
 
     return bar
 
@@ -66,9 +69,10 @@ def not_slower_than(name: str) -> Bar:
     """Not slower than one contender."""
 
     def bar(result: Result) -> Verdict:
-        row = result.row(name)
-        got = _times_faster(result, row.median if row else None)
-        return _at_least(f"not slower than {name}", got, 1.0, "times as fast")
+        row, given_up = result.row(name), result.given_up(name)
+        got = _times_faster(result, row.median if row else given_up)
+        unit = "times as fast" if given_up is None else "times as fast or more"
+        return at_least(f"not slower than {name}", got, 1.0, unit)
 
     return bar
 
@@ -79,7 +83,57 @@ def cost_in_fits(most: float) -> Bar:
     def bar(result: Result) -> Verdict:
         ours, one = result.best("ours"), result.one_fit
         got = ours.median / one if ours is not None and ours.median and one else None
-        return _at_most(f"at most {most:g} fit{'s' * (most != 1)}", got, most, "fits")
+        return at_most(f"at most {most:g} fit{'s' * (most != 1)}", got, most, "fits")
+
+    return bar
+
+
+def near_ideal(least: float) -> Bar:
+    """At least this part of the speed of cores that share the fits of the reference without any loss."""
+
+    def bar(result: Result) -> Verdict:
+        ours, ideal = result.best("ours"), result.ideal
+        got = ideal / ours.median if ours is not None and ours.median and ideal else None
+        return at_least(f"at least {least:g} of the ideal of {result.cores} cores", got, least, "of it")
+
+    return bar
+
+
+def over_ideal(most: float) -> Bar:
+    """At most so many seconds over the time of cores that share the fits of the reference without loss."""
+
+    def bar(result: Result) -> Verdict:
+        ours, ideal = result.best("ours"), result.ideal
+        got = ours.median - ideal if ours is not None and ours.median and ideal else None
+        return at_most(f"at most {most:g} s over the ideal of {result.cores} cores", got, most, "s over it")
+
+    return bar
+
+
+def _median_of(call: Callable[[float, float], float], one: Row | None, peer: Row | None) -> float | None:
+    """Of each run and the other contender's run beside it, since a machine that is slow is so for both."""
+    if one is None or peer is None:
+        return None
+    n = min(len(one.seconds), len(peer.seconds))
+    return statistics.median(map(call, one.seconds[-n:], peer.seconds[-n:]))
+
+
+def over(most: float, ours: str, other: str) -> Bar:
+    """One contender at most so many seconds slower than another, at the median of the rounds."""
+
+    def bar(result: Result) -> Verdict:
+        got = _median_of(lambda one, peer: one - peer, result.row(ours), result.row(other))
+        return at_most(f"{ours}: at most {most:g} s over {other}", got, most, "s over it")
+
+    return bar
+
+
+def share_over(most: float, ours: str, other: str) -> Bar:
+    """One contender slower than another by at most this part of its time, at the median of the rounds."""
+
+    def bar(result: Result) -> Verdict:
+        got = _median_of(lambda one, peer: one / peer - 1.0, result.row(ours), result.row(other))
+        return at_most(f"{ours}: at most {most:.0%} over {other}", got, most, "of it")
 
     return bar
 
@@ -90,13 +144,13 @@ def peak_memory(most: float) -> Bar:
     def bar(result: Result) -> Verdict:
         ours = result.best("ours")
         got = ours.memory.total / result.bytes if ours is not None and ours.memory else None
-        return _at_most(f"at most {most:g} times X beyond X", got, most, "times X")
+        return at_most(f"at most {most:g} times X beyond X", got, most, "times X")
 
     return bar
 
 
 def same_scores(most: float) -> Bar:
-    """No score further from scikit-learn's than this, over means and splits and every one of ours."""
+    """No score further from the reference's than this, over means and splits and every one of ours."""
 
     def bar(result: Result) -> Verdict:
         gaps = [
@@ -106,7 +160,8 @@ def same_scores(most: float) -> Bar:
             for gap in (row.mean_difference, row.split_difference)
             if gap is not None
         ]
-        return _at_most(f"scores within {most:g} of scikit-learn's", max(gaps, default=None), most, "apart")
+        whose = "scikit-learn" if result.reference is None else result.reference.partition(" n_jobs")[0]
+        return at_most(f"scores within {most:g} of {whose}'s", max(gaps, default=None), most, "apart")
 
     return bar
 
@@ -123,6 +178,6 @@ def fitted_once_per_split(*steps: str, distinct: int) -> Bar:
         counted = [sum(row.fits[step] for step in steps) for row in ours if row.fits is not None]
         told = [row.report["transformer_fits"] for row in ours if "transformer_fits" in row.report]
         got = max([*counted, *told], default=None)
-        return _at_most(f"at most {most} transformer fits", got, most, "fits")
+        return at_most(f"at most {most} transformer fits", got, most, "fits")
 
     return bar

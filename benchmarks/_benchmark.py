@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,14 @@ from sklearn.model_selection import ParameterGrid, check_cv
 if TYPE_CHECKING:
     from benchmarks._bars import Bar
     from benchmarks._floor import Work
+    from benchmarks._study import Study
 
 Kind = Literal["ours", "scikit-learn", "specialised", "other"]
 Data = tuple[NDArray[Any], NDArray[Any]]
 
-_REGISTER: dict[str, Benchmark] = {}
+_Any = TypeVar("_Any", "Benchmark", "Study")
+
+_REGISTER: dict[str, Benchmark | Study] = {}
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ class Answer:
 class Contender:
     """One way to do a task: ``fit`` is what is timed, ``read`` takes the scores out afterwards.
 
-    ``in_process`` says that all fits happen in this process, so that they can be counted.
+    ``in_process`` says that all fits happen in this process, so that they can be counted. ``prepare``, if
+    there is one, is called with the same arguments before and is not timed.
     """
 
     name: str
@@ -82,6 +87,7 @@ class Contender:
     read: Callable[[Any], Answer]
     in_process: bool = True
     note: str = ""
+    prepare: Callable[[Task, NDArray[Any], NDArray[Any]], Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,8 @@ class Benchmark:
 
     ``data`` and ``task`` are called with ``quick``: True asks for a size that takes moments.
     ``separate_steps`` says that the floor is every distinct step fitted once: nothing cheaper is known.
+    ``around`` is there while it runs, such as a cluster; ``cores`` are those that it may use, all if None.
+    Scores are compared with those of the contender ``reference``: without, of the first of scikit-learn's.
     """
 
     name: str
@@ -101,9 +109,12 @@ class Benchmark:
     work: Callable[[Task, NDArray[Any], NDArray[Any]], Work]
     repeat: int
     separate_steps: bool = False
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    cores: int | None = None
+    reference: str | None = None
 
 
-def register(benchmark: Benchmark) -> Benchmark:
+def register(benchmark: _Any) -> _Any:
     """Make a benchmark known by its name."""
     if benchmark.name in _REGISTER:
         raise ValueError(f"a benchmark named {benchmark.name!r} is registered already")
@@ -111,7 +122,7 @@ def register(benchmark: Benchmark) -> Benchmark:
     return benchmark
 
 
-def all_benchmarks() -> dict[str, Benchmark]:
+def all_benchmarks() -> dict[str, Benchmark | Study]:
     """Import every group and return the benchmarks by name, in order of registration."""
     import benchmarks
 

@@ -42,7 +42,8 @@ def read_search(search: Any) -> Answer:
     )
 
 
-def _read_manyfit(search: Any) -> Answer:
+def read_manyfit(search: Any) -> Answer:
+    """The same of one of ours, with its report."""
     report = search.report_
     names = ("fits_requested", "fits_done", "transformer_fits", "passes", "seconds")
     return replace(read_search(search), report={name: getattr(report, name) for name in names})
@@ -59,7 +60,7 @@ def manyfit(n_jobs: int | None = None) -> Contender:
         )
         return search.fit(X, y)
 
-    return Contender(f"manyfit n_jobs={n_jobs}", "ours", fit, _read_manyfit, in_process=n_jobs is None)
+    return Contender(f"manyfit n_jobs={n_jobs}", "ours", fit, read_manyfit, in_process=n_jobs is None)
 
 
 def sklearn(n_jobs: int | None = None) -> Contender:

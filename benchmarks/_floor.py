@@ -87,15 +87,20 @@ def stored_bytes(X: Any) -> int:
     return int(X.nbytes)
 
 
-def measure_floor(work: Work, task: Task, X: NDArray[Any], y: NDArray[Any], *, steps: bool) -> Floor:
-    """Measure the rates of this machine and, with `steps`, every distinct step of `task` once."""
+def measure_floor(
+    work: Work, task: Task, X: NDArray[Any], y: NDArray[Any], *, steps: bool, cores: int | None = None
+) -> Floor:
+    """Measure the rates of this machine and, with `steps`, every distinct step of `task` once.
+
+    Steps are divided among `cores`, by default all.
+    """
     return Floor(
         bytes=work.bytes,
         flops=work.flops,
         bytes_per_second=read_rate(work.bytes),
         flops_per_second=product_rate(),
         steps_seconds=distinct_steps_seconds(task, X, y) if steps else None,
-        cores=joblib.cpu_count(),
+        cores=cores or joblib.cpu_count(),
     )
 
 

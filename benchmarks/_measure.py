@@ -3,88 +3,28 @@
 from __future__ import annotations
 
 import gc
-import statistics
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring
 from tqdm import tqdm
 
-from benchmarks._bars import Verdict
 from benchmarks._benchmark import Answer, Benchmark, Contender, Data, Task
 from benchmarks._compare import score_differences
 from benchmarks._count import count_fits
-from benchmarks._floor import Floor, measure_floor, stored_bytes
+from benchmarks._floor import measure_floor, stored_bytes
+from benchmarks._limit import TooLong, at_most
 from benchmarks._machine import blas_threads
-from benchmarks._memory import Memory, measure_memory
+from benchmarks._memory import measure_memory
+from benchmarks._result import Result, Row
 
 # messages of failures and warnings are kept, their tails are not
 _MESSAGE_LENGTH = 300
 
-Pairs = Iterable[tuple["Contender", "Row"]]
-
-
-@dataclass
-class Row:
-    """What one contender did: a failure is kept beside whatever was measured before it."""
-
-    name: str
-    kind: str
-    note: str = ""
-    seconds: list[float] = field(default_factory=list)
-    failure: str | None = None
-    mean_difference: float | None = None
-    split_difference: float | None = None
-    memory: Memory | None = None
-    memory_failure: str | None = None
-    fits: Mapping[str, int] | None = None
-    report: Mapping[str, Any] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-
-    @property
-    def median(self) -> float | None:
-        """Median time in seconds, None after a failure."""
-        return statistics.median(self.seconds) if self.seconds and self.failure is None else None
-
-
-@dataclass
-class Result:
-    """Everything that one benchmark measured."""
-
-    name: str
-    summary: str
-    quick: bool
-    rounds: int
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    settings: int
-    splits: int
-    blas_threads: int | None
-    rows: list[Row]
-    dearest: str | None = None
-    fit_seconds: list[float] = field(default_factory=list)
-    floor: Floor | None = None
-    verdicts: list[Verdict] = field(default_factory=list)
-
-    @property
-    def one_fit(self) -> float | None:
-        """Median time of one fit and score of the dearest setting on one split."""
-        return statistics.median(self.fit_seconds) if self.fit_seconds else None
-
-    def best(self, *kinds: str) -> Row | None:
-        """Return the fastest row of these kinds, None if none of them worked."""
-        rows = [row for row in self.rows if row.kind in kinds and row.median is not None]
-        return min(rows, key=lambda row: row.median or 0.0, default=None)
-
-    def row(self, name: str) -> Row | None:
-        """Return the row of one contender, None if it did not take part or failed."""
-        return next((r for r in self.rows if r.name == name and r.median is not None), None)
+Pairs = Iterable[tuple[Contender, Row]]
 
 
 def run(
@@ -97,13 +37,15 @@ def run(
 ) -> Result:
     """Run one benchmark: each contender in turn, `repeat` times round, each on a fresh copy of the data."""
     task, data = benchmark.task(quick), benchmark.data(quick)
-    result = _empty_result(benchmark, task, data, repeat or (2 if quick else benchmark.repeat), quick)
-    pairs = list(zip(benchmark.contenders, result.rows, strict=True))
-    steps = len(pairs) * (1 + result.rounds + memory)
+    rounds = repeat or (2 if quick else benchmark.repeat)
+    steps = len(benchmark.contenders) * (1 + rounds + memory)
     with tqdm(total=steps, desc=benchmark.name, disable=not progress, leave=False) as bar:
-        _rounds(pairs, task, data, result, bar)
-        work = benchmark.work(task, *data)
-        result.floor = measure_floor(work, task, *data, steps=benchmark.separate_steps)
+        with benchmark.around():
+            result = _empty_result(benchmark, task, data, rounds, quick)
+            pairs = list(zip(benchmark.contenders, result.rows, strict=True))
+            _rounds(pairs, task, data, result, bar)
+            work, cores = benchmark.work(task, *data), benchmark.cores
+            result.floor = measure_floor(work, task, *data, steps=benchmark.separate_steps, cores=cores)
         if memory:
             for contender, row in _shown(pairs, bar, "memory"):
                 _add_memory(benchmark, contender, row, data, quick=quick)
@@ -125,24 +67,39 @@ def _empty_result(benchmark: Benchmark, task: Task, data: Data, rounds: int, qui
         splits=len(task.splits(X, y)),
         blas_threads=blas_threads(),
         rows=[Row(c.name, c.kind, c.note) for c in benchmark.contenders],
+        reference=benchmark.reference or _first_of_sklearn(benchmark.contenders),
+        cores=benchmark.cores,
     )
+
+
+def _first_of_sklearn(contenders: Iterable[Contender]) -> str | None:
+    return next((c.name for c in contenders if c.kind == "scikit-learn"), None)
 
 
 # What takes less than this is timed several times in a round: its first run finds caches that a contender of
 # half a minute has left cold.
 _SHORT_SECONDS = 0.1
 _SHORT_RUNS = 5
+# What takes longer than this to warm up is not run again: that was its run.
+_LONG_SECONDS = 60.0
+# A run that takes longer than this is given up, and the contender with it.
+_MOST_SECONDS = 300.0
 
 
 def _rounds(pairs: Pairs, task: Task, data: Data, result: Result, bar: tqdm) -> None:
-    """Warm up, then time: A B C and one fit, A B C and one fit, ...; what is short several times a round."""
-    reference = _warm_up(_shown(pairs, bar, "warm-up"), task, data)
+    """Warm up, then time: A B C and one fit, A B C and one fit, ...; what is short several times a round.
+
+    What is long is timed as it warms up, and only then.
+    """
+    reference = _warm_up(_shown(pairs, bar, "warm-up"), task, data, result)
     one_fit = _dearest_fit(reference, task, data, result)
     for number in range(result.rounds):
         for contender, row in _shown(pairs, bar, f"round {number + 1}"):
             for _ in range(_SHORT_RUNS):
+                if row.seconds and row.seconds[0] > _LONG_SECONDS:
+                    break
                 if row.failure is None:
-                    _timed(contender, row, task, data, reference)
+                    _timed(contender, row, task, data, result, reference)
                 if row.failure is not None or result.quick or row.seconds[-1] > _SHORT_SECONDS:
                     break
         for _ in range(_SHORT_RUNS if one_fit is not None else 0):
@@ -158,37 +115,53 @@ def _shown(pairs: Pairs, bar: tqdm, phase: str) -> Iterator[tuple[Contender, Row
         bar.update()
 
 
-def _warm_up(pairs: Pairs, task: Task, data: Data) -> Answer | None:
-    """Run every contender once, untimed: its fits are counted and its warnings kept.
+def _warm_up(pairs: Pairs, task: Task, data: Data, result: Result) -> Answer | None:
+    """Run every contender once, untimed if not long: its fits are counted and its warnings kept.
 
-    Returns the answer of scikit-learn in this process, which the scores of all are compared with.
+    Returns the answer of the reference, which the scores of all are compared with.
     """
     reference: Answer | None = None
     for contender, row in pairs:
         with _keeping_failure(row), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
+            X, y = _copies(data)
+            start = time.perf_counter()
             with count_fits(task.step_classes()) as counts:
-                answer = contender.read(contender.fit(task, *_copies(data)))
+                fitted = contender.fit(task, X, y)
+            seconds, answer = time.perf_counter() - start, contender.read(fitted)
+            if seconds > _LONG_SECONDS:
+                _keep_run(row, seconds, answer, result, reference)
             row.fits = dict(counts) if contender.in_process else None
             row.report = answer.report
-            if contender.kind == "scikit-learn" and reference is None:
+            if contender.name == result.reference:
                 reference = answer
         row.warnings = sorted({f"{w.category.__name__}: {_first_line(w.message)}" for w in caught})
     return reference
 
 
-def _timed(contender: Contender, row: Row, task: Task, data: Data, reference: Answer | None) -> None:
+def _timed(
+    contender: Contender, row: Row, task: Task, data: Data, result: Result, reference: Answer | None
+) -> None:
     X, y = _copies(data)
     gc.collect()
     with _keeping_failure(row), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if contender.prepare is not None:
+            contender.prepare(task, X, y)
         start = time.perf_counter()
         fitted = contender.fit(task, X, y)
-        row.seconds.append(time.perf_counter() - start)
-        if reference is not None:
-            mean, split = score_differences(contender.read(fitted), reference)
-            row.mean_difference = _larger(row.mean_difference, mean)
-            row.split_difference = _larger(row.split_difference, split)
+        seconds = time.perf_counter() - start
+        _keep_run(row, seconds, contender.read(fitted), result, reference)
+
+
+def _keep_run(row: Row, seconds: float, answer: Answer, result: Result, reference: Answer | None) -> None:
+    row.seconds.append(seconds)
+    if answer.seconds_per_fit is not None:
+        row.fit_sums.append(float(answer.seconds_per_fit.sum()) * result.splits)
+    if reference is not None:
+        mean, split = score_differences(answer, reference)
+        row.mean_difference = _larger(row.mean_difference, mean)
+        row.split_difference = _larger(row.split_difference, split)
 
 
 def _dearest_fit(
@@ -225,23 +198,30 @@ def _add_memory(benchmark: Benchmark, contender: Contender, row: Row, data: Data
     try:
         row.memory = measure_memory(benchmark, contender, data, quick=quick)
     except Exception as error:
-        row.memory_failure = _describe(error)
+        row.memory_failure = describe(error)
 
 
 @contextmanager
 def _keeping_failure(row: Row) -> Iterator[None]:
-    """Keep whatever a contender raises as data: the others still run. An interrupt goes through."""
+    """Keep whatever a contender raises as data: the others still run. An interrupt goes through.
+
+    A run that takes too long is ended.
+    """
     try:
-        yield
+        with at_most(_MOST_SECONDS):
+            yield
+    except TooLong as error:
+        row.failure, row.given_up = describe(error), _MOST_SECONDS
     except Exception as error:
-        row.failure = _describe(error)
+        row.failure = describe(error)
 
 
 def _copies(data: Data) -> Data:
     return data[0].copy(), data[1].copy()
 
 
-def _describe(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
+    """The kind of an error and the first line of what it says."""
     return f"{type(error).__name__}: {_first_line(error)}"
 
 

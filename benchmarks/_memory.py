@@ -78,6 +78,11 @@ def measure_memory(benchmark: Benchmark, contender: Contender, data: Data, *, qu
 
 def _peaks(benchmark: Benchmark, contender: Contender, folder: Path, *, quick: bool) -> Memory:
     """Measure in this process."""
+    with benchmark.around():
+        return _peaks_within(benchmark, contender, folder, quick=quick)
+
+
+def _peaks_within(benchmark: Benchmark, contender: Contender, folder: Path, *, quick: bool) -> Memory:
     task = benchmark.task(quick)
     contender.fit(benchmark.task(True), *benchmark.data(True))
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
@@ -135,6 +140,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     asked = parser.parse_args()
     benchmark = all_benchmarks()[asked.benchmark]
+    assert isinstance(benchmark, Benchmark)
     contender = next(c for c in benchmark.contenders if c.name == asked.contender)
     warnings.simplefilter("ignore")
     print(json.dumps(vars(_peaks(benchmark, contender, asked.folder, quick=asked.quick))))

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from joblib import cpu_count
 
 from benchmarks._machine import machine, versions
-from benchmarks._measure import Result, Row
+from benchmarks._result import Result, Row
+from benchmarks._study import Findings
 
+_QUICK = "   QUICK: small data, the bars are for the full size"
 _HEAD = ("contender", "median", "min - max", "times", "fits", "peak", "x X", "traced", "mean", "per split")
 
 
-def table(result: Result) -> str:
+def table(result: Result | Findings) -> str:
     """Return the result as text: a row for each contender, then costs, floor and bars."""
+    if isinstance(result, Findings):
+        return _of_a_study(result)
     rows = [_HEAD, *(_cells(row, result) for row in result.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = [_title(result), ""]
@@ -34,13 +39,26 @@ def table(result: Result) -> str:
     return "\n".join([*lines, "", *_legend(result), *_notes(result), *_floor(result), *_bars(result)])
 
 
-def write_json(results: Sequence[Result], path: Path) -> None:
+def _of_a_study(found: Findings) -> str:
+    heads = tuple(column.heading for column in found.columns)
+    cells = [tuple(_cell(row[c.key], c.unit) for c in found.columns) for row in found.rows]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    lines = [f"{found.name}: {found.summary}{_QUICK if found.quick else ''}", ""]
+    for number, row in enumerate([heads, *cells]):
+        padded = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *padded[1:]]).rstrip())
+        if number == 0:
+            lines.append("-" * (sum(widths) + 2 * len(widths) - 2))
+    return "\n".join([*lines, "", *found.notes, *_bars(found)])
+
+
+def write_json(results: Sequence[Result | Findings], path: Path) -> None:
     """Write everything that was measured, with machine and versions."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(as_dict(results), indent=1, allow_nan=False) + "\n")
 
 
-def as_dict(results: Sequence[Result]) -> dict[str, Any]:
+def as_dict(results: Sequence[Result | Findings]) -> dict[str, Any]:
     """Return everything that was measured in types of JSON; infinity and NaN become text."""
     return {
         "machine": machine(),
@@ -49,14 +67,16 @@ def as_dict(results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def _with_derived(result: Result) -> dict[str, Any]:
+def _with_derived(result: Result | Findings) -> dict[str, Any]:
     found = asdict(result)
+    if isinstance(result, Findings):
+        return found
     for values, row in zip(found["rows"], result.rows, strict=True):
         values["median"] = row.median
         values["times_best_sklearn"] = _times(row, result)
         values["cost_in_fits"] = _cost(row, result)
         values["memory_in_X"] = row.memory.total / result.bytes if row.memory else None
-    found["one_fit"] = result.one_fit
+    found["one_fit"], found["ideal"] = result.one_fit, result.ideal
     if result.floor is not None:
         found["floor"]["seconds"] = result.floor.seconds
     return found
@@ -85,10 +105,9 @@ def _cost(row: Row, result: Result) -> float | None:
 
 def _title(result: Result) -> str:
     size = " x ".join(f"{n:,}" for n in result.shape)
-    quick = "   QUICK: small data, the bars are for the full size" if result.quick else ""
     return (
-        f"{result.name}: {result.summary}{quick}\n"
-        f"X {size} {result.dtype}, {_bytes(result.bytes)}; "
+        f"{result.name}: {result.summary}{_QUICK if result.quick else ''}\n"
+        f"X {size} {result.dtype}, {as_bytes(result.bytes)}; "
         f"{result.settings} settings x {result.splits} splits = {result.settings * result.splits} fits; "
         f"{result.rounds} interleaved rounds, "
         f"{cpu_count()} cores, {result.blas_threads} BLAS threads"
@@ -98,11 +117,11 @@ def _title(result: Result) -> str:
 def _cells(row: Row, result: Result) -> tuple[str, ...]:
     return (
         row.name,
-        _seconds(row.median),
-        f"{_seconds(min(row.seconds))} - {_seconds(max(row.seconds))}" if row.seconds else "",
+        as_seconds(row.median),
+        f"{as_seconds(min(row.seconds))} - {as_seconds(max(row.seconds))}" if row.seconds else "",
         _number(_times(row, result)),
         _number(_cost(row, result)),
-        _bytes(row.memory.total) if row.memory else "-",
+        as_bytes(row.memory.total) if row.memory else "-",
         _number(row.memory.total / result.bytes if row.memory else None),
         _number(row.memory.traced / result.bytes if row.memory else None),
         _gap(row.mean_difference),
@@ -115,18 +134,20 @@ def _legend(result: Result) -> list[str]:
         "times: of the best scikit-learn search; fits: cost in fits of the dearest setting on one split;",
         "peak: resident memory beyond X at its highest, workers included, and as a multiple of X;",
         "traced: the same multiple by tracemalloc, without workers;",
-        "mean, per split: largest difference from scikit-learn's test scores",
+        f"mean, per split: largest difference from the test scores of {result.reference}",
     ]
 
 
 def _notes(result: Result) -> list[str]:
     lines = [""]
     if result.one_fit is not None:
-        lines.append(f"one fit and score: {_seconds(result.one_fit)} at {result.dearest}")
+        lines.append(f"one fit and score: {as_seconds(result.one_fit)} at {result.dearest}")
     for row in result.rows:
         if row.failure is not None:
             continue
         said = [row.note] if row.note else []
+        if result.cores is not None and row.fit_sums and row.seconds:
+            said.append(_share(row, result.cores))
         if row.fits is not None:
             said.append("fits counted: " + ", ".join(f"{name} {n}" for name, n in row.fits.items()))
         if row.report:
@@ -148,28 +169,41 @@ def _our_report(row: Row) -> str:
     )
 
 
+def _share(row: Row, cores: int) -> str:
+    inside = median(row.fit_sums)
+    share = inside / cores / median(row.seconds)
+    return f"fits and scores took {as_seconds(inside)} by its own account, {share:.3g} of {cores} cores' time"
+
+
 def _floor(result: Result) -> list[str]:
     floor, ours = result.floor, result.best("ours")
     if floor is None:
         return []
     parts = [
-        f"{_bytes(floor.bytes)} at {floor.bytes_per_second / 1e9:.1f} GB/s",
+        f"{as_bytes(floor.bytes)} at {floor.bytes_per_second / 1e9:.1f} GB/s",
         f"{floor.flops / 1e9:.3g} Gflop at {floor.flops_per_second / 1e9:.0f} Gflop/s",
     ]
     if floor.steps_seconds is not None:
-        parts.append(f"every distinct step once {_seconds(floor.steps_seconds)} over {floor.cores} cores")
-    line = f"floor {_seconds(floor.seconds)}, the largest of: {'; '.join(parts)}"
+        parts.append(f"every distinct step once {as_seconds(floor.steps_seconds)} over {floor.cores} cores")
+    line = f"floor {as_seconds(floor.seconds)}, the largest of: {'; '.join(parts)}"
     if ours is not None and ours.median:
         line += f". {ours.name} is at {ours.median / floor.seconds:.3g} times the floor"
-    return ["", line]
+    if result.ideal is None:
+        return ["", line]
+    return [
+        "",
+        line,
+        f"ideal {as_seconds(result.ideal)}: the fits of {result.reference} over {result.cores} cores",
+    ]
 
 
-def _bars(result: Result) -> list[str]:
+def _bars(result: Result | Findings) -> list[str]:
     words = {True: "met", False: "NOT MET", None: "not judged"}
     return ["", *(f"asked: {v.asked}; got: {v.got}; {words[v.met]}" for v in result.verdicts)]
 
 
-def _seconds(value: float | None) -> str:
+def as_seconds(value: float | None) -> str:
+    """Three digits of a time."""
     if value is None:
         return "-"
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
@@ -178,7 +212,8 @@ def _seconds(value: float | None) -> str:
     return f"{value / 1e-6:.3g} us"
 
 
-def _bytes(value: float) -> str:
+def as_bytes(value: float) -> str:
+    """Three digits of a size."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if value >= size:
             return f"{value / size:.3g} {unit}"
@@ -193,3 +228,10 @@ def _number(value: float | None) -> str:
 
 def _gap(value: float | None) -> str:
     return "-" if value is None else f"{value:.1e}" if value else "0"
+
+
+def _cell(value: Any, unit: str) -> str:
+    return "-" if value is None else _UNITS[unit](value)
+
+
+_UNITS: dict[str, Callable[[Any], str]] = {"": str, "s": as_seconds, "bytes": as_bytes, "number": _number}

@@ -85,7 +85,7 @@ def _sides(quick: bool) -> Data:
     return X, (X @ rng.normal(size=columns) + rng.normal(size=rows) > 0).astype(int)
 
 
-register(
+LOGISTIC = register(
     Benchmark(
         name="logistic",
         summary="LogisticRegression, 10 C x 5 folds, neg_log_loss, 100,000 x 100",

@@ -46,7 +46,7 @@ def _digits(quick: bool) -> Data:
     return (X[:200], y[:200]) if quick else (X, y)
 
 
-register(
+AFFINE = register(
     Benchmark(
         name="affine-pipeline",
         summary="StandardScaler > PCA > Ridge, 10 n_components x 10 alphas x 5 folds, 50,000 x 50",

@@ -13,12 +13,21 @@ from benchmarks._benchmark import all_benchmarks
 
 NAMES = ("ridge-28kB", "ridge-2.8MB", "ridge-28MB", "affine-pipeline", "svc-pipeline", "overhead")
 ITERATED = ("logistic", "logistic-multinomial", "logistic-sparse", "poisson", "linear-svc")
+CLUSTERS = (
+    "cluster-generic",
+    "cluster-overhead",
+    "cluster-checkpoint",
+    "cluster-shared-affine",
+    "cluster-shared-logistic",
+    "cluster-bytes",
+    "cluster-slots",
+)
 
 
 def test_lists_every_benchmark_with_a_line(capsys):
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in lines} == {*NAMES, *ITERATED}
+    assert {line.split()[0] for line in lines} == {*NAMES, *ITERATED, *CLUSTERS}
     assert all(len(line.split()) > 3 for line in lines)
 
 
@@ -42,7 +51,7 @@ def test_runs_one_and_writes_it(capsys, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ridge"], "no benchmark named 'ridge'; there are"),
+        (["rigde"], "no benchmark named 'rigde'; there are"),
         (["overhead", "--repeat", "0"], "at least 1, got 0"),
     ],
 )
