@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from dask.utils import format_bytes
 from distributed import Status, Worker
@@ -26,11 +27,14 @@ class Room:
     Attributes
     ----------
     fits : bool
+    later : bool
+        Whether it may fit when tasks of other searches have ended.
     used, usable, limit : int
         Bytes: in use without them, those from which on Dask pauses the worker, and its memory limit.
     """
 
     fits: bool
+    later: bool = False
     used: int = 0
     usable: int = 0
     limit: int = 0
@@ -66,13 +70,23 @@ class Keeper:
         self._worker.periodic_callbacks["manyfit-memory"] = callback
         callback.start()
 
-    def make_room(self, nbytes: int) -> Room:
-        """Let go of what no running task uses, as far as it takes until so many bytes fit."""
+    def make_room(self, nbytes: int, key: str = "") -> Room:
+        """Let go of what no running task uses, as far as it takes until so many bytes for a package fit.
+
+        Called in the worker's event loop, where Dask looks after its own data.
+        """
         if not self.limit:
             return Room(True)
-        while not (fits := self._used() + nbytes <= self._usable) and self._store.drop_oldest():
+        while not (fits := self._used() + nbytes <= self._usable) and (
+            self._store.drop_oldest() or self._spill()
+        ):
             gc.collect()
-        return Room(fits, self._used(), self._usable, self.limit)
+        return Room(fits, self._store.used_beside(key), self._used(), self._usable, self.limit)
+
+    def _spill(self) -> bool:
+        """Have Dask write something of its own to disk; whether it did."""
+        data: Any = self._worker.data
+        return bool(getattr(data, "fast", None)) and data.evict() != -1
 
     def look(self) -> None:
         """Let go of what is not used any more, and of more where memory is short."""

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import sys
 import threading
+import time
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -19,10 +20,9 @@ from uuid import uuid4
 from dask.utils import format_bytes
 from distributed import Client, Future
 
-from manyfit.cluster._memory import Room
 from manyfit.cluster._package import Package, is_pickle
 from manyfit.cluster._scheduler import soon
-from manyfit.cluster._worker import drop, room_for
+from manyfit.cluster._worker import LONGEST_WAIT_S, WAIT_S, drop, room_for
 
 # So long a worker that is there may take until it has what is sent.
 SEND_S = 60.0
@@ -107,6 +107,9 @@ class Placement:
     def send(self, package: Package, worker: str) -> str:
         """Send what is not there of a package to a worker; what Dask calls the package then."""
         with self._lock:
+            nbytes = sum(nbytes_of(part) for key, part in package.parts.items() if not self._is_there(key))
+        self._wait_for_room(worker, package.key, nbytes)
+        with self._lock:
             there = {key: self._sent[key] for key in package.parts if self._is_there(key)}
             names = {key: there[key].key if key in there else _name(key) for key in package.parts}
             parts = {names[key]: part for key, part in package.parts.items() if key not in there}
@@ -117,18 +120,20 @@ class Placement:
             others = {key: name for key, name in names.items() if key != package.key}
             parts.pop(names[package.key], None)
             sizes = {key: nbytes_of(package.parts[key]) for key in others}
-            self._require_room(worker, sum(sizes[key] for key in others if key not in there))
             parts[whole] = package.parts[package.key], others, sizes
             sent = self.client.scatter(parts, workers=[worker], hash=False, timeout=SEND_S)
             self._sent.update({key: sent[name] for key, name in others.items() if name in sent})
             self._sent[package.key] = sent[whole]
             return whole
 
-    def _require_room(self, worker: str, nbytes: int) -> None:
+    def _wait_for_room(self, worker: str, key: str, nbytes: int) -> None:
         if nbytes < LARGE:
             return
-        room: Room = self.client.run(room_for, nbytes, workers=[worker])[worker]
-        if not room.fits:
+        until = time.monotonic() + LONGEST_WAIT_S
+        while not (room := self.client.run(room_for, nbytes, key, workers=[worker])[worker]).fits:
+            if room.later or time.monotonic() < until:
+                time.sleep(WAIT_S)
+                continue
             raise MemoryError(
                 f"The data of the search take {format_bytes(nbytes)}, and the worker {worker}, which has the "
                 f"most memory left, {room}. Give workers more memory, or have fewer on a machine."

@@ -26,8 +26,8 @@ from manyfit.cluster._store import Store
 LONGEST_TASK_S = 2.0
 # The part of a worker's memory that parts of searches may take.
 STORED_PART = 0.5
-# How often it is asked for room that others use.
-WAIT_S = 0.2
+# How often it is asked for room that others use, and for how long where nobody does: memory comes back late.
+WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
 
 
 @dataclass
@@ -75,10 +75,10 @@ async def drop(keys: Sequence[str], dask_worker: Worker) -> None:
         _stores[dask_worker].drop(keys)
 
 
-async def room_for(nbytes: int, dask_worker: Worker) -> Room:
-    """Whether so many bytes fit into the memory of a worker, which lets go of what no task uses."""
+async def room_for(nbytes: int, key: str, dask_worker: Worker) -> Room:
+    """Whether so many bytes for a package fit into a worker, which lets go of what no task uses."""
     store_of(dask_worker)
-    return _keepers[dask_worker].make_room(nbytes)
+    return _keepers[dask_worker].make_room(nbytes, key)
 
 
 async def waiting(dask_worker: Worker) -> list[str]:
@@ -157,7 +157,8 @@ def _make(worker: Worker, store: Store, key: str, name: str, found: dict[str, An
     pickled, names, sizes = came[name]
     found.update(store.find(names))
     needed = {names[one]: one for one in names if one not in found}
-    _wait_for_room(worker, store, key, sum(n for one, n in sizes.items() if one not in found))
+    here = getattr(worker.data, "fast", worker.data)  # in memory, not on disk
+    _wait_for_room(worker, key, sum(sizes[one] for name, one in needed.items() if name not in here))
     parts = {needed[one]: value for one, value in _fetch(worker, list(needed)).items()}
     if len(parts) < len(needed):
         return tuple(one for one in needed.values() if one not in parts)
@@ -172,10 +173,10 @@ def _make(worker: Worker, store: Store, key: str, name: str, found: dict[str, An
     return ()
 
 
-def _wait_for_room(worker: Worker, store: Store, key: str, nbytes: int) -> None:
-    keeper = _keepers[worker]
-    while not (room := keeper.make_room(nbytes)).fits:
-        if not store.used_beside(key):
+def _wait_for_room(worker: Worker, key: str, nbytes: int) -> None:
+    until = time.monotonic() + LONGEST_WAIT_S
+    while not (room := sync(worker.loop, room_for, nbytes, key, dask_worker=worker)).fits:
+        if not room.later and time.monotonic() > until:
             raise MemoryError(
                 f"The data of the search take {format_bytes(nbytes)}, and the worker {worker.address} "
                 f"{room}. Give workers more memory, or have fewer on a machine."

@@ -167,7 +167,7 @@ def test_bytes(around, monkeypatch):
     assert [row["search"] for row in ours] == ["first", "second"] * 2
     for first, second in (ours[:2], ours[2:]):
         assert first["bytes"] <= first["data"] < 1.1 * first["bytes"]
-        assert second["data"] == 0
+        assert second["data"] < 50_000  # what is asked for, without the data
         assert second["everyone"] < 0.1 * first["everyone"]
     assert min(row["data"] for row in joblib) > joblib[0]["bytes"]
     assert [verdict.met for verdict in found.verdicts][1] is True

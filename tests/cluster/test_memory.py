@@ -91,7 +91,7 @@ def workers(client: Client) -> dict[str, Any]:
 
 
 def pids(client: Client) -> dict[str, int]:
-    return client.run(os.getpid)
+    return client.run(os.getpid, on_error="ignore")  # those that are just being started again
 
 
 def kept(client: Client) -> dict[str, int]:
@@ -236,7 +236,7 @@ def test_a_worker_under_pressure_lets_go_of_what_nobody_needs(client):
     one, other = sorted(workers(client))
     assert kept(client)[one] >= X.nbytes
     fill(client, one, 0.75)
-    wait_for(lambda: kept(client)[one] == 0, "room on the worker")
+    wait_for(lambda: kept(client)[one] < X.nbytes, "room on the worker")
     assert kept(client)[other] >= X.nbytes
     fill(client, one, 0)
 
