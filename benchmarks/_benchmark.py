@@ -97,6 +97,7 @@ class Benchmark:
     ``data`` and ``task`` are called with ``quick``: True asks for a size that takes moments.
     ``separate_steps`` says that the floor is every distinct step fitted once: nothing cheaper is known.
     ``around`` is there while it runs, such as a cluster; ``cores`` are those that it may use, all if None.
+    A run that takes longer than ``most_seconds`` is given up, and the contender with it.
     Scores are compared with those of the contender ``reference``: without, of the first of scikit-learn's.
     """
 
@@ -112,6 +113,7 @@ class Benchmark:
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     cores: int | None = None
     reference: str | None = None
+    most_seconds: float = 600.0
 
 
 def register(benchmark: _Any) -> _Any:

@@ -69,6 +69,7 @@ def _empty_result(benchmark: Benchmark, task: Task, data: Data, rounds: int, qui
         rows=[Row(c.name, c.kind, c.note) for c in benchmark.contenders],
         reference=benchmark.reference or _first_of_sklearn(benchmark.contenders),
         cores=benchmark.cores,
+        most_seconds=benchmark.most_seconds,
     )
 
 
@@ -82,8 +83,6 @@ _SHORT_SECONDS = 0.1
 _SHORT_RUNS = 5
 # What takes longer than this to warm up is not run again: that was its run.
 _LONG_SECONDS = 60.0
-# A run that takes longer than this is given up, and the contender with it.
-_MOST_SECONDS = 300.0
 
 
 def _rounds(pairs: Pairs, task: Task, data: Data, result: Result, bar: tqdm) -> None:
@@ -122,7 +121,7 @@ def _warm_up(pairs: Pairs, task: Task, data: Data, result: Result) -> Answer | N
     """
     reference: Answer | None = None
     for contender, row in pairs:
-        with _keeping_failure(row), warnings.catch_warnings(record=True) as caught:
+        with _keeping_failure(row, result.most_seconds), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             X, y = _copies(data)
             start = time.perf_counter()
@@ -144,7 +143,7 @@ def _timed(
 ) -> None:
     X, y = _copies(data)
     gc.collect()
-    with _keeping_failure(row), warnings.catch_warnings():
+    with _keeping_failure(row, result.most_seconds), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if contender.prepare is not None:
             contender.prepare(task, X, y)
@@ -202,16 +201,16 @@ def _add_memory(benchmark: Benchmark, contender: Contender, row: Row, data: Data
 
 
 @contextmanager
-def _keeping_failure(row: Row) -> Iterator[None]:
+def _keeping_failure(row: Row, most_seconds: float) -> Iterator[None]:
     """Keep whatever a contender raises as data: the others still run. An interrupt goes through.
 
     A run that takes too long is ended.
     """
     try:
-        with at_most(_MOST_SECONDS):
+        with at_most(most_seconds):
             yield
     except TooLong as error:
-        row.failure, row.given_up = describe(error), _MOST_SECONDS
+        row.failure, row.given_up = describe(error), most_seconds
     except Exception as error:
         row.failure = describe(error)
 

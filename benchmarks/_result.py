@@ -58,6 +58,7 @@ class Result:
     rows: list[Row]
     reference: str | None = None
     cores: int | None = None
+    most_seconds: float = 600.0
     dearest: str | None = None
     fit_seconds: list[float] = field(default_factory=list)
     floor: Floor | None = None

@@ -131,7 +131,8 @@ def local_cluster(
     with _threads_of_workers(max(1, cpu_count() // (workers * threads))):
         cluster = _start(_cluster_class(with_gpus), options)
     try:
-        return _client_class()(cluster)
+        # On one machine nothing has to go through the scheduler.
+        return _client_class()(cluster, direct_to_workers=True)
     except BaseException:
         cluster.close()
         raise

@@ -29,6 +29,8 @@ from tests.cluster import _settings
 
 cloudpickle.register_pickle_by_value(_settings)
 
+pytestmark = pytest.mark.slow
+
 KFOLDS = StratifiedKFold(3)
 STRICT = array_api_strict.Device("device1")
 X = np.random.default_rng(0).normal(size=(1200, 4))

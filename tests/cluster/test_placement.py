@@ -26,6 +26,8 @@ from manyfit.model_selection._arrivals import Arrivals
 from tests.cluster._awkward import Awkward, fits
 from tests.cluster.test_search import _kept, eventually
 
+pytestmark = pytest.mark.slow
+
 X = np.random.default_rng(0).normal(size=(6_000, 5))
 Y = np.random.default_rng(1).integers(0, 2, 6_000)
 
