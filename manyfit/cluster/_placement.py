@@ -179,7 +179,7 @@ class Placement:
             soon(client, self._tidy_later)
             return
         try:
-            owned = set().union(*(one.keys.union(one.beside) for one in list(self._owners.values())))
+            owned = set().union(*(one.keys.union(one.beside) for one in self._owners.copy().values()))
             left = [key for key in self._sent if key not in owned and key not in self._in_use]
             for key in left:
                 self._sent.pop(key).release()

@@ -135,7 +135,7 @@ def test_what_goes_over_the_wire_is_counted(client):
     with _wire.watched(client) as wire:
         before, kernel = wire.sent(), _loopback()
         (worker, *_) = client.nthreads()
-        future = client.scatter(data, workers=[worker], hash=False)
+        future = client.scatter(data, workers=[worker], hash=False, direct=False)
         sent = wire.sent() - before
         assert data.nbytes <= sent.data < data.nbytes + 2_000
         assert (

@@ -27,6 +27,7 @@ print(_memory._high_water_marks()[os.getpid()] - start[os.getpid()])
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="sets back a mark that Linux keeps")
 def test_only_what_comes_after_the_start_counts():
     done = subprocess.run(
@@ -35,6 +36,7 @@ def test_only_what_comes_after_the_start_counts():
     assert 39e6 <= int(done.stdout) < 50e6  # the kernel counts pages in batches
 
 
+@pytest.mark.thorough
 def test_measured_in_a_fresh_process_and_failures_kept():
     benchmark = all_benchmarks()["ridge-28kB"]
     known = next(c for c in benchmark.contenders if c.name == "scikit-learn n_jobs=None")

@@ -133,7 +133,13 @@ def test_a_search_that_ended_holds_no_client():
             assert [one.status for one in _placements] == ["running"]
 
 
-@pytest.mark.parametrize("threads", ["", "import threading; threading.Thread(target=print).start()"])
+@pytest.mark.parametrize(
+    "threads",
+    [
+        "",
+        pytest.param("import threading; threading.Thread(target=print).start()", marks=pytest.mark.thorough),
+    ],
+)
 def test_a_script_ends(threads, tmp_path):
     """Its arrays go while the interpreter does."""
     script = tmp_path / "script.py"
@@ -240,6 +246,7 @@ def test_an_asynchronous_client_is_refused():
     asyncio.run(main())
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 def test_a_forked_process_leaves_the_client_behind(tmp_path):
     script = tmp_path / "script.py"
