@@ -32,6 +32,8 @@ STUCK_S = 3.0
 PAUSED_S = 30.0
 # Workers that die with a task until its items run alone, and with one of these until it is given up.
 SUSPECT_DEATHS, MOST_DEATHS = 2, 3
+# As often data are sent that did not arrive.
+MOST_SENDS = 8
 # A task is cancelled by others of the same name, or cannot have its data; as often it is tried again.
 MOST_TRIES = 20
 
@@ -97,6 +99,7 @@ class Dispatch:
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
         self._running: dict[Future, _Task] = {}
         self._twins: dict[Future, Future] = {}
+        self._address = str(getattr(client.scheduler, "address", "an unknown address"))
         self._paused: list[str] = []
         self._stuck_since: dict[str, float] = {}
         self._arrived: queue.SimpleQueue[tuple[Future, Any]] = queue.SimpleQueue()
@@ -180,21 +183,22 @@ class Dispatch:
 
     def _send(self) -> None:
         """Send the package, if it is not there and there is a worker for it."""
-        if self._package_name is None:
+        for tries in range(MOST_SENDS):
             worker = next((lane.receiver for lane in self._lanes if lane.receiver), None)
-            if worker is None:
-                return
+            if self._package_name is not None or worker is None:
+                return  # without a worker: a task will miss it, and it is sent then
             try:
                 self._package_name = self.placement.send(self.package, worker)
             except MemoryError:
                 raise
             except Exception as error:
-                self._look()
-                if any(lane.receiver == worker for lane in self._lanes):
+                if tries == MOST_SENDS - 1:
                     raise RuntimeError(
-                        f"The search could not send its data to the worker {worker}"
+                        f"The search could not send its data to the cluster at {self._address}, at last to "
+                        f"{worker}. Its log may say why."
                     ) from error
-                # Else it went away meanwhile: a task will miss the package, and it is sent then.
+                time.sleep(LOOK_S)  # it went away meanwhile, which the scheduler notices soon
+                self._look()
 
     async def _watch(self, future: Future) -> None:
         """In the client's loop: wait for a task, and fetch its result however long that takes."""
@@ -248,7 +252,7 @@ class Dispatch:
     def _killed(self, task: _Task) -> Iterator[tuple[Any, Any]]:
         """Workers died of a task or of one beside it: items run alone, and who kills then is given up."""
         if task.suspect:
-            yield task.items[0], Died(_died(task.items[0]))
+            yield task.items[0], Died(_died())
             return
         deaths = max(task.deaths, SUSPECT_DEATHS)
         alone = [_Task((item,), task.lane, deaths=deaths, suspect=True) for item in task.items]
@@ -294,7 +298,7 @@ class Dispatch:
         if task.tries >= MOST_TRIES:
             raise RuntimeError(
                 f"The task {self._name(task.items[0])} was lost or cancelled {task.tries} times: the cluster "
-                f"at {_address(self.client)} does not keep its workers. Their logs may say why."
+                f"at {self._address} does not keep its workers. Their logs may say why."
             )
         if missing and task.package == self._package_name:
             self.placement.forget(missing)
@@ -326,13 +330,13 @@ class Dispatch:
         if self._looked - self._paused_since > PAUSED_S:
             n = len(waiting[0].workers)
             raise MemoryError(
-                f"All {n} workers at {_address(self.client)} that the search may use have been paused for "
+                f"All {n} workers at {self._address} that the search may use have been paused for "
                 f"{PAUSED_S:g} s: they are short of memory. Let go of what they hold, or give them more."
             )
 
     def _gone(self) -> "SchedulerLost":
         return SchedulerLost(
-            f"The scheduler at {_address(self.client)} went away in the middle of the search "
+            f"The scheduler at {self._address} went away in the middle of the search "
             f"(the client is {self.client.status!r}). Connect a new client, and start again."
         )
 
@@ -348,7 +352,7 @@ class Dispatch:
             needs = " and ".join(f"{n:g} of {name}" for name, n in waiting[0].resources.items())
             what = f"a worker that declares the resources {needs}" if needs else "a worker"
             warnings.warn(
-                f"The search waits for {what} at {_address(self.client)}, where there is none. Start one, or "
+                f"The search waits for {what} at {self._address}, where there is none. Start one, or "
                 "interrupt.",
                 RuntimeWarning,
                 stacklevel=2,
@@ -386,11 +390,7 @@ def _digest(package: Package, pickled: bytes, task: _Task) -> str:
     return f"{digest}-{again}" if again else digest
 
 
-def _died(item: Any) -> WorkerDied:
+def _died() -> WorkerDied:
     return WorkerDied(
-        f"It ran out of memory, so that Dask ended it, or crashed in native code: its log may say. ({item!r})"
+        "It ran out of memory, so that Dask ended it, or crashed in native code: its log may say."
     )
-
-
-def _address(client: Client) -> str:
-    return str(getattr(client.scheduler, "address", "an unknown address"))

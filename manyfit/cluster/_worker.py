@@ -117,6 +117,8 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
         for item in items:
             try:
                 result = function(item, common)
+            except (SystemExit, KeyboardInterrupt) as error:  # these would end the process
+                raise RuntimeError(f"A fit on the worker {worker.address} ended with {error!r}") from error
             except Exception as error:
                 end_if_device_is_lost(f"{type(error).__name__}: {error}")
                 raise

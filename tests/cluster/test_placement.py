@@ -410,3 +410,33 @@ def test_tasks_that_wait_on_a_paused_worker_go_to_others(three):
     assert found
     local = GridSearchCV(Awkward(), {"value": list(range(16))}, cv=KFold(2), refit=False, client=False)
     np.testing.assert_array_equal(scores(there), scores(local.fit(X, Y)))
+
+
+def test_a_fit_that_ends_its_process_is_an_error(three):
+    class Ends(Awkward):
+        def fit(self, X: Any, y: Any) -> Ends:
+            raise SystemExit(3)
+
+    with pytest.raises(RuntimeError, match=r"A fit on the worker .* ended with SystemExit\(3\)"):
+        GridSearchCV(Ends(), {"value": [0]}, cv=2).fit(X, Y)
+
+
+def test_data_are_sent_again_where_a_worker_was_just_lost(three, monkeypatch):
+    scatter, failed = Client.scatter, []
+
+    def fails_once(client: Client, *args: Any, **kwargs: Any) -> Any:
+        if not failed:
+            failed.append(1)
+            raise OSError("the worker is gone")
+        return scatter(client, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "scatter", fails_once)
+    assert not np.isnan(scores(search().fit(X, Y))).any()
+    monkeypatch.setattr("manyfit.cluster._dispatch.LOOK_S", 0.01)
+
+    def fails(client: Client, *args: Any, **kwargs: Any) -> Any:
+        raise OSError("the worker is gone")
+
+    monkeypatch.setattr(Client, "scatter", fails)
+    with pytest.raises(RuntimeError, match="could not send its data to the cluster at inproc"):
+        search().fit(X.copy(), Y)
