@@ -19,10 +19,12 @@ from manyfit.metrics._moment_scores import MOMENT_METRICS
 from manyfit.metrics._scoring import BATCHED
 from tests.differential._compare import FLOAT32_ROUNDING, SLACK, Judge
 from tests.differential._register import cases
+from tests.docs import _measured
 from tests.docs._pages import PAGES, ROOT, marked, spans, table
 from tests.structure import ORDER
 
 README = PAGES["README.md"].read_text()
+CLUSTERS = PAGES["docs/clusters.md"].read_text()
 ARCHITECTURE = PAGES["docs/architecture.md"].read_text()
 FAMILIES, STEPS = table(README, "families"), table(README, "steps")
 ESTIMATORS = dict(all_estimators())
@@ -146,6 +148,13 @@ def test_rooms() -> None:
 def test_numbers(row: dict[str, str]) -> None:
     module = importlib.import_module(spans(row["Module"])[0])
     assert getattr(module, spans(row["Name"])[0]) == float(row["Value"])
+
+
+@pytest.mark.parametrize("name", _measured.TABLES)
+def test_figures_of_clusters_are_those_that_were_measured(name: str) -> None:
+    rows = _measured.TABLES[name]()
+    assert table(CLUSTERS, name) == rows, f"it should be\n{_measured.as_text(rows)}"
+    assert table(f"<!-- {name} -->\n{_measured.as_text(rows)}\n<!-- /{name} -->\n", name) == rows
 
 
 def test_the_benchmark_table_is_a_table() -> None:
