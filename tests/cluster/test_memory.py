@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import threading
 import time
@@ -80,6 +81,7 @@ def client(started):
     """Two workers, and at the end nothing of the test left on them."""
     started.wait_for_workers(2, timeout=120)
     yield started
+    gc.collect()  # an error's traceback and its frame, which has the data, refer to each other
     started.wait_for_workers(2, timeout=120)
     wait_for(lambda: not any(started.processing().values()), "the end of all tasks")
     wait_for(lambda: not started.who_has(), f"end of {started.who_has()}")
