@@ -34,7 +34,10 @@ help:
 demo: $(VENV)/.demo
 	@$(VENV)/bin/python -m examples.demo
 
-test: lint unit oldest-short
+# Both environments are made at once, and the second one beside the linters: each of these takes one core.
+test:
+	$(MAKE) -j $(JOBS) lint $(OLDEST)/.test
+	$(MAKE) unit oldest-short
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check

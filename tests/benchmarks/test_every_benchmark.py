@@ -38,8 +38,17 @@ ROW_FIELDS = {
 }
 
 
+# One of each kind of group; of the others it is `make thorough` that sees whether they still run.
+ALWAYS = {"ridge-28kB", "affine-pipeline", "logistic", "svc-pipeline", "overhead", "metrics"}
 # Those on clusters have tests of their own, on one cluster for all of them.
-@pytest.mark.parametrize("name", [name for name in all_benchmarks() if not name.startswith("cluster-")])
+NAMES = [
+    pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.thorough)
+    for name in all_benchmarks()
+    if not name.startswith("cluster-")
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_finite_table_and_complete_json(name, tmp_path):
     benchmark = all_benchmarks()[name]
     exact = benchmark.work is not linear_passes_work  # the others converge: a bar on scores says how far

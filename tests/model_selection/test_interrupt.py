@@ -80,7 +80,7 @@ def wait_for(condition, seconds):
 @pytest.mark.parametrize(("what", "n_jobs"), [
     pytest.param("search", 1, marks=pytest.mark.slow),
     ("search", 2),  # of the workers of the oldest joblib one is enough
-    pytest.param("cross_validate", 2, marks=pytest.mark.slow),
+    pytest.param("cross_validate", 2, marks=pytest.mark.thorough),
 ])  # fmt: skip
 def test_sigint_ends_a_search(what, n_jobs, tmp_path):
     (tmp_path / "slow.py").write_text(MODULE)
