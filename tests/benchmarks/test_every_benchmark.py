@@ -39,7 +39,7 @@ ROW_FIELDS = {
 
 
 # One of each kind of group; of the others it is `make thorough` that sees whether they still run.
-ALWAYS = {"ridge-28kB", "affine-pipeline", "logistic", "svc-pipeline", "overhead", "metrics"}
+ALWAYS = {"ridge-28kB", "affine-pipeline", "logistic", "svc-pipeline", "overhead"}
 # Those on clusters have tests of their own, on one cluster for all of them.
 NAMES = [
     pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.thorough)
