@@ -43,6 +43,11 @@ from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
 
+try:
+    from sklearn.callback import _transport
+except ImportError:  # before 1.9 there are no callbacks
+    _transport = None
+
 __all__ = [
     "COLUMN_TRANSFORMER_REMAINDER",
     "NO_CALLBACKS",
@@ -55,20 +60,24 @@ __all__ = [
     "asks_at_once",
     "callback_context",
     "callback_context_passed_on",
+    "callbacks_of",
     "check_fit_failures",
     "check_method_params",
     "check_metric_options",
     "check_number_of_labels",
     "check_parameters",
     "d2_brier_score",
+    "deliver",
     "fit_and_score",
     "fit_context",
     "has_callbacks",
     "insert_error_scores",
     "is_fit_and_score",
+    "is_message_handle",
     "is_metadata_request",
     "is_multimetric",
     "is_tested",
+    "keep_messages",
     "needs_estimator",
     "negative_likelihood_ratio",
     "num_samples",
@@ -238,12 +247,47 @@ def check_metric_options(function: Callable[..., Any], options: Mapping[str, Any
 
 def any_callbacks(search: Any) -> bool:
     """Whether callbacks are attached to a search or to any estimator among its parameters."""
+    return bool(callbacks_of(search))
+
+
+def callbacks_of(search: Any) -> list[Any]:
+    """The callbacks that are attached to a search and to the estimators among its parameters, each once."""
     if not hasattr(search, "_init_callback_context"):
-        return False
-    inner = [search.estimator]
+        return []
+    holders = [search, search.estimator]
     if hasattr(search.estimator, "get_params"):
-        inner += search.estimator.get_params(deep=True).values()
-    return has_callbacks(search) or any(map(has_callbacks, inner))
+        holders += search.estimator.get_params(deep=True).values()
+    found = [callback for holder in holders for callback in getattr(holder, "_skl_callbacks", ())]
+    return list({id(callback): callback for callback in found}.values())
+
+
+def is_message_handle(thing: Any) -> bool:
+    """Whether it is where a callback of scikit-learn 1.9 sends its messages; these have an ``address``."""
+    return _transport is not None and isinstance(thing, _transport.ListenerHandle)
+
+
+def keep_messages(address: str, keep: Callable[[Any], None] | None) -> bool:
+    """Have messages to an address kept in this process, or, with None, no longer.
+
+    Returns
+    -------
+    bool
+        False, and nothing is done, where this is the process that they are for.
+    """
+    if address in _transport._listeners:
+        return False
+    if keep is None:
+        _transport._message_consumers.pop(address, None)
+    else:
+        _transport._message_consumers[address] = keep
+    return True
+
+
+def deliver(address: str, message: Any) -> None:
+    """Give a message to the callback of this process that it is for, if it still listens."""
+    consumer = _transport._message_consumers.get(address)
+    if consumer is not None:
+        consumer(message)
 
 
 def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:

@@ -3,7 +3,7 @@
 from manyfit.cluster._describe import ClusterDescription, WorkerDescription, describe
 from manyfit.cluster._died import Died, WorkerDied, end_if_device_is_lost
 from manyfit.cluster._gpu_workers import GPU
-from manyfit.cluster._here import Partly, alone, wanted
+from manyfit.cluster._here import Partly, alone, left_here, wanted
 from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
@@ -21,6 +21,7 @@ __all__ = [
     "client_for",
     "describe",
     "end_if_device_is_lost",
+    "left_here",
     "local_cluster",
     "run_on_cluster",
     "run_tasks",

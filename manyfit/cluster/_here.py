@@ -1,4 +1,4 @@
-"""What a function that runs on a worker may ask, and say: whether to go on, and what is left to do."""
+"""What a function that runs on a worker may ask and say: whether to go on, and what is left."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -26,11 +26,30 @@ class Partly:
 _thread = threading.local()
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a thread is at.
+
+    Attributes
+    ----------
+    wanted : callable
+        What `wanted` answers.
+    alone : bool
+        What `alone` answers.
+    left : dict or None
+        What `left_here` gives.
+    """
+
+    wanted: Callable[[], bool]
+    alone: bool
+    left: dict[str, Any] | None
+
+
 @contextmanager
-def at_task(wanted: Callable[[], bool], alone: bool) -> Iterator[None]:
-    """Within it `wanted` and `alone` answer so, in this thread."""
+def at_task(task: Task) -> Iterator[None]:
+    """Within it the functions of this module answer for this task, in this thread."""
     before = getattr(_thread, "task", None)
-    _thread.task = wanted, alone
+    _thread.task = task
     try:
         yield
     finally:
@@ -45,8 +64,8 @@ def wanted() -> bool:
     bool
         True where it is at none.
     """
-    task = getattr(_thread, "task", None)
-    return task is None or bool(task[0]())
+    task: Task | None = getattr(_thread, "task", None)
+    return task is None or task.wanted()
 
 
 def alone() -> bool:
@@ -57,5 +76,17 @@ def alone() -> bool:
     bool
         True where it is at no task.
     """
-    task = getattr(_thread, "task", None)
-    return task is None or bool(task[1])
+    task: Task | None = getattr(_thread, "task", None)
+    return task is None or task.alone
+
+
+def left_here() -> dict[str, Any] | None:
+    """What items of a task leave for those that follow in it.
+
+    Returns
+    -------
+    dict or None
+        Gone with the task. None where the task is one item, or this thread is at none.
+    """
+    task: Task | None = getattr(_thread, "task", None)
+    return None if task is None else task.left

@@ -12,12 +12,14 @@ TASKS_PER_SLOT = 2
 TASK_S = 0.15
 # So many tasks are left to a slot at least while there are items, so that all end at about the same time.
 TASKS_LEFT = 3
-
 # But no task is made much shorter than what it costs to send it.
 LEAST_TASK_S = 0.03
 # Where an item is a task of its own, so much work is handed out to each slot: Dask lets a cluster grow that
 # has more of it than it can soon do. Another search waits behind it as long at most.
 AHEAD_S = 10.0
+# What a chunk said of how long items take counts so much less with each later one: soon little of the
+# first, in which modules were imported.
+FADE = 0.75
 
 
 class Chunks:
@@ -42,7 +44,7 @@ class Chunks:
     def took(self, items: Sequence[Any], seconds: float) -> None:
         """Learn how long items take; later ones count more."""
         if items and self._fuse(items[0]):
-            self._seconds, self._done = 0.9 * self._seconds + seconds, 0.9 * self._done + len(items)
+            self._seconds, self._done = FADE * self._seconds + seconds, FADE * self._done + len(items)
 
     def take(self, n_slots: int) -> tuple[Any, ...]:
         """The next items, for one of so many slots; one where nothing is known of how long they take."""

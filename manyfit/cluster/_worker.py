@@ -17,7 +17,7 @@ from distributed.utils import sync
 from distributed.utils_comm import gather_from_workers, retry_operation
 
 from manyfit.cluster._died import end_if_device_is_lost
-from manyfit.cluster._here import Partly, at_task, wanted
+from manyfit.cluster._here import Partly, Task, at_task, wanted
 from manyfit.cluster._memory import Keeper, Room
 from manyfit.cluster._package import is_pickle, placed, unpacked
 from manyfit.cluster._store import Store
@@ -113,7 +113,8 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
     function, items = cloudpickle.loads(pickled)
     results: list[Any] = []
     rest: tuple[Any, ...] = ()
-    with at_task(_wanted(worker), worker.state.nthreads == 1):
+    left: dict[str, Any] | None = {} if len(items) > 1 else None
+    with at_task(Task(_wanted(worker), worker.state.nthreads == 1, left)):
         for item in items:
             try:
                 result = function(item, common)

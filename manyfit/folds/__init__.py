@@ -15,7 +15,7 @@ from manyfit.folds._passes import (
 )
 from manyfit.folds._splits import Splits
 from manyfit.folds._splitters import SPLITTERS, splitter_served, train_test_split
-from manyfit.folds._threads import map_threads
+from manyfit.folds._threads import checked, map_threads
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import FeatureMoments, Spectrum, View
 
@@ -45,6 +45,7 @@ __all__ = [
     "as_matrix_or_csr",
     "as_targets",
     "as_weights",
+    "checked",
     "condensed",
     "length_of",
     "map_threads",

@@ -5,10 +5,11 @@ every block, and wait for each other where the machine has other work.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
-from threading import Lock
+from threading import Lock, local
 from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController
@@ -42,6 +43,20 @@ def blas_threads() -> int:
     return max((int(library["num_threads"]) for library in _blas().info()), default=1)
 
 
+_thread = local()
+
+
+@contextmanager
+def checked(check: Callable[[], None]) -> Iterator[None]:
+    """Within it `map_threads` in this thread calls `check` first, which may raise to put an end to it."""
+    before = getattr(_thread, "check", None)
+    _thread.check = check
+    try:
+        yield
+    finally:
+        _thread.check = before
+
+
 def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """``[task(item) for item in items]``, on as many threads as BLAS would use.
 
@@ -61,6 +76,9 @@ def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     -----
     An exception, also KeyboardInterrupt, waits for the items that are being worked on and drops the others.
     """
+    check = getattr(_thread, "check", None)
+    if check is not None:
+        check()
     with _lock:
         n_threads = min(blas_threads(), len(items))
         if n_threads <= 1:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from manyfit.arrays import transfers
 from manyfit.cluster import slots, workers
 from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection._callbacks import travel
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
@@ -60,7 +61,7 @@ def n_workers(job: Job) -> int:
 
 
 def _on_cluster(job: Job) -> bool:
-    return job.client is not None and job.contexts is None
+    return job.client is not None and (job.contexts is None or travel(job.search))
 
 
 def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals) -> Outcome:

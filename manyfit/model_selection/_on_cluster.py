@@ -3,10 +3,11 @@
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import uuid4
 
+import numpy as np
 from sklearn import config_context, get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import delayed
@@ -18,11 +19,14 @@ from manyfit.cluster import (
     Progress,
     alone,
     end_if_device_is_lost,
+    left_here,
     run_on_cluster,
     slots,
     wanted,
 )
+from manyfit.folds import checked
 from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection._callbacks import Callbacks, deliver_all
 from manyfit.model_selection._device_work import takes_gpu
 from manyfit.model_selection._evaluate import FoldStore
 from manyfit.model_selection._evaluate import alone as fit_alone
@@ -30,7 +34,7 @@ from manyfit.model_selection._family_tasks import not_restored, run_family_split
 from manyfit.model_selection._identity import draws
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import run_moments
-from manyfit.model_selection._one_by_one import fit_piece, pieces
+from manyfit.model_selection._one_by_one import fit_on, fit_piece, folds_to_share, pieces
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Kind, Plan
@@ -38,6 +42,9 @@ from manyfit.model_selection._planner import prepare
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
 HAND_BACK_S, HAND_BACK = 2.0, 10.0
+# A group that iterates is cut into parts of at least so many operations: some tenths of a second. Its coarse
+# problems, and a pass or two, are made for each part anew.
+PART_OPERATIONS = 5e9
 
 
 @dataclass(frozen=True)
@@ -73,18 +80,22 @@ class Common:
         scikit-learn's configuration where the search was started.
     filters : sequence of tuple
         Which warnings are shown there, and which are errors.
+    callbacks : Callbacks
+        Of the search.
     """
 
     job: Job
     config: Mapping[str, Any]
     filters: Sequence[Any]
+    callbacks: Callbacks = field(default_factory=Callbacks)
 
 
 def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     """Answer and fit everything that a plan says, on the workers of ``job.client``.
 
-    Moments of all folds are one item, as is a group of iterating fits: their sums are added in the same
-    order as in one process. So results do not depend on the number of workers.
+    Moments of all folds are one item: their sums are added in the same order as in one process, so that
+    results do not depend on the number of workers. So is a group of iterating fits that does not take long;
+    a longer one is cut by settings, and where within its tolerance an answer ends may depend on the parts.
     """
     search = _Search(job, plan, arrivals)
     search.run(search.groups())
@@ -101,10 +112,16 @@ class _Search:
         self.job, self.plan, self.arrivals = job, plan, arrivals
         self.total = Outcome()
         options = replace(job.options, verbose=0)  # its lines are printed here
-        bare = replace(job, options=options, search=None, contexts=None, client=None, n_jobs=1)
-        self._common = Common(bare, get_config(), list(warnings.filters))
-        # Else an equal search at the same time would have the same tasks, and the same draws.
-        self._salt = uuid4().hex if draws(job) else ""
+        bare = replace(job, options=options, client=None, n_jobs=1)
+        callbacks = Callbacks()
+        if job.contexts is None:
+            bare = replace(bare, search=None)
+        else:
+            callbacks = Callbacks.of(job.search)
+        self._common = Common(bare, get_config(), list(warnings.filters), callbacks)
+        # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
+        # hear nothing.
+        self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""
         self._takes_gpu = takes_gpu(job)
 
     def groups(self) -> list[Item]:
@@ -114,8 +131,11 @@ class _Search:
         moments = [c for group in plan.groups if group.kind == "moments" for c in group.candidates]
         if moments and not arrivals.restore(job.pairs(moments)):
             items.append(Item("moments", tuple(moments)))
-        passes = [group.candidates for group in plan.groups if group.kind == "passes"]
-        items += [Item("passes", cs) for cs in passes if not arrivals.restore(job.pairs(cs))]
+        passes = [group for group in plan.groups if group.kind == "passes"]
+        for group in passes:
+            if not arrivals.restore(job.pairs(group.candidates)):
+                n_slots = slots(job.client, self._needs(group.candidates))
+                items += [Item("passes", cs) for cs in cut(group, n_slots, len(passes))]
         families = [group for group in plan.groups if group.kind == "family"]
         for i in range(job.splits.n_splits):
             left = [c for group in not_restored(families, i, arrivals) for c in group.candidates]
@@ -139,6 +159,7 @@ class _Search:
         job, suspects = self.job, list[Item]()
         for item, part in self._results(items):
             if not isinstance(part, Died):
+                deliver_all(part.messages)
                 self.total.add(part)
                 self.arrivals.add(part.results, alone=item.kind in ("steps", "one by one"))
             elif item.kind == "one by one":
@@ -173,6 +194,15 @@ class _Search:
         )
 
 
+def cut(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]]:
+    """The settings of a group that iterates, in parts for several workers at once where that is worth it.
+
+    By settings and not by splits: those share Hessians, and passes over few columns are no quicker.
+    """
+    n = min(-(-n_slots // n_groups), int(group.operations / PART_OPERATIONS), len(group.candidates))
+    return [tuple(int(c) for c in part) for part in np.array_split(group.candidates, max(1, n))]
+
+
 def _name(estimator: Any) -> str:
     steps = getattr(estimator, "steps", None)
     return type(steps[-1][1] if steps else estimator).__name__
@@ -183,6 +213,13 @@ def _name(estimator: Any) -> str:
 
 def run_item(item: Item, common: Common) -> Outcome | Partly:
     """Answer or fit one item on a worker, under the settings of the process that asks for it."""
+    with common.callbacks.heard() as messages:
+        done = _run_under(item, common)
+    (done.result if isinstance(done, Partly) else done).messages = messages
+    return done
+
+
+def _run_under(item: Item, common: Common) -> Outcome | Partly:
     # Filters belong to the process: tasks that run at the same time must not change them for each other.
     if common.filters == list(warnings.filters) or not alone():
         with config_context(**common.config):
@@ -196,6 +233,12 @@ def run_item(item: Item, common: Common) -> Outcome | Partly:
 def _run_item(item: Item, job: Job) -> Outcome | Partly:
     if item.kind in ("steps", "one by one"):
         assert item.split is not None
+        folds = _folds_of_task(job) if item.kind == "one by one" else None
+        if folds is not None:
+            (pair,) = item.pairs(job)
+            outcome = fit_on(folds, job, pair)
+            end_if_device_is_lost(outcome.results[pair]["fit_error"])
+            return outcome
         outcome, left = fit_piece(job, item.split, item.candidates, item.kind == "steps", _Enough().said)
         for result in outcome.results.values():
             end_if_device_is_lost(result["fit_error"])
@@ -203,12 +246,27 @@ def _run_item(item: Item, job: Job) -> Outcome | Partly:
     # Planned again, from the same job: a plan holds views of the data, which are here already.
     prepared = prepare(job)
     asked = set(item.candidates)
-    groups = [g for g in prepared.plan.groups if g.kind == item.kind and asked.issuperset(g.candidates)]
-    outcome = _answer(item, job, groups, prepared)
+    groups = [
+        group.only(asked)
+        for group in prepared.plan.groups
+        if group.kind == item.kind and not asked.isdisjoint(group.candidates)
+    ]
+    with checked(_stop_if_unwanted):
+        outcome = _answer(item, job, groups, prepared)
     for pair in item.pairs(job):
         if pair not in outcome.results:
             outcome.alone.setdefault(pair, "the worker's plan is another one")
     return outcome
+
+
+def _folds_of_task(job: Job) -> FoldStore | None:
+    """Rows that short fits, many to a task, need not cut each for itself."""
+    left = left_here()
+    if left is None:
+        return None
+    if "folds" not in left:
+        left["folds"] = folds_to_share(job)
+    return cast(FoldStore | None, left["folds"])
 
 
 class _Enough:
@@ -226,13 +284,17 @@ class _Enough:
         return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not wanted()
 
 
+def _stop_if_unwanted() -> None:
+    if not wanted():
+        raise InterruptedError("the search was cancelled")
+
+
 class _Arrivals(Arrivals):
     """Where shared work notices that nobody wants it any more."""
 
     def add(self, results: Mapping[Pair, Result], *, alone: bool, lasting: bool = True) -> None:
         super().add(results, alone=alone, lasting=lasting)
-        if not wanted():
-            raise InterruptedError("the search was cancelled")
+        _stop_if_unwanted()
 
 
 def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Outcome:

@@ -31,8 +31,28 @@ def fit_piece(
     job: Job, i: int, candidates: Sequence[int], share_steps: bool, enough: Callable[[], bool]
 ) -> tuple[Outcome, Sequence[int]]:
     """Fit and score candidates on one split, one after the other, until it is enough; and what is left."""
+    if job.contexts is not None:
+        return _in_context(job, i, candidates[0]), candidates[1:]
     outcome = _run(_task(job, candidates, i, {i: job.splits.indices(i)}, share_steps), job.X, job.y, enough)
     return outcome, candidates[len(outcome.results) :]
+
+
+def fit_on(folds: FoldStore, job: Job, pair: Pair) -> Outcome:
+    """Fit and score one candidate on a fold that others are fitted on, too."""
+    start = time.perf_counter()
+    c, i = pair
+    progress = _progress(c, i, (len(job.candidates), job.splits.n_splits))
+    result = evaluate(job.estimator, job.candidates[c], i, folds, progress)
+    return Outcome({pair: result}, seconds=time.perf_counter() - start)
+
+
+def folds_to_share(job: Job) -> FoldStore | None:
+    """Folds for fits that share no step; None where each is better off with rows of its own."""
+    # A fold that many read has to be protected, and that of a frame costs more than cutting it again.
+    # Callbacks see scikit-learn's own function.
+    if hasattr(job.X, "iloc") or job.contexts is not None:
+        return None
+    return FoldStore(job.X, job.y, job.splits, job.options, share_steps=False, in_turn=False)
 
 
 def _run(task: _Task, X: Any, y: Any, enough: Callable[[], bool] = lambda: False) -> Outcome:
@@ -108,6 +128,14 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: Arrivals) -> Outc
         results[pair] = result
         arrivals.add({pair: result}, alone=True)
     return Outcome(results, seconds=time.perf_counter() - start)
+
+
+def _in_context(job: Job, i: int, c: int) -> Outcome:
+    assert job.contexts is not None
+    start, k = time.perf_counter(), job.splits.n_splits
+    progress = _progress(c, i, (len(job.candidates), k))
+    result = _one(job, c, i, job.splits.indices(i), progress, job.contexts[c * k + i])
+    return Outcome({(c, i): result}, seconds=time.perf_counter() - start)
 
 
 def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> Result:

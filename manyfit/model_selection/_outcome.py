@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 from manyfit.model_selection._job import Pair, Result
 
@@ -24,6 +25,8 @@ class Outcome:
         Rows of X that iterating fits went over, each as often as it was.
     seconds : float
         Of several workers, the sum.
+    messages : list
+        What callbacks on a worker said, see `Callbacks`; for the search to deliver.
     """
 
     results: dict[Pair, Result] = field(default_factory=dict)
@@ -32,6 +35,7 @@ class Outcome:
     cut_short: set[int] = field(default_factory=set)
     rows_read: int = 0
     seconds: float = 0.0
+    messages: list[Any] = field(default_factory=list)
 
     def add(self, other: "Outcome") -> None:
         """Take over what another part came to."""

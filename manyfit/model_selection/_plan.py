@@ -1,7 +1,7 @@
 """The plan of a search: what is shared and why, before anything is fitted. It is what is run."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
 from html import escape
 from typing import Any, Literal
 
@@ -49,6 +49,8 @@ class Group:
         Answers the settings; None where scikit-learn fits each.
     prototype : estimator or None
         The last estimator with the parameters that all settings share.
+    operations : float
+        What the shared iterations are expected to take; 0 for other kinds.
     """
 
     kind: Kind
@@ -62,6 +64,13 @@ class Group:
     steps: tuple[Step, ...] = ()
     family: Family | None = None
     prototype: Any = None
+    operations: float = 0.0
+
+    def only(self, candidates: Container[int]) -> "Group":
+        """The part of it that serves some of its settings."""
+        kept = [j for j, c in enumerate(self.candidates) if c in candidates]
+        settings = tuple(self.settings[j] for j in kept) if self.settings else ()
+        return replace(self, candidates=tuple(self.candidates[j] for j in kept), settings=settings)
 
 
 @dataclass(frozen=True)

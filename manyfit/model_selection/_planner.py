@@ -196,7 +196,7 @@ class _Planner:
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
         options, prototype = self.job.options, chain.final.build()
         scoring = SharedScoring(options.scorer, options.score_params, prototype)
-        affine = all(affine_step_of(step.cls) for step in chain.steps)
+        affine, operations = all(affine_step_of(step.cls) for step in chain.steps), 0.0
         if family.needs == "moments" and affine:
             self._require(chain)
             self._require_data(chain.final)
@@ -210,15 +210,17 @@ class _Planner:
             self._require(chain)
             self._require_rows(chain)
             shape = self._shape(self.rows, prototype)
-            require_cheaper(family, prototype, [{}] * len(candidates), shape)
+            operations = require_cheaper(family, prototype, [{}] * len(candidates), shape)
             kind = "passes"
         else:
             self._require_rows_family(chain, len(candidates))
             kind = "family"
         self.calls_scorers = self.calls_scorers or scoring.calls_scorers
-        self.groups.append(self._group(kind, candidates, chains, family))
+        self.groups.append(self._group(kind, candidates, chains, family, operations))
 
-    def _group(self, kind: Any, candidates: list[int], chains: Sequence[Any], family: Family) -> Group:
+    def _group(
+        self, kind: Any, candidates: list[int], chains: Sequence[Any], family: Family, operations: float
+    ) -> Group:
         chain: Chain = chains[candidates[0]]
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
@@ -235,6 +237,7 @@ class _Planner:
             steps=chain.steps,
             family=family,
             prototype=chain.final.build(),
+            operations=operations,
         )
 
     def _require(self, chain: Chain) -> None:

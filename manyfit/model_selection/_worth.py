@@ -18,11 +18,12 @@ def n_classes(estimator: Any, y: Any) -> int:
 
 def require_cheaper(
     family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape
-) -> None:
-    """Refuse settings that scikit-learn fits in fewer operations."""
+) -> float:
+    """Operations that sharing takes; settings that scikit-learn fits in fewer are refused."""
     cost = family.cost(estimator, settings, shape)
     if cost.shared > cost.one_by_one:
         raise Unsupported("sharing would take more operations here")
+    return cost.shared
 
 
 def require_memory(needed: int, limit: int) -> None:

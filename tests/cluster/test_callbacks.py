@@ -1,0 +1,160 @@
+"""Callbacks (scikit-learn 1.9 and later) hear of fits on workers what they hear of fits here."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sklearn import model_selection
+from sklearn.datasets import make_classification
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from manyfit.cluster import local_cluster
+from manyfit.model_selection import GridSearchCV, _callbacks
+from tests.model_selection.test_callbacks import Recorder
+
+callback = pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
+
+X, Y = make_classification(120, 4, n_redundant=0, random_state=0)
+GRID = {"alpha": [0.1, 1.0, 10.0]}
+
+
+def unreachable():
+    """On a worker: as if it were on another machine, where the sockets of this one are not."""
+    from sklearn.callback import _transport
+
+    def refuse(*args, **kwargs):
+        raise ConnectionRefusedError("another machine")
+
+    _transport.Client = refuse
+
+
+def hears_nothing_more():
+    from sklearn.callback import _transport
+
+    return set(_transport._message_consumers) <= set(_transport._listeners) and not _callbacks._kept
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    with local_cluster(2) as client:
+        client.run(unreachable)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def inside():
+    options = {"processes": False, "threads_per_worker": 2, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture(params=["elsewhere", "inside"])
+def client(request):
+    return request.getfixturevalue(request.param)
+
+
+def of_workers(search, client):
+    """Whether the fits were made there, and nothing is left of it."""
+    assert search.report_.workers == sum(client.nthreads().values())
+    return all(client.run(hears_nothing_more).values()) or "inproc" in client.scheduler.address
+
+
+def test_a_monitor_of_a_step_has_the_scores_of_all_iterations(client):
+    logs = {}
+    for cls, more in ((GridSearchCV, {"client": client}), (model_selection.GridSearchCV, {})):
+        monitor = callback.ScoringMonitor(scoring=["accuracy", "neg_log_loss"])
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=8).set_callbacks(monitor))
+        search = cls(model, {"logisticregression__C": [0.1, 1.0]}, cv=3, refit=False, **more).fit(X, Y)
+        logs[cls] = monitor.get_logs(include_lineage=True).data
+        if more:
+            assert of_workers(search, client)
+    ours, theirs = logs.values()
+    assert len(ours) == len(theirs) > 2 * 3 * 4
+    for mine, other in zip(ours, theirs, strict=True):
+        scores = {name: value for name, value in other.items() if isinstance(value, float)}
+        assert {name: mine[name] for name in scores} == pytest.approx(scores, rel=1e-9)
+        assert mine | scores == other
+
+
+def test_the_progress_bar_comes_to_its_end(client, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=3, refit=False, client=client)
+    search.set_callbacks(callback.ProgressBar()).fit(X, Y)
+    assert of_workers(search, client)
+    bars = [line for line in capfd.readouterr().out.splitlines() if "GridSearchCV" in line]
+    assert len(bars) == 1 + 1 + 2 * 3  # of the search twice, and of the solver of each fit
+    assert all("100%" in line for line in bars)
+
+
+class Counter:
+    """Hears of the ends of tasks by messages, as those of scikit-learn; of the search and of its refit."""
+
+    def __init__(self):
+        self.heard = []
+        self.handle = _transport().open_listener(self.heard.append, owner=self)
+
+    def __getstate__(self):
+        return {"handle": self.handle, "heard": []}
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        _transport().send(self.handle, (context.task_name, context.task_id, threading.get_ident()))
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def _transport():
+    from sklearn.callback import _transport
+
+    return _transport
+
+
+def test_searches_at_once_hear_each_of_its_own_fits(client):
+    counters = [Counter() for _ in range(3)]
+    searches = [
+        GridSearchCV(Ridge(), GRID, cv=3, refit=False, client=client).set_callbacks(one) for one in counters
+    ]
+    threads = [threading.Thread(target=search.fit, args=(X, Y)) for search in searches]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one in counters:
+        ends = [task_id for name, task_id, _ in one.heard if name == "candidate-split-evaluation"]
+        assert sorted(ends) == list(range(9))
+    assert of_workers(searches[0], client)
+
+
+def test_a_fit_that_fails_is_heard_as_here(client):
+    counter = Counter()
+    search = GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, cv=2, refit=False, client=client, error_score=-1.0)
+    with pytest.warns(FitFailedWarning):
+        search.set_callbacks(counter).fit(X, Y)
+    there = sorted(entry[:2] for entry in counter.heard)
+    here, local = (
+        Counter(),
+        GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, cv=2, refit=False, client=False, error_score=-1.0),
+    )
+    with pytest.warns(FitFailedWarning):
+        local.set_callbacks(here).fit(X, Y)
+    assert there == sorted(entry[:2] for entry in here.heard)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], local.cv_results_["mean_test_score"])
+
+
+def test_what_a_callback_keeps_itself_keeps_the_search_here(inside):
+    recorder = Recorder()
+    search = GridSearchCV(Ridge(), GRID, cv=3, client=inside).set_callbacks(recorder).fit(X, Y)
+    assert search.report_.workers == 1
+    assert recorder.ended.count("candidate-split-evaluation") == 9

@@ -1,0 +1,132 @@
+"""What a search on a cluster is cut into, and how a worker does it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from sklearn import get_config
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from manyfit.cluster._here import Task, at_task
+from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster
+from manyfit.model_selection._on_cluster import Common, Item, cut, run_item
+from manyfit.model_selection._plan import Group
+
+X, Y = make_classification(400, 8, random_state=0)
+C = np.logspace(-3, 2, 6)
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Items and what they have in common, of all searches."""
+    sent = []
+    run = _on_cluster.run_on_cluster
+
+    def noting(client, function, items, common, **more):
+        sent.append((list(items), common))
+        return run(client, function, items, common, **more)
+
+    monkeypatch.setattr(_on_cluster, "run_on_cluster", noting)
+    return sent
+
+
+@pytest.mark.parametrize("operations", [0.0, 1e9, 1e10, 4e10, 1e15])
+@pytest.mark.parametrize("n_slots", [1, 2, 5, 100])
+@pytest.mark.parametrize("n_groups", [1, 3])
+def test_a_group_is_cut_for_the_slots_where_it_is_long(operations, n_slots, n_groups):
+    settings = (3, 5, 8, 9, 11, 20, 21)
+    group = Group("passes", settings, "", 35, 0, operations=operations)
+    parts = cut(group, n_slots, n_groups)
+    assert [c for part in parts for c in part] == list(settings)
+    assert all(parts)
+    assert len(parts) <= max(1, -(-n_slots // n_groups))
+    assert len(parts) == 1 or operations / len(parts) >= _on_cluster.PART_OPERATIONS
+    if operations == 1e15:
+        assert len(parts) == min(7, -(-n_slots // n_groups))
+
+
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)])
+def test_the_parts_of_a_long_group(steps, client, seen, monkeypatch):
+    monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
+    model = make_pipeline(*steps, LogisticRegression())
+    grid = {"logisticregression__C": C}
+    local = GridSearchCV(model, grid, scoring="neg_log_loss", return_train_score=True, client=False).fit(X, Y)
+    there = GridSearchCV(model, grid, scoring="neg_log_loss", return_train_score=True).fit(X, Y)
+    ((items, _),) = seen
+    assert [item.candidates for item in items] == [(0, 1, 2), (3, 4, 5)]
+    for key in ("split0_test_score", "mean_test_score", "std_test_score", "mean_train_score"):
+        # The gradient at each is a hundredth of 1e-4, the loss nearer than its square.
+        np.testing.assert_allclose(there.cv_results_[key], local.cv_results_[key], rtol=0, atol=1e-9)
+    assert there.best_params_ == local.best_params_
+    assert (there.report_.fits_shared, there.report_.fits_done) == (30, 0)
+    assert local.report_.passes < there.report_.passes < 3 * local.report_.passes
+
+
+def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
+    GridSearchCV(LogisticRegression(), {"C": C}, refit=False).fit(X, Y)
+    ((items, common),) = seen
+    asked = []
+
+    def wanted():
+        asked.append(None)
+        return len(asked) < 3
+
+    with at_task(Task(wanted, True, None)):
+        (left,) = (run_item(item, common) for item in items)
+    enough = len(asked)
+    assert 3 <= enough <= 4  # as often as it was asked, and once for what comes after the group
+    assert set(left.results) | set(left.alone) == {(c, i) for c in range(6) for i in range(5)}
+    assert left.alone
+
+
+def test_short_fits_of_a_task_cut_their_rows_once(client, seen, monkeypatch):
+    tree = DecisionTreeClassifier(random_state=0)
+    grid = {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 5]}
+    local = GridSearchCV(tree, grid, client=False, refit=False).fit(X, Y)
+    GridSearchCV(tree, grid, refit=False).fit(X, Y)
+    ((items, common),) = seen
+    cuts = []
+    safe_split = _evaluate.safe_split
+
+    def noting(*args):
+        cuts.append(None)
+        return safe_split(*args)
+
+    monkeypatch.setattr(_evaluate, "safe_split", noting)
+    with at_task(Task(lambda: True, True, {})):
+        outcomes = [run_item(item, common) for item in items]
+    assert len(cuts) == 2 * 5  # rows to train on and to score of five splits, for thirty fits
+    for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):
+        assert result["test_scores"] == local.cv_results_[f"split{i}_test_score"][c]
+        assert result["fit_time"] > 0
+
+
+def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen):
+    GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, refit=False).fit(X, Y)
+    ((_, common),) = seen
+    candidates = [{"max_depth": 1}, {"max_depth": -1}, {"max_depth": 2}]
+    options = replace(common.job.options, error_score=-7.0)
+    common = Common(
+        replace(common.job, candidates=candidates, options=options), get_config(), [*warnings.filters]
+    )
+    with at_task(Task(lambda: True, True, {})):
+        outcomes = [run_item(Item("one by one", (c,), 0), common) for c in range(3)]
+    results = [outcome.results[c, 0] for c, outcome in enumerate(outcomes)]
+    assert [result["fit_error"] is None for result in results] == [True, False, True]
+    assert results[1]["test_scores"] == -7.0
+    assert "InvalidParameterError" in results[1]["fit_error"]
