@@ -67,7 +67,18 @@ class Group:
     operations: float = 0.0
 
     def only(self, candidates: Container[int]) -> "Group":
-        """The part of it that serves some of its settings."""
+        """The part of it that serves some of its settings.
+
+        Parameters
+        ----------
+        candidates : container of int
+            Positions in the list of settings.
+
+        Returns
+        -------
+        Group
+            Of those of its settings that are among them.
+        """
         kept = [j for j, c in enumerate(self.candidates) if c in candidates]
         settings = tuple(self.settings[j] for j in kept) if self.settings else ()
         return replace(self, candidates=tuple(self.candidates[j] for j in kept), settings=settings)
