@@ -48,7 +48,17 @@ _thread = local()
 
 @contextmanager
 def checked(check: Callable[[], None]) -> Iterator[None]:
-    """Within it `map_threads` in this thread calls `check` first, which may raise to put an end to it."""
+    """Within it `map_threads` in this thread calls `check` first, which may raise to put an end to the work.
+
+    Parameters
+    ----------
+    check : callable
+        Called without arguments, before each pass over the rows.
+
+    Yields
+    ------
+    None
+    """
     before = getattr(_thread, "check", None)
     _thread.check = check
     try:
