@@ -132,7 +132,9 @@ def local_cluster(
         cluster = _start(_cluster_class(with_gpus), options)
     try:
         # On one machine nothing has to go through the scheduler.
-        return _client_class()(cluster, direct_to_workers=True)
+        client = _client_class()(cluster, direct_to_workers=True)
+        client.register_plugin(_not_interrupted())
+        return client
     except BaseException:
         cluster.close()
         raise
@@ -235,6 +237,12 @@ def _start(cls: Any, options: dict[str, Any]) -> "Cluster":
             f"local_cluster: the cluster did not start: {root}. Worker processes import the script that "
             'starts them, so that a script has to call local_cluster under if __name__ == "__main__":'
         ) from error
+
+
+def _not_interrupted() -> Any:
+    from manyfit.cluster._worker import NotInterrupted
+
+    return NotInterrupted()
 
 
 @cache

@@ -1,5 +1,6 @@
 """What runs on a worker: items of a run, one after the other, on parts that it fetches when it lacks them."""
 
+import signal
 import threading
 import time
 import weakref
@@ -11,7 +12,7 @@ from typing import Any
 import cloudpickle
 from dask.sizeof import sizeof
 from dask.utils import format_bytes
-from distributed import Worker, get_worker
+from distributed import Worker, WorkerPlugin, get_worker
 from distributed.system import MEMORY_LIMIT
 from distributed.utils import sync
 from distributed.utils_comm import gather_from_workers, retry_operation
@@ -110,7 +111,7 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
     if missing:
         return Ran(missing=missing)
     function: Callable[[Any, Any], Any]
-    function, items = cloudpickle.loads(pickled)
+    function, items = _here(worker, lambda: cloudpickle.loads(pickled))
     results: list[Any] = []
     rest: tuple[Any, ...] = ()
     left: dict[str, Any] | None = {} if len(items) > 1 else None
@@ -131,9 +132,30 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
     return Ran(len(results), cloudpickle.dumps((results, rest)), time.perf_counter() - start)
 
 
+def _here(worker: Worker, load: Callable[[], Any]) -> Any:
+    """What is loaded; an error, as of a module that is not there, says where."""
+    try:
+        return load()
+    except Exception as error:
+        error.add_note(f"The worker {worker.address} cannot load what the search sends.")
+        raise
+
+
 def _wanted(worker: Worker) -> Callable[[], bool]:
     task = worker.state.tasks.get(worker.get_current_task())
     return lambda: task is None or task.state != "cancelled"
+
+
+class NotInterrupted(WorkerPlugin):  # type: ignore[misc]
+    """Has worker processes leave an interrupt to the client: a terminal sends it to all processes at once."""
+
+    name = "manyfit-not-interrupted"
+
+    def setup(self, worker: Worker) -> None:
+        """Take it and do nothing, which a process that a fit starts does not inherit."""
+        # Workers within the client's process run in another thread.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, lambda *_: None)
 
 
 # ------------------------------------------------------------------------------------ packages
@@ -196,7 +218,7 @@ def _unpack(
         held.add(name)
         return found[name]
 
-    found[key] = unpacked(pickled, find)
+    found[key] = _here(get_worker(), lambda: unpacked(pickled, find))
     inside = sum(getattr(found[name], "nbytes", 0) for name in held)
     nbytes = len(pickled) if also is not None else max(len(pickled), sizeof(found[key]) - inside)
     store.add(key, found[key], nbytes, held)

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import numpy as np
 from sklearn import config_context, get_config
-from sklearn.base import BaseEstimator
 from sklearn.utils.parallel import delayed
 
 from manyfit.cluster import (
@@ -28,7 +27,7 @@ from manyfit.folds import checked
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks, deliver_all
 from manyfit.model_selection._device_work import takes_gpu
-from manyfit.model_selection._evaluate import FoldStore
+from manyfit.model_selection._evaluate import Fails, FoldStore
 from manyfit.model_selection._evaluate import alone as fit_alone
 from manyfit.model_selection._family_tasks import not_restored, run_family_split
 from manyfit.model_selection._identity import draws
@@ -314,17 +313,6 @@ def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Out
 # ------------------------------------------------------------------------------------ of the dead
 
 
-class _Dies(BaseEstimator):
-    """Fails as the fit did that took its worker with it."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-
-    def fit(self, X: Any, y: Any = None, **params: Any) -> None:
-        """Raise the error."""
-        raise self.error
-
-
 def _of_the_dead(job: Job, pair: Pair, died: Died) -> Result:
     """What scikit-learn makes of a fit that fails: an error score, or the exception."""
     c, i = pair
@@ -332,4 +320,4 @@ def _of_the_dead(job: Job, pair: Pair, died: Died) -> Result:
     error = type(died.error)(f"The worker died each time that it fitted {params} on split {i}. {died.error}")
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
     progress = (c, len(job.candidates)), (i, job.splits.n_splits)
-    return fit_alone(_Dies(error), {}, i, folds, progress)
+    return fit_alone(Fails(error), {}, i, folds, progress)

@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Any
 
+import numpy as np
+
 from manyfit.cluster import run_tasks, workers
 from manyfit.model_selection._arrivals import Arrivals
-from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
+from manyfit.model_selection._evaluate import FoldStore, alone, evaluate, fit_on_copies
 from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Plan
@@ -42,16 +44,14 @@ def fit_on(folds: FoldStore, job: Job, pair: Pair) -> Outcome:
     start = time.perf_counter()
     c, i = pair
     progress = _progress(c, i, (len(job.candidates), job.splits.n_splits))
-    result = evaluate(job.estimator, job.candidates[c], i, folds, progress)
+    result = fit_on_copies(job.estimator, job.candidates[c], i, folds, progress)
     return Outcome({pair: result}, seconds=time.perf_counter() - start)
 
 
 def folds_to_share(job: Job) -> FoldStore | None:
     """Folds for fits that share no step; None where each is better off with rows of its own."""
-    # A fold that many read has to be protected, and that of a frame costs more than cutting it again.
-    # Callbacks see scikit-learn's own function.
-    if hasattr(job.X, "iloc") or job.contexts is not None:
-        return None
+    if job.contexts is not None or not all(one is None or type(one) is np.ndarray for one in (job.X, job.y)):
+        return None  # callbacks see scikit-learn's own function
     return FoldStore(job.X, job.y, job.splits, job.options, share_steps=False, in_turn=False)
 
 

@@ -24,7 +24,7 @@ from tests.cluster._awkward import Awkward, fits
 from tests.cluster._processes import running, wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
-pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+pytestmark = pytest.mark.slow
 
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(6_000, 5)), rng.integers(0, 3, 6_000)
@@ -70,7 +70,7 @@ def kill(processes: list[int]) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("n_killed", [1, 2])
+@pytest.mark.parametrize("n_killed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_workers_killed_in_the_middle(n_killed, client, expected, tmp_path):
     """With all of them goes the last holder of the data."""
     processes = pids(client)[:n_killed]
@@ -141,6 +141,33 @@ def test_an_interrupt_stops_the_workers_too(client, tmp_path):
     np.testing.assert_equal(search(Awkward()).fit(X, Y).report_.fits_done, 24)
 
 
+def test_an_interrupt_of_a_terminal_is_left_to_the_client(client, expected, tmp_path):
+    """It comes to every process that the terminal started; workers that went by it would be missed."""
+    processes = pids(client)
+
+    def interrupt() -> None:
+        for pid in processes:
+            os.kill(pid, signal.SIGINT)
+
+    meanwhile(0.5, interrupt)
+    found = search(Awkward(seconds=0.1, folder=str(tmp_path))).fit(X, Y)
+    np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
+    assert set(processes) == set(pids(client))
+    assert len(fits(tmp_path)) == 24
+
+
+def test_a_module_that_a_worker_lacks_is_an_error_that_says_where(client, tmp_path, monkeypatch):
+    (tmp_path / "only_here.py").write_text(
+        "from sklearn.linear_model import Ridge\nclass Mine(Ridge):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    import only_here
+
+    with pytest.raises(ModuleNotFoundError, match="only_here") as raised:
+        GridSearchCV(only_here.Mine(), {"alpha": [1.0, 2.0]}, cv=2, refit=False).fit(X, Y)
+    assert any(address in "".join(raised.value.__notes__) for address in client.nthreads())
+
+
 def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
     monkeypatch.setattr("manyfit.cluster._dispatch.NO_WORKER_S", 0.3)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
@@ -151,6 +178,7 @@ def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_goes_away_is_an_error_in_seconds(tmp_path):
     line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
     with (

@@ -8,15 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from sklearn import get_config
+from sklearn import get_config, model_selection
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.cluster._here import Task, at_task
-from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster
+from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, cross_validate
 from manyfit.model_selection._on_cluster import Common, Item, cut, run_item
 from manyfit.model_selection._plan import Group
 
@@ -116,10 +119,92 @@ def test_short_fits_of_a_task_cut_their_rows_once(client, seen, monkeypatch):
         assert result["fit_time"] > 0
 
 
-def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen):
+class WritesOnItsRows(RegressorMixin, BaseEstimator):
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def fit(self, X, y=None, sample_weight=None):
+        X += self.shift
+        X.sort(axis=0)
+        if y is not None:
+            y[:] = -y
+        self.mean_ = float(np.average(X[:, 0], weights=sample_weight))
+        return self
+
+    def predict(self, X):
+        X *= 2.0
+        return X[:, 0] + self.mean_
+
+
+def of_no_number(estimator, X, y):
+    if estimator.get_depth() > 1:
+        raise ValueError("no score")
+    return 1.0
+
+
+TREE = DecisionTreeClassifier(random_state=0)
+SHORT = {
+    "weights, two metrics, training scores": (
+        (TREE, {"max_depth": [1, 2]}, X, Y),
+        {"scoring": ["accuracy", "roc_auc"], "refit": False, "return_train_score": True},
+        {"sample_weight": np.random.default_rng(0).uniform(size=len(Y))},
+    ),
+    "rows in Fortran's order": ((TREE, {"max_depth": [2, 3]}, np.asfortranarray(X), Y), {}, {}),
+    "fits and scores that write": ((WritesOnItsRows(), {"shift": [0.0, 1.0]}, X, Y * 1.0), {}, {}),
+    "a kernel": ((SVC(kernel="precomputed"), {"C": [0.1, 1.0]}, X @ X.T, Y), {}, {}),
+    "no y": ((KMeans(n_clusters=2, n_init=1, random_state=0), {"max_iter": [1, 2]}, X, None), {}, {}),
+    "texts": ((TREE, {"max_depth": [1, 2]}, X, np.array(["no", "yes"])[Y]), {}, {}),
+    "several targets": ((DecisionTreeRegressor(random_state=0), {"max_depth": [1, 2]}, X, X[:, :2]), {}, {}),
+    "scores that fail": (
+        (TREE, {"max_depth": [1, 2]}, X, Y),
+        {"scoring": of_no_number, "error_score": -3.0},
+        {},
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed")
+@pytest.mark.parametrize("case", SHORT)
+def test_short_fits_are_those_of_scikit_learn(case, client, seen):
+    (model, grid, data, target), options, params = SHORT[case]
+    options = {"refit": False, "cv": 3, **options}
+    theirs = model_selection.GridSearchCV(model, grid, **options).fit(data, target, **params)
+    GridSearchCV(model, grid, sharing="none", **options).fit(data, target, **params)
+    ((items, common),) = seen
+    results = {}
+    with at_task(Task(lambda: True, True, {})):
+        for item in items:
+            results |= run_item(item, common).results
+    assert len(results) == 6
+    for (c, i), result in results.items():
+        for role in ("test", "train") if "return_train_score" in options else ("test",):
+            found = result[f"{role}_scores"]
+            for name, score in found.items() if isinstance(found, dict) else [("score", found)]:
+                assert score == theirs.cv_results_[f"split{i}_{role}_{name}"][c]
+
+
+def test_short_fits_give_their_estimators(client, seen):
+    found = cross_validate(TREE, X, Y, cv=5, return_estimator=True)
+    ((items, common),) = seen
+    with at_task(Task(lambda: True, True, {})):
+        fitted = [
+            run_item(item, common).results[item.candidates[0], item.split]["estimator"] for item in items
+        ]
+    for mine, other in zip(fitted, found["estimator"], strict=True):
+        np.testing.assert_array_equal(mine.predict(X), other.predict(X))
+
+
+def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, monkeypatch):
     GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, refit=False).fit(X, Y)
     ((_, common),) = seen
     candidates = [{"max_depth": 1}, {"max_depth": -1}, {"max_depth": 2}]
+    fit, tries = DecisionTreeClassifier.fit, []
+
+    def counted(self, *args, **kwargs):
+        tries.append(self.max_depth)
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(DecisionTreeClassifier, "fit", counted)
     options = replace(common.job.options, error_score=-7.0)
     common = Common(
         replace(common.job, candidates=candidates, options=options), get_config(), [*warnings.filters]
@@ -130,3 +215,4 @@ def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen):
     assert [result["fit_error"] is None for result in results] == [True, False, True]
     assert results[1]["test_scores"] == -7.0
     assert "InvalidParameterError" in results[1]["fit_error"]
+    assert tries == [1, -1, 2]
