@@ -4,32 +4,24 @@ import contextlib
 import hashlib
 import queue
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
-from dask.base import get_annotations
 from distributed import CancelledError, Client, Future, KilledWorker
 
-from manyfit.cluster._deaths import Deaths
 from manyfit.cluster._died import Died, WorkerDied
-from manyfit.cluster._lane import Lane, look
+from manyfit.cluster._lane import Lane, annotated
 from manyfit.cluster._package import Package
 from manyfit.cluster._placement import Placement
-from manyfit.cluster._scheduler import soon, workers_of
+from manyfit.cluster._scheduler import soon
+from manyfit.cluster._standing import LOOK_S, SchedulerLost, Standing
 from manyfit.cluster._worker import Ran, run, waiting
 
-# How often it is looked who is there while nothing comes, and at least.
-LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
-# Without any worker for this long, the user is told.
-NO_WORKER_S = 10.0
 # A task that has waited on a paused worker for this long is handed out once more.
 STUCK_S = 3.0
-# With all workers paused for this long, it is an error.
-PAUSED_S = 30.0
 # Workers that die with a task until its items run alone, and with one of these until it is given up.
 SUSPECT_DEATHS, MOST_DEATHS = 2, 3
 # As often data are sent that did not arrive.
@@ -99,18 +91,12 @@ class Dispatch:
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
         self._running: dict[Future, _Task] = {}
         self._twins: dict[Future, Future] = {}
-        self._address = str(getattr(client.scheduler, "address", "an unknown address"))
-        self._paused: list[str] = []
         self._stuck_since: dict[str, float] = {}
         self._arrived: queue.SimpleQueue[tuple[Future, Any]] = queue.SimpleQueue()
         self._suspects: deque[_Task] = deque()
         self._lanes: list[Lane] = []
+        self._standing = Standing(client, [])
         self._package_name: str | None = None
-        self._deaths: Deaths | None = None
-        self._somebody_died = False
-        self._looked = 0.0
-        self._without_since: float | None = None
-        self._paused_since: float | None = None
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Pairs of an item and its result, as they come; of an item that kills workers, `Died`.
@@ -125,8 +111,9 @@ class Dispatch:
             If the scheduler goes away.
         """
         self._lanes = self._sorted(items)
+        self._standing = Standing(self.client, self._lanes)
         try:
-            self._look()
+            self._standing.look()
             while True:
                 self._hand_out()
                 if not self._running:
@@ -139,13 +126,12 @@ class Dispatch:
         except Exception as error:
             if self.client.status == "running" and not isinstance(error, OSError | CancelledError):
                 raise
-            raise self._gone() from error
+            raise self._standing.gone() from error
         finally:
             self._stop()
 
     def _sorted(self, items: Sequence[Any]) -> list[Lane]:
-        # What the user asks for by `dask.annotate`, as for any other work on Dask.
-        asked = get_annotations().get("resources") or {}
+        asked = annotated()
         by_needs: dict[tuple[tuple[str, float], ...], list[Any]] = {}
         for item in items:
             by_needs.setdefault(tuple(sorted({**self._needs(item), **asked}.items())), []).append(item)
@@ -194,11 +180,11 @@ class Dispatch:
             except Exception as error:
                 if tries == MOST_SENDS - 1:
                     raise RuntimeError(
-                        f"The search could not send its data to the cluster at {self._address}, at last to "
-                        f"{worker}. Its log may say why."
+                        f"The search could not send its data to the cluster at {self._standing.address}, at "
+                        f"last to {worker}. Its log may say why."
                     ) from error
                 time.sleep(LOOK_S)  # it went away meanwhile, which the scheduler notices soon
-                self._look()
+                self._standing.look()
 
     async def _watch(self, future: Future) -> None:
         """In the client's loop: wait for a task, and fetch its result however long that takes."""
@@ -211,15 +197,13 @@ class Dispatch:
 
     def _next(self) -> Iterator[tuple[Any, Any]]:
         """What the next task that ends came to, if one does before long."""
-        late = time.monotonic() - self._looked > LOOK_AT_LEAST_S
         arrived: tuple[Future, Any] | None = None
         with contextlib.suppress(queue.Empty):
             arrived = self._arrived.get(timeout=LOOK_S)
-        if late or arrived is None:
-            self._look()
+        if arrived is None or self._standing.is_old:
+            self._standing.look()
             self._unstick()
-        if self._somebody_died:
-            self._somebody_died = False
+        if self._standing.somebody_died():
             yield from self._blame()
         if arrived is None or arrived[0] not in self._running:
             return
@@ -238,8 +222,10 @@ class Dispatch:
         elif isinstance(came, Exception) and status == "error":
             raise _Raised(came)
         else:  # cancelled by another search of the same tasks, or lost
-            self._look()
-            task = replace(task, tries=task.tries + 1, deaths=self._deaths_with(task, future.key))
+            self._standing.look()
+            task = replace(
+                task, tries=task.tries + 1, deaths=task.deaths + self._standing.deaths_of(future.key)
+            )
             yield from self._again(task, came.missing if isinstance(came, Ran) else ())
 
     def _took(self, task: _Task, ran: Ran) -> Iterator[tuple[Any, Any]]:
@@ -258,13 +244,10 @@ class Dispatch:
         alone = [_Task((item,), task.lane, deaths=deaths, suspect=True) for item in task.items]
         self._suspects.extend(alone)
 
-    def _deaths_with(self, task: _Task, key: Any) -> int:
-        return task.deaths + (self._deaths.of(key) if self._deaths else 0)
-
     def _blame(self) -> Iterator[tuple[Any, Any]]:
         """After a worker died: take back what may be to blame, before Dask gives it to the next."""
         for future, task in list(self._running.items()):
-            now = replace(task, deaths=self._deaths_with(task, future.key))
+            now = replace(task, deaths=task.deaths + self._standing.deaths_of(future.key))
             if now.deaths > task.deaths and _is_to_blame(now):
                 self._cancel(future)
                 yield from self._killed(now)
@@ -282,12 +265,16 @@ class Dispatch:
 
     def _unstick(self) -> None:
         """Hand out once more what waits on workers that are paused: they may stay so for ever."""
-        there = self.client.run(waiting, workers=self._paused, on_error="ignore") if self._paused else {}
+        there = (
+            self.client.run(waiting, workers=self._standing.paused, on_error="ignore")
+            if self._standing.paused
+            else {}
+        )
         keys = {key for on_one in there.values() for key in on_one}
-        self._stuck_since = {key: self._stuck_since.get(key, self._looked) for key in keys}
+        self._stuck_since = {key: self._stuck_since.get(key, self._standing.looked) for key in keys}
         for future, task in list(self._running.items()):
             since = self._stuck_since.get(str(future.key))
-            if since is not None and self._looked - since > STUCK_S and future not in self._twins:
+            if since is not None and self._standing.looked - since > STUCK_S and future not in self._twins:
                 self._submit(replace(task, tries=task.tries + 1), twin=future)
 
     def _again(self, task: _Task, missing: Sequence[str]) -> Iterator[tuple[Any, Any]]:
@@ -298,65 +285,12 @@ class Dispatch:
         if task.tries >= MOST_TRIES:
             raise RuntimeError(
                 f"The task {self._name(task.items[0])} was lost or cancelled {task.tries} times: the cluster "
-                f"at {self._address} does not keep its workers. Their logs may say why."
+                f"at {self._standing.address} does not keep its workers. Their logs may say why."
             )
         if missing and task.package == self._package_name:
             self.placement.forget(missing)
             self._package_name = None
         self._submit(task)
-
-    def _look(self) -> None:
-        """See who is there, and who died."""
-        if self.client.status != "running":
-            raise self._gone()
-        workers = workers_of(self.client)
-        look(self._lanes, workers)
-        self._looked = time.monotonic()
-        self._warn_of_no_worker()
-        self._require_one_not_paused()
-        self._paused = [one for one, info in workers.items() if info["status"] == "paused"]
-        if self._deaths is None:
-            self._deaths = Deaths(self.client)
-        self._somebody_died |= self._deaths.look(workers)
-
-    def _require_one_not_paused(self) -> None:
-        """Tasks go to no worker that is paused, and a pause ends only when memory is given back."""
-        waiting = [lane for lane in self._lanes if (lane.chunks or lane.running) and lane.workers]
-        if not waiting or any(lane.receiver for lane in waiting):
-            self._paused_since = None
-            return
-        if self._paused_since is None:
-            self._paused_since = self._looked
-        if self._looked - self._paused_since > PAUSED_S:
-            n = len(waiting[0].workers)
-            raise MemoryError(
-                f"All {n} workers at {self._address} that the search may use have been paused for "
-                f"{PAUSED_S:g} s: they are short of memory. Let go of what they hold, or give them more."
-            )
-
-    def _gone(self) -> "SchedulerLost":
-        return SchedulerLost(
-            f"The scheduler at {self._address} went away in the middle of the search "
-            f"(the client is {self.client.status!r}). Connect a new client, and start again."
-        )
-
-    def _warn_of_no_worker(self) -> None:
-        waiting = [lane for lane in self._lanes if (lane.chunks or lane.running) and not lane.workers]
-        if not waiting:
-            self._without_since = None
-            return
-        if self._without_since is None:
-            self._without_since = self._looked
-        if self._looked - self._without_since > NO_WORKER_S:
-            self._without_since = float("inf")  # once
-            needs = " and ".join(f"{n:g} of {name}" for name, n in waiting[0].resources.items())
-            what = f"a worker that declares the resources {needs}" if needs else "a worker"
-            warnings.warn(
-                f"The search waits for {what} at {self._address}, where there is none. Start one, or "
-                "interrupt.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
 
     def _stop(self) -> None:
         running, self._running = list(self._running), {}
@@ -365,10 +299,6 @@ class Dispatch:
                 self.client.cancel(running)
         for future in running:
             future.release()
-
-
-class SchedulerLost(ConnectionError):
-    """The connection to the scheduler broke in the middle of a run."""
 
 
 class _Raised(Exception):

@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from dask.base import get_annotations
+
 from manyfit.cluster._scheduler import Workers
 
 # Tasks on a slot: one that runs, and one that waits for it, so that no slot waits for the client.
@@ -130,6 +132,11 @@ class Lane:
 def _free(worker: Mapping[str, Any]) -> float:
     """Bytes that a worker has left, as it last said."""
     return float(worker["memory_limit"] or "inf") - float(worker["metrics"].get("memory", 0))
+
+
+def annotated() -> Mapping[str, float]:
+    """The resources that `dask.annotate` asks for here, as for any other work on Dask."""
+    return get_annotations().get("resources") or {}
 
 
 def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:

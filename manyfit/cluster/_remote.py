@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from manyfit.cluster._lane import slots_of
+from manyfit.cluster._lane import annotated, slots_of
 from manyfit.cluster._package import packed
 from manyfit.cluster._scheduler import workers_of
 
@@ -151,11 +151,12 @@ def slots(client: Any, needs: Mapping[str, float] | None = None) -> int:
     client : distributed.Client
         Connected.
     needs : mapping, optional
-        What each takes of its worker, as ``{"GPU": 1}``.
+        What each takes of its worker, as ``{"GPU": 1}``; what `dask.annotate` says of resources comes on top.
 
     Returns
     -------
     int
         At least 1.
     """
-    return max(1, sum(slots_of(worker, needs or {}) for worker in workers_of(client).values()))
+    takes = {**(needs or {}), **annotated()}
+    return max(1, sum(slots_of(worker, takes) for worker in workers_of(client).values()))

@@ -8,6 +8,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
+from joblib import parallel_config
 from sklearn import config_context, get_config
 from sklearn.utils.parallel import delayed
 
@@ -211,8 +212,12 @@ def _name(estimator: Any) -> str:
 
 
 def run_item(item: Item, common: Common) -> Outcome | Partly:
-    """Answer or fit one item on a worker, under the settings of the process that asks for it."""
-    with common.callbacks.heard() as messages:
+    """Answer or fit one item on a worker, under the settings of the process that asks for it.
+
+    An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
+    start no processes, and joblib would warn of each fit.
+    """
+    with parallel_config(backend="threading"), common.callbacks.heard() as messages:
         done = _run_under(item, common)
     (done.result if isinstance(done, Partly) else done).messages = messages
     return done

@@ -167,7 +167,7 @@ def test_as_many_at_a_time_as_there_are_slots(k):
 
 
 def test_it_waits_for_a_device(monkeypatch):
-    monkeypatch.setattr("manyfit.cluster._dispatch.NO_WORKER_S", 0.3)
+    monkeypatch.setattr("manyfit.cluster._standing.NO_WORKER_S", 0.3)
     monkeypatch.setattr("manyfit.cluster._dispatch.LOOK_S", 0.1)
     with cluster(host=ONE) as one, Client(one):
         search = GridSearchCV(Where(device="cuda"), {"value": [0, 1]}, cv=2, refit=False)

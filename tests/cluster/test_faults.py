@@ -137,7 +137,7 @@ def test_an_interrupt_stops_the_workers_too(client, tmp_path):
     n = len(fits(tmp_path))
     assert n < 20
     time.sleep(1.0)
-    assert len(fits(tmp_path)) == n
+    assert len(fits(tmp_path)) <= n + 2  # each worker may have begun one before it heard of it
     np.testing.assert_equal(search(Awkward()).fit(X, Y).report_.fits_done, 24)
 
 
@@ -169,7 +169,7 @@ def test_a_module_that_a_worker_lacks_is_an_error_that_says_where(client, tmp_pa
 
 
 def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
-    monkeypatch.setattr("manyfit.cluster._dispatch.NO_WORKER_S", 0.3)
+    monkeypatch.setattr("manyfit.cluster._standing.NO_WORKER_S", 0.3)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
         meanwhile(2.0, lambda: cluster.scale(1))

@@ -190,7 +190,7 @@ def test_all_workers_paused_for_a_while(client):
 
 
 def test_all_workers_paused_for_good_is_an_error(client, monkeypatch):
-    monkeypatch.setattr("manyfit.cluster._dispatch.PAUSED_S", 2.0)
+    monkeypatch.setattr("manyfit.cluster._standing.PAUSED_S", 2.0)
     X, y = data(MB)
     theirs = occupy(client)
     for address in workers(client):

@@ -12,8 +12,9 @@ import cloudpickle
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster, wait
+from joblib import Parallel, delayed
 from sklearn import model_selection
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -273,6 +274,26 @@ def test_nothing_is_left(client):
 
 
 # ------------------------------------------------------------------------------------------ the parameter
+
+
+class Nests(BaseEstimator):
+    """Fits in the way of estimators that have n_jobs of their own."""
+
+    def __init__(self, value=0):
+        self.value = value
+
+    def fit(self, X, y):
+        self.processes_ = set(Parallel(n_jobs=2)(delayed(os.getpid)() for _ in range(4)))
+        return self
+
+    def score(self, X, y):
+        return float(self.processes_ == {os.getpid()})
+
+
+def test_n_jobs_of_an_estimator_are_threads_of_its_worker(client):
+    # Warnings are errors here, and so they are on the workers.
+    found = GridSearchCV(Nests(), {"value": [0, 1]}, cv=2, refit=False, error_score="raise").fit(X, Y)
+    assert found.cv_results_["mean_test_score"].tolist() == [1.0, 1.0]
 
 
 def test_client_parameter(client):

@@ -105,7 +105,7 @@ def test_the_dashboard_is_on_a_free_port_of_this_machine(started):
 def test_fewer_threads_in_the_environment_count(monkeypatch, given, threads, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", given)
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with _start._threads_of_workers(threads):
+    with _start._suited(threads):
         from distributed.nanny import Nanny  # what a nanny would give to a worker
 
         given_on = Nanny("tcp://127.0.0.1:1").pre_spawn_env
