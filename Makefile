@@ -51,7 +51,7 @@ unit: $(VENV)/.test
 	$(UPSTREAM)
 
 thorough: $(VENV)/.test
-	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough tests
+	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough --ignore=tests/upstream tests
 
 oldest-short: $(OLDEST)/.test
 	$(PYTEST_OLDEST) -m "not slow and not thorough" $(OLDEST_FOLDERS)

@@ -29,9 +29,10 @@ _PRE_SPAWN = "distributed.nanny.pre-spawn-environ"
 # With Dask's own choice of this, glibc maps every large array anew and unmaps it at once: fits that
 # make many take twice as long. A value of the user's stays.
 _TRIM, _TRIM_OF_DASK = "MALLOC_TRIM_THRESHOLD_", 65536
-# Dask looks every 10 ms what each thread is at, which takes a twentieth of a small machine's time. Five
-# times as rarely tells as much of what takes seconds. A value of the user's stays.
-_PROFILE, _PROFILE_OF_DASK, _PROFILE_HERE = "distributed.worker.profile.interval", "10ms", "50ms"
+# What Dask does so often that a cluster without work keeps a small machine busy: it looks at what each thread is
+# at, and whether each event loop still turns. Seldom tells as much of what takes seconds.
+_OFTEN = {"distributed.worker.profile.interval": "10ms", "distributed.admin.tick.interval": "20ms"}
+_SELDOM = {"distributed.worker.profile.interval": "50ms", "distributed.admin.tick.interval": "200ms"}
 # Any free port: Dask's own choice, 8787, is warned about where it is taken, and open to the network.
 _DASHBOARD = "127.0.0.1:0"
 
@@ -191,6 +192,7 @@ def _suited(threads: int) -> Iterator[None]:
     would reach other subprocesses and the workers of the next cluster: it is put back.
     """
     import dask
+    import distributed  # noqa: F401  # adds its part to the configuration, which would go with what is set here
 
     # Dask's own values stand in its configuration, which the environment of this process goes before.
     given = dict(dask.config.get(_PRE_SPAWN, {}))
@@ -202,9 +204,9 @@ def _suited(threads: int) -> Iterator[None]:
     for name in wanted:
         os.environ.pop(name, None)
     try:
-        often = dask.config.get(_PROFILE, _PROFILE_OF_DASK)
-        seldom = _PROFILE_HERE if often == _PROFILE_OF_DASK else often
-        with dask.config.set({_PRE_SPAWN: {**given, **wanted}, _PROFILE: seldom}):
+        # A value of the user's stays.
+        seldom = {key: _SELDOM[key] for key, often in _OFTEN.items() if dask.config.get(key, often) == often}
+        with dask.config.set({_PRE_SPAWN: {**given, **wanted}, **seldom}):
             yield
     finally:
         for name, value in before.items():

@@ -99,20 +99,6 @@ def test_the_dashboard_is_on_a_free_port_of_this_machine(started):
     assert server.address == "127.0.0.1" and server.port not in (0, 8787)
 
 
-@pytest.mark.parametrize(
-    ("given", "threads", "expected"), [("2", 3, 2), ("8", 3, 3), ("2,4", 3, 2), ("", 3, 3), ("x", 3, 3)]
-)
-def test_fewer_threads_in_the_environment_count(monkeypatch, given, threads, expected):
-    monkeypatch.setenv("OMP_NUM_THREADS", given)
-    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with _start._suited(threads):
-        from distributed.nanny import Nanny  # what a nanny would give to a worker
-
-        given_on = Nanny("tcp://127.0.0.1:1").pre_spawn_env
-    assert given_on["OMP_NUM_THREADS"] == str(expected) and given_on["MKL_NUM_THREADS"] == str(threads)
-    assert os.environ["OMP_NUM_THREADS"] == given and "MKL_NUM_THREADS" not in os.environ
-
-
 # Connections by TLS
 
 
