@@ -29,8 +29,8 @@ _PRE_SPAWN = "distributed.nanny.pre-spawn-environ"
 # With Dask's own choice of this, glibc maps every large array anew and unmaps it at once: fits that
 # make many take twice as long. A value of the user's stays.
 _TRIM, _TRIM_OF_DASK = "MALLOC_TRIM_THRESHOLD_", 65536
-# What Dask does so often that a cluster without work keeps a small machine busy: it looks at what each thread is
-# at, and whether each event loop still turns. Seldom tells as much of what takes seconds.
+# What Dask does so often that a cluster without work keeps a small machine busy: it looks at what each
+# thread is at, and whether each event loop still turns. Seldom tells as much of what takes seconds.
 _OFTEN = {"distributed.worker.profile.interval": "10ms", "distributed.admin.tick.interval": "20ms"}
 _SELDOM = {"distributed.worker.profile.interval": "50ms", "distributed.admin.tick.interval": "200ms"}
 # Any free port: Dask's own choice, 8787, is warned about where it is taken, and open to the network.
