@@ -156,6 +156,45 @@ def _sums_about(shift: Array, X: Array, Y: Array, rows: Rows, weights: Array | N
     return sums
 
 
+def sum_atoms(
+    X: Array, Y: Array, atoms: Sequence[Rows], weights: Array | None = None
+) -> list[tuple[Moments, int]]:
+    """The moments of some sets of rows, and how many rows were read for each: the same for any company.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, p)
+        Read once, in blocks, on the host.
+    Y : ndarray of shape (n, q)
+        Targets.
+    atoms : sequence of slice or ndarray of int
+        The sets.
+    weights : ndarray of shape (n,), optional
+        As for `moments_of_rows`.
+
+    Returns
+    -------
+    list of (Moments, int)
+    """
+    d = X.shape[1] + Y.shape[1]
+    size = _piece_rows(len(X), d)
+    pieces = [(a, piece) for a, rows in enumerate(atoms) for piece in blocks_of(rows, size)]
+    threaded = sum(length_of(rows) for rows in atoms) * d >= MIN_THREADED_VALUES
+    origin = middle(X, Y, slice(0, len(X)))
+
+    def task(item: tuple[int, Rows]) -> tuple[Moments, int]:
+        return _summed(origin, X, Y, item[1], weights)
+
+    parts = map_threads(task, pieces) if threaded else [task(item) for item in pieces]
+    own: list[list[Moments]] = [[] for _ in atoms]
+    read = [0] * len(atoms)
+    for (a, _), (part, n) in zip(pieces, parts, strict=True):
+        own[a].append(part)
+        read[a] += n
+    # In the order of the rows, whatever thread summed them: results do not depend on the threads.
+    return [(_merged(part), n) for part, n in zip(own, read, strict=True)]
+
+
 class AtomMoments:
     """The moments of every atom of a group, and their merges.
 
@@ -184,24 +223,19 @@ class AtomMoments:
     """
 
     def __init__(self, X: Array, Y: Array, group: AtomGroup, weights: Array | None = None) -> None:
-        d = X.shape[1] + Y.shape[1]
-        size = _piece_rows(len(X), d)
-        pieces = [(a, piece) for a, rows in enumerate(group.rows) for piece in blocks_of(rows, size)]
-        threaded = sum(length_of(rows) for rows in group.rows) * d >= MIN_THREADED_VALUES
-        origin = middle(X, Y, slice(0, len(X)))
+        self._keep(sum_atoms(X, Y, group.rows, weights))
 
-        def task(item: tuple[int, Rows]) -> tuple[Moments, int]:
-            return _summed(origin, X, Y, item[1], weights)
+    @classmethod
+    def of(cls, summed: Sequence[tuple[Moments, int]]) -> "AtomMoments":
+        """What `sum_atoms` gives for all atoms of a group, in one go or in several."""
+        atoms = cls.__new__(cls)
+        atoms._keep(summed)
+        return atoms
 
-        parts = map_threads(task, pieces) if threaded else [task(item) for item in pieces]
-        atoms: list[list[Moments]] = [[] for _ in group.rows]
-        for (a, _), (part, _) in zip(pieces, parts, strict=True):
-            atoms[a].append(part)
-        # In the order of the rows, whatever thread summed them: results do not depend on the threads.
-        summed = [_merged(own) for own in atoms]
-        self._atoms = _Stack.of(summed)
+    def _keep(self, summed: Sequence[tuple[Moments, int]]) -> None:
+        self._atoms = _Stack.of([moments for moments, _ in summed])
         self.rows = self._atoms.rows
-        self.rows_read = sum(read for _, read in parts)
+        self.rows_read = sum(read for _, read in summed)
 
     def merged(self, counts: Array) -> Moments:
         """Moments of a set that repeats atom ``a`` ``counts[a]`` times."""

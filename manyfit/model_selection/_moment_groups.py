@@ -59,9 +59,14 @@ class _OneView:
 
 
 def run_moments(
-    job: Job, groups: Sequence[Group], data: SplitData, scoring: SharedScoring, arrivals: Arrivals
+    job: Job,
+    groups: Sequence[Group],
+    data: SplitData,
+    scoring: SharedScoring,
+    arrivals: Arrivals,
+    splits: Sequence[int] | None = None,
 ) -> Outcome:
-    """Answer all settings of `groups` on all folds.
+    """Answer all settings of `groups` on all folds, or on some.
 
     One pass over X a group of atoms; the memory of one fold's views and answers at a time.
     """
@@ -73,7 +78,7 @@ def run_moments(
         root.insert(group)
     outcome = Outcome()
     start = time.perf_counter()
-    for i in range(data.n_splits):
+    for i in range(data.n_splits) if splits is None else splits:
         of_fold = Outcome()
         _Fold(job.options, data, scoring, i, of_fold).run(root)
         outcome.add(of_fold)

@@ -60,8 +60,8 @@ def test_what_killed_a_worker_is_tried_again(inside, tmp_path, monkeypatch):
     """Another cluster may have the memory for it."""
     real = _on_cluster._Search._results
 
-    def one_dies(of, items):
-        for item, part in real(of, items):
+    def one_dies(of, function, items):
+        for item, part in real(of, function, items):
             yield item, Died(WorkerDied("as told")) if item.candidates == (1,) else part
 
     monkeypatch.setattr(_on_cluster._Search, "_results", one_dies)

@@ -1,0 +1,214 @@
+"""What runs on a worker of a cluster: the items that a job is cut into, under the settings of who asks."""
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from joblib import parallel_config
+from sklearn import config_context
+from sklearn.utils.parallel import delayed
+
+from manyfit.cluster import Partly, Progress, alone, end_if_device_is_lost, left_here, wanted
+from manyfit.folds import Moments, checked
+from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection._callbacks import Callbacks
+from manyfit.model_selection._evaluate import FoldStore
+from manyfit.model_selection._family_tasks import run_family_split
+from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._moment_groups import run_moments
+from manyfit.model_selection._one_by_one import fit_on, fit_piece, folds_to_share
+from manyfit.model_selection._outcome import Outcome
+from manyfit.model_selection._pass_groups import run_passes
+from manyfit.model_selection._plan import Group, Kind
+from manyfit.model_selection._planner import prepare
+
+# Fits that share steps are handed back after so long, and so many times as long as the first of them took.
+HAND_BACK_S, HAND_BACK = 2.0, 10.0
+
+
+@dataclass(frozen=True)
+class Item:
+    """A part of a job that one worker does.
+
+    Attributes
+    ----------
+    kind : str
+        Of the groups of the plan that are answered, whole or on one split; "steps" and "one by one" are fits.
+    candidates : tuple of int
+    splits : tuple of int or None
+        None: all of them.
+    """
+
+    kind: Kind
+    candidates: tuple[int, ...]
+    splits: tuple[int, ...] | None = None
+
+    @property
+    def split(self) -> int:
+        """The only one."""
+        assert self.splits is not None
+        (split,) = self.splits
+        return split
+
+    def pairs(self, job: Job) -> list[Pair]:
+        """What it answers."""
+        pairs = job.pairs(self.candidates)
+        return pairs if self.splits is None else [pair for pair in pairs if pair[1] in self.splits]
+
+
+@dataclass(frozen=True)
+class Atom:
+    """Rows whose moments one worker sums.
+
+    Attributes
+    ----------
+    index : int
+        In the only group of atoms.
+    candidates : tuple of int
+        What they are for.
+    kind : str
+        What the dashboard calls it.
+    """
+
+    index: int
+    candidates: tuple[int, ...]
+    kind: str = "sums"
+
+
+@dataclass(frozen=True)
+class Common:
+    """What all items of a search have in common.
+
+    Attributes
+    ----------
+    job : Job
+    config : mapping
+        scikit-learn's configuration where the search was started.
+    filters : sequence of tuple
+        Which warnings are shown there, and which are errors.
+    callbacks : Callbacks
+        Of the search.
+    sums : sequence of dict
+        Moments of the atoms of the only group, see `SplitData.sum_atom`, if workers have summed them before.
+    """
+
+    job: Job
+    config: Mapping[str, Any]
+    filters: Sequence[Any]
+    callbacks: Callbacks = field(default_factory=Callbacks)
+    sums: Sequence[Mapping[str, tuple[Moments, int]]] = ()
+
+
+def run_item(item: Item, common: Common) -> Outcome | Partly:
+    """Answer or fit one item on a worker, under the settings of the process that asks for it.
+
+    An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
+    start no processes, and joblib would warn of each fit.
+    """
+    with parallel_config(backend="threading"), common.callbacks.heard() as messages:
+        done = _run_under(item, common)
+    (done.result if isinstance(done, Partly) else done).messages = messages
+    return done
+
+
+def _run_under(item: Item, common: Common) -> Outcome | Partly:
+    # Filters belong to the process: tasks that run at the same time must not change them for each other.
+    if common.filters == list(warnings.filters) or not alone():
+        with config_context(**common.config):
+            return _run_item(item, common)
+    task, args, kwargs = delayed(_run_item)(item, common)
+    return cast(
+        Outcome | Partly, task.with_config_and_warning_filters(common.config, common.filters)(*args, **kwargs)
+    )
+
+
+def sum_atom(atom: Atom, common: Common) -> Mapping[str, tuple[Moments, int]]:
+    """The moments of an atom, on a worker."""
+    with config_context(**common.config), checked(_stop_if_unwanted):
+        data = prepare(common.job).data
+        assert data is not None
+        return data.sum_atom(0, atom.index)
+
+
+def _run_item(item: Item, common: Common) -> Outcome | Partly:
+    job = common.job
+    if item.kind in ("steps", "one by one"):
+        folds = _folds_of_task(job) if item.kind == "one by one" else None
+        if folds is not None:
+            (pair,) = item.pairs(job)
+            outcome = fit_on(folds, job, pair)
+            end_if_device_is_lost(outcome.results[pair]["fit_error"])
+            return outcome
+        outcome, left = fit_piece(job, item.split, item.candidates, item.kind == "steps", _Enough().said)
+        for result in outcome.results.values():
+            end_if_device_is_lost(result["fit_error"])
+        return Partly(outcome, replace(item, candidates=tuple(left))) if left else outcome
+    # Planned again, from the same job: a plan holds views of the data, which are here already.
+    prepared = prepare(job)
+    if common.sums and prepared.data is not None:
+        prepared.data.take_sums(0, common.sums)
+    asked = set(item.candidates)
+    groups = [
+        group.only(asked)
+        for group in prepared.plan.groups
+        if group.kind == item.kind and not asked.isdisjoint(group.candidates)
+    ]
+    with checked(_stop_if_unwanted):
+        outcome = _answer(item, job, groups, prepared)
+    for pair in item.pairs(job):
+        if pair not in outcome.results:
+            outcome.alone.setdefault(pair, "the worker's plan is another one")
+    return outcome
+
+
+def _folds_of_task(job: Job) -> FoldStore | None:
+    """Rows that short fits, many to a task, need not cut each for itself."""
+    left = left_here()
+    if left is None:
+        return None
+    if "folds" not in left:
+        left["folds"] = folds_to_share(job)
+    return cast(FoldStore | None, left["folds"])
+
+
+class _Enough:
+    """When a piece of fits that share steps hands the rest back: others may have time, or nobody wants it."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._first: float | None = None
+
+    def said(self) -> bool:
+        """Whether to stop after this fit."""
+        seconds = time.perf_counter() - self._start
+        if self._first is None:
+            self._first = seconds  # with all of its steps, which whoever goes on has to fit again
+        return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not wanted()
+
+
+def _stop_if_unwanted() -> None:
+    if not wanted():
+        raise InterruptedError("the search was cancelled")
+
+
+class _Arrivals(Arrivals):
+    """Where shared work notices that nobody wants it any more."""
+
+    def add(self, results: Mapping[Pair, Result], *, alone: bool, lasting: bool = True) -> None:
+        super().add(results, alone=alone, lasting=lasting)
+        _stop_if_unwanted()
+
+
+def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Outcome:
+    arrivals = _Arrivals(job, bar=Progress(0, 0))  # the search has one of its own
+    if not groups:
+        return Outcome()
+    if item.kind == "moments":
+        outcome = run_moments(job, groups, prepared.data, prepared.scoring, arrivals, item.splits)
+        outcome.rows_read += round(prepared.data.passes * job.splits.n_samples)
+        return outcome
+    if item.kind == "passes":
+        return run_passes(job, groups, prepared.rows, arrivals)
+    return run_family_split(job, groups, item.split)
