@@ -184,7 +184,8 @@ def recorded(monkeypatch, module: str | None = None) -> dict:
     """Have local_cluster start nothing, and give what it would start a cluster with."""
     options = {}
     monkeypatch.setattr(_start, "_start", lambda cls, given: options.update(given, cls=cls))
-    monkeypatch.setattr(_start, "_client_class", lambda: lambda cluster: None)
+    client = types.SimpleNamespace(register_plugin=lambda plugin: None)
+    monkeypatch.setattr(_start, "_client_class", lambda: lambda cluster, **more: client)
     return options
 
 
@@ -269,7 +270,7 @@ def test_gpus_may_be_left_alone(gpus, monkeypatch):
     gpus(2)
     options = recorded(monkeypatch)
     local_cluster(gpu=False, rmm_pool_size="4GB")
-    assert options["cls"] is LocalCluster and "rmm_pool_size" not in options and "resources" not in options
+    assert issubclass(options["cls"], LocalCluster) and "rmm_pool_size" not in options and "resources" not in options
 
 
 def test_a_gpu_that_is_asked_for_and_not_there(gpus, monkeypatch):
@@ -423,7 +424,7 @@ def test_a_script_without_a_guard_is_told_of_it(tmp_path):
 def test_a_client_that_fails_leaves_no_cluster(monkeypatch):
     clusters = []
 
-    def fails(cluster):
+    def fails(cluster, **options):
         clusters.append(cluster)
         raise OSError("no connection")
 
