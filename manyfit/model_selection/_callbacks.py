@@ -23,7 +23,7 @@ def travel(search: Any) -> bool:
 def _handles(callback: Any) -> dict[str, Any]:
     """The attributes of a callback that say where its messages go."""
     found = {}
-    for name, value in vars(callback).items():
+    for name, value in getattr(callback, "__dict__", {}).items():
         several = isinstance(value, Mapping) and value and all(map(is_message_handle, value.values()))
         if several or is_message_handle(value):
             found[name] = value

@@ -158,3 +158,31 @@ def test_what_a_callback_keeps_itself_keeps_the_search_here(inside):
     search = GridSearchCV(Ridge(), GRID, cv=3, client=inside).set_callbacks(recorder).fit(X, Y)
     assert search.report_.workers == 1
     assert recorder.ended.count("candidate-split-evaluation") == 9
+
+
+class Bare:
+    """Keeps what it hears, in slots."""
+
+    __slots__ = ("ends",)
+
+    def __init__(self):
+        self.ends = 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **kwargs):
+        self.ends += 1
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_a_callback_without_a_dictionary_is_heard(inside):
+    bare = Bare()
+    search = GridSearchCV(Ridge(), GRID, cv=3, refit=False, client=inside).set_callbacks(bare).fit(X, Y)
+    assert search.report_.workers == 1
+    assert bare.ends >= 9
