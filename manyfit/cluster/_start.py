@@ -134,13 +134,14 @@ def local_cluster(
     }
     with _suited(max(1, cpu_count() // (workers * threads))):
         cluster = _start(_cluster_class(with_gpus), options)
+    client = None
     try:
         # On one machine nothing has to go through the scheduler.
         client = _client_class()(cluster, direct_to_workers=True)
         client.register_plugin(_not_interrupted())
         return client
     except BaseException:
-        cluster.close()
+        (client or cluster).close()  # the client closes both
         raise
 
 

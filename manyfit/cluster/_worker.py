@@ -152,7 +152,7 @@ class NotInterrupted(WorkerPlugin):  # type: ignore[misc]
     name = "manyfit-not-interrupted"
 
     def setup(self, worker: Worker) -> None:
-        """Take it and do nothing, which a process that a fit starts does not inherit."""
+        """Take it and do nothing, which, unlike ignoring it, a program that a fit starts does not inherit."""
         # Workers within the client's process run in another thread.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda *_: None)
