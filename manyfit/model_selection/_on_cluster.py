@@ -8,22 +8,19 @@ from uuid import uuid4
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import clone
 
-from manyfit.cluster import (
-    GPU,
-    Died,
-    run_on_cluster,
-    slots,
-)
+from manyfit.cluster import GPU, Died, run_on_cluster, slots
 from manyfit.folds import SplitData
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks, deliver_all
 from manyfit.model_selection._device_work import takes_gpu
-from manyfit.model_selection._evaluate import Fails, FoldStore
+from manyfit.model_selection._evaluate import FoldStore
 from manyfit.model_selection._evaluate import alone as fit_alone
 from manyfit.model_selection._family_tasks import not_restored
 from manyfit.model_selection._identity import draws
 from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._on_copies import Fails
 from manyfit.model_selection._on_worker import Atom, Common, Item, run_item, sum_atom
 from manyfit.model_selection._one_by_one import pieces
 from manyfit.model_selection._outcome import Outcome
@@ -80,7 +77,8 @@ class _Search:
         for group in passes:
             if not arrivals.restore(job.pairs(group.candidates)):
                 n_slots = slots(job.client, self._needs(group.candidates))
-                items += [Item("passes", cs) for cs in cut(group, n_slots, len(passes))]
+                parts = cut(group, n_slots, len(passes))
+                items += [Item("passes", cs) for cs in parts if not arrivals.restore(job.pairs(cs))]
         families = [group for group in plan.groups if group.kind == "family"]
         for i in range(job.splits.n_splits):
             left = [c for group in not_restored(families, i, arrivals) for c in group.candidates]
@@ -178,4 +176,8 @@ def _of_the_dead(job: Job, pair: Pair, died: Died) -> Result:
     error = type(died.error)(f"The worker died each time that it fitted {params} on split {i}. {died.error}")
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
     progress = (c, len(job.candidates)), (i, job.splits.n_splits)
-    return fit_alone(Fails(error), {}, i, folds, progress)
+    result = fit_alone(Fails(error), {}, i, folds, progress)
+    # As of any fit that fails: an estimator that is not fitted.
+    if job.options.return_estimator:
+        result["estimator"] = clone(job.estimator).set_params(**clone(params, safe=False))
+    return result

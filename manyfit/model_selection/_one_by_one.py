@@ -10,8 +10,9 @@ import numpy as np
 
 from manyfit.cluster import run_tasks, workers
 from manyfit.model_selection._arrivals import Arrivals
-from manyfit.model_selection._evaluate import FoldStore, alone, evaluate, fit_on_copies
+from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._job import Job, Options, Pair, Result
+from manyfit.model_selection._on_copies import fit_on_copies
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Plan
 
@@ -50,6 +51,8 @@ def fit_on(folds: FoldStore, job: Job, pair: Pair) -> Outcome:
 
 def folds_to_share(job: Job) -> FoldStore | None:
     """Folds for fits that share no step; None where each is better off with rows of its own."""
+    if len(job.candidates) == 1:
+        return None  # no fold is asked for twice
     if job.contexts is not None or not all(one is None or type(one) is np.ndarray for one in (job.X, job.y)):
         return None  # callbacks see scikit-learn's own function
     return FoldStore(job.X, job.y, job.splits, job.options, share_steps=False, in_turn=False)

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from manyfit.cluster._here import Task, at_task
 from manyfit.folds import SplitData, Splits
 from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, _sums_on_cluster, cross_validate
+from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._on_cluster import cut
 from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._plan import Group
@@ -191,6 +192,7 @@ def test_short_fits_are_those_of_scikit_learn(case, client, seen):
 def test_short_fits_give_their_estimators(client, seen):
     found = cross_validate(TREE, X, Y, cv=5, return_estimator=True)
     ((items, common),) = seen
+    common = replace(common, job=replace(common.job, candidates=[{}, {}]))
     with at_task(Task(lambda: True, True, {})):
         fitted = [
             run_item(item, common).results[item.candidates[0], item.split]["estimator"] for item in items
@@ -221,6 +223,76 @@ def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, monkeypat
     assert results[1]["test_scores"] == -7.0
     assert "InvalidParameterError" in results[1]["fit_error"]
     assert tries == [1, -1, 2]
+
+
+class OfTwo(Exception):
+    """One that cannot be copied, nor be pickled and had again."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} at {where}")
+
+
+class FailsAt(DecisionTreeClassifier):
+    def fit(self, X, y):
+        if self.max_depth > 1:
+            self._fail()
+        return super().fit(X, y)
+
+    def _fail(self):
+        raise OfTwo("no tree", self.max_depth)
+
+
+def test_a_short_fit_that_fails_is_quoted_as_by_scikit_learn(client, seen):
+    options = {"cv": 2, "error_score": np.nan, "return_estimator": True}
+    cross_validate(FailsAt(max_depth=1), X, Y, **options)
+    ((_, common),) = seen
+    common = replace(common, job=replace(common.job, estimator=FailsAt(max_depth=3), candidates=[{}, {}]))
+    item = Item("one by one", (0,), (0,))
+    texts, fitted = [], []
+    for left in (None, {}):  # by scikit-learn's own function, and on copies
+        with at_task(Task(lambda: True, True, left)):
+            result = run_item(item, common).results[0, 0]
+        texts.append(result["fit_error"])
+        fitted.append(result["estimator"])
+    assert texts[0] == texts[1]
+    assert "in _fail" in texts[0] and "OfTwo: no tree at 3" in texts[0]
+    assert [(type(one), one.max_depth, hasattr(one, "tree_")) for one in fitted] == [(FailsAt, 3, False)] * 2
+
+
+def test_rows_of_a_single_setting_are_not_kept(client, seen):
+    cross_validate(TREE, X, Y, cv=5)
+    ((items, common),) = seen
+    left = {}
+    with at_task(Task(lambda: True, True, left)):
+        for item in items:
+            run_item(item, common)
+    assert left == {"folds": None}
+
+
+def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp_path, monkeypatch):
+    monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
+    search = GridSearchCV(LogisticRegression(), {"C": C}, refit=False, checkpoint=tmp_path / "file")
+    add = Arrivals.add
+
+    def stops(self, results, **how):
+        add(self, results, **how)
+        if self._checkpoint is not None:  # not on a worker
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as once:
+        once.setattr(Arrivals, "add", stops)
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(X, Y)
+    kept = {
+        entry["params"]["C"]: entry["test_scores"] for entry in search.partial_results_ if not entry["split"]
+    }
+    assert len(kept) == 3
+    search.fit(X, Y)
+    (before, _), (after, _) = seen
+    assert len(before) == 2 and len(after) == 1 and set(after) < set(before)
+    assert (search.report_.fits_restored, search.report_.fits_shared) == (15, 15)
+    for c, score in enumerate(search.cv_results_["split0_test_score"]):
+        assert score == kept.get(C[c], score)
 
 
 def spread(monkeypatch, by_fold):
