@@ -71,6 +71,7 @@ __all__ = [
     "fit_and_score",
     "fit_context",
     "has_callbacks",
+    "holds_callbacks",
     "insert_error_scores",
     "is_fit_and_score",
     "is_message_handle",
@@ -248,6 +249,16 @@ def check_metric_options(function: Callable[..., Any], options: Mapping[str, Any
 def any_callbacks(search: Any) -> bool:
     """Whether callbacks are attached to a search or to any estimator among its parameters."""
     return bool(callbacks_of(search))
+
+
+def holds_callbacks(thing: Any) -> bool:
+    """Whether callbacks are attached to something or to the estimators among its parameters."""
+    inner = (
+        thing.get_params(deep=True).values()
+        if hasattr(thing, "get_params") and not isinstance(thing, type)
+        else ()
+    )
+    return any(map(has_callbacks, (thing, *inner)))
 
 
 def callbacks_of(search: Any) -> list[Any]:

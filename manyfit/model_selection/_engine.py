@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from manyfit._compat import holds_callbacks
 from manyfit.arrays import transfers
 from manyfit.cluster import slots, workers
 from manyfit.model_selection._arrivals import Arrivals
@@ -61,7 +62,11 @@ def n_workers(job: Job) -> int:
 
 
 def _on_cluster(job: Job) -> bool:
-    return job.client is not None and (job.contexts is None or travel(job.search))
+    if job.client is None or (job.contexts is not None and not travel(job.search)):
+        return False
+    # What callbacks of an estimator that is a value of the grid hear on a worker would not come back.
+    values = {id(value): value for params in job.candidates for value in params.values()}
+    return not any(map(holds_callbacks, values.values()))
 
 
 def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals) -> Outcome:

@@ -11,7 +11,7 @@ from sklearn import model_selection
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.cluster import local_cluster
@@ -186,3 +186,16 @@ def test_a_callback_without_a_dictionary_is_heard(inside):
     search = GridSearchCV(Ridge(), GRID, cv=3, refit=False, client=inside).set_callbacks(bare).fit(X, Y)
     assert search.report_.workers == 1
     assert bare.ends >= 9
+
+
+def test_callbacks_of_an_estimator_in_the_grid_are_heard(inside):
+    heard = []
+    for client in (inside, False):
+        monitor = callback.ScoringMonitor(scoring="accuracy")
+        step = LogisticRegression(max_iter=8).set_callbacks(monitor)
+        grid = {"last": [step, make_pipeline(StandardScaler(), step)]}
+        model = Pipeline([("first", StandardScaler()), ("last", LogisticRegression())])
+        search = GridSearchCV(model, grid, cv=2, refit=False, client=client).fit(X, Y)
+        assert search.report_.workers == 1
+        heard.append(sum(len(log.data) for log in monitor.get_logs(select="all")))
+    assert heard[0] == heard[1] > 2 * 2 * 4
