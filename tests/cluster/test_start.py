@@ -270,7 +270,11 @@ def test_gpus_may_be_left_alone(gpus, monkeypatch):
     gpus(2)
     options = recorded(monkeypatch)
     local_cluster(gpu=False, rmm_pool_size="4GB")
-    assert issubclass(options["cls"], LocalCluster) and "rmm_pool_size" not in options and "resources" not in options
+    assert (
+        issubclass(options["cls"], LocalCluster)
+        and "rmm_pool_size" not in options
+        and "resources" not in options
+    )
 
 
 def test_a_gpu_that_is_asked_for_and_not_there(gpus, monkeypatch):
