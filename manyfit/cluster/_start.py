@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import cache
 from inspect import isawaitable
 from numbers import Integral
@@ -133,6 +134,9 @@ def local_cluster(
         **kwargs,
     }
     with _suited(max(1, cpu_count() // (workers * threads))):
+        if not with_gpus and options.get("processes", True):
+            # Else a worker that is started again has what Dask's configuration says then.
+            options.setdefault("config", deepcopy(_configuration()))
         cluster = _start(_cluster_class(with_gpus), options)
     client = None
     try:
@@ -245,6 +249,13 @@ def _start(cls: Any, options: dict[str, Any]) -> "Cluster":
             f"local_cluster: the cluster did not start: {root}. Worker processes import the script that "
             'starts them, so that a script has to call local_cluster under if __name__ == "__main__":'
         ) from error
+
+
+def _configuration() -> Any:
+    """Dask's configuration here and now."""
+    import dask
+
+    return dask.config.config
 
 
 def _not_interrupted() -> Any:

@@ -14,10 +14,16 @@ from manyfit._compat import callbacks_of, deliver, is_message_handle, keep_messa
 
 Message = tuple[str, Any]
 
+# Where classes are defined whose objects say by messages all that they have to say.
+BY_MESSAGES = ("sklearn.callback.",)
+
 
 def travel(search: Any) -> bool:
-    """Whether all callbacks of a search do what they do by messages; others hold what the user will read."""
-    return all(_handles(callback) for callback in callbacks_of(search))
+    """Whether all callbacks of a search do what they do by messages; others may hold what the user reads."""
+    return all(
+        _handles(callback) and type(callback).__module__.startswith(BY_MESSAGES)
+        for callback in callbacks_of(search)
+    )
 
 
 def _handles(callback: Any) -> dict[str, Any]:

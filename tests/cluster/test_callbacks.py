@@ -92,6 +92,12 @@ def test_the_progress_bar_comes_to_its_end(client, capfd, monkeypatch):
     assert all("100%" in line for line in bars)
 
 
+@pytest.fixture
+def counters(monkeypatch):
+    """Have callbacks of this module's classes count as those of scikit-learn."""
+    monkeypatch.setattr(_callbacks, "BY_MESSAGES", ("sklearn.callback.", __name__))
+
+
 class Counter:
     """Hears of the ends of tasks by messages, as those of scikit-learn; of the search and of its refit."""
 
@@ -121,7 +127,7 @@ def _transport():
     return _transport
 
 
-def test_searches_at_once_hear_each_of_its_own_fits(client):
+def test_searches_at_once_hear_each_of_its_own_fits(client, counters):
     counters = [Counter() for _ in range(3)]
     searches = [
         GridSearchCV(Ridge(), GRID, cv=3, refit=False, client=client).set_callbacks(one) for one in counters
@@ -137,7 +143,7 @@ def test_searches_at_once_hear_each_of_its_own_fits(client):
     assert of_workers(searches[0], client)
 
 
-def test_a_fit_that_fails_is_heard_as_here(client):
+def test_a_fit_that_fails_is_heard_as_here(client, counters):
     counter = Counter()
     search = GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, cv=2, refit=False, client=client, error_score=-1.0)
     with pytest.warns(FitFailedWarning):
@@ -151,6 +157,19 @@ def test_a_fit_that_fails_is_heard_as_here(client):
         local.set_callbacks(here).fit(X, Y)
     assert there == sorted(entry[:2] for entry in here.heard)
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"], local.cv_results_["mean_test_score"])
+
+
+def test_a_class_of_the_users_may_keep_something_itself(inside):
+    class Notes(callback.ScoringMonitor):
+        def on_fit_task_end(self, *args, **kwargs):
+            super().on_fit_task_end(*args, **kwargs)
+            self.noted = getattr(self, "noted", 0) + 1
+
+    notes = Notes(scoring="accuracy")
+    model = LogisticRegression(max_iter=30).set_callbacks(notes)
+    search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=3, refit=False, client=inside).fit(X, Y)
+    assert search.report_.workers == 1
+    assert notes.noted >= 6
 
 
 def test_what_a_callback_keeps_itself_keeps_the_search_here(inside):

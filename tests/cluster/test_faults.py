@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
+import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
@@ -79,6 +80,24 @@ def test_workers_killed_in_the_middle(n_killed, client, expected, tmp_path):
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
     assert len(fits(tmp_path)) >= 24
     assert not set(processes) & set(pids(client))
+
+
+def configured() -> list[Any]:
+    names = ("distributed.admin.tick.interval", "distributed.worker.profile.interval")
+    return [*map(dask.config.get, names), os.environ.get("MALLOC_TRIM_THRESHOLD_")]
+
+
+def test_a_worker_that_is_started_again_is_configured_as_before(client):
+    before = client.run(configured)
+    killed = pids(client)
+    kill(killed)
+
+    def others() -> bool:
+        there = client.run(os.getpid, on_error="ignore").values()
+        return len(there) == 2 and not set(killed) & set(there)
+
+    wait_for(others, "two others")
+    assert list(client.run(configured).values()) == list(before.values()) == [["200ms", "50ms", None]] * 2
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
