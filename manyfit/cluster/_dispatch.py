@@ -95,7 +95,7 @@ class Dispatch:
         self._arrived: queue.SimpleQueue[tuple[Future, Any]] = queue.SimpleQueue()
         self._suspects: deque[_Task] = deque()
         self._lanes: list[Lane] = []
-        self._standing = Standing(client, [])
+        self._standing: Standing
         self._package_name: str | None = None
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

@@ -91,16 +91,20 @@ class _Search:
         """Settings that moments answer, as items; the moments of much data are summed before."""
         assert self._data is not None
         parts = moment_parts(self._data, slots(self.job.client, self._needs(candidates)))
-        if parts.atoms:
-            atoms = [Atom(a, tuple(candidates)) for a in range(parts.atoms)]
-            sums = {
-                atom.index: one for atom, one in self._results(sum_atom, atoms) if not isinstance(one, Died)
-            }
-            if len(sums) == parts.atoms:  # else whoever answers sums them again
-                summed = [sums[a] for a in range(parts.atoms)]
-                self._common = replace(self._common, sums=summed)
-                self.total.rows_read += sum(read for one in summed for _, read in one.values())
-        return [Item("moments", tuple(candidates), splits) for splits in parts.splits]
+        items = [Item("moments", tuple(candidates), splits) for splits in parts.splits]
+        items = [item for item in items if not self.arrivals.restore(item.pairs(self.job))]
+        if items and parts.atoms:
+            self._sum([Atom(a, tuple(candidates)) for a in range(parts.atoms)])
+        return items
+
+    def _sum(self, atoms: Sequence[Atom]) -> None:
+        """Have the moments of atoms summed, unless a worker died of one: whoever answers sums them then."""
+        found = {atom.index: sums for atom, sums in self._results(sum_atom, atoms)}
+        if any(isinstance(sums, Died) or not sums for sums in found.values()):
+            return
+        in_order = [found[atom.index] for atom in atoms]
+        self._common = replace(self._common, sums=in_order)
+        self.total.rows_read += sum(read for sums in in_order for _, read in sums.values())
 
     def fits(self, pairs: Sequence[Pair]) -> list[Item]:
         """Pairs that are fitted each for itself, as items."""

@@ -125,11 +125,10 @@ def _run_under(item: Item, common: Common) -> Outcome | Partly:
 
 
 def sum_atom(atom: Atom, common: Common) -> Mapping[str, tuple[Moments, int]]:
-    """The moments of an atom, on a worker."""
+    """The moments of an atom, on a worker; nothing if its plan is another one."""
     with config_context(**common.config), checked(_stop_if_unwanted):
         data = prepare(common.job).data
-        assert data is not None
-        return data.sum_atom(0, atom.index)
+        return {} if data is None else data.sum_atom(0, atom.index)
 
 
 def _run_item(item: Item, common: Common) -> Outcome | Partly:
