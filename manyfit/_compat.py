@@ -68,6 +68,8 @@ __all__ = [
     "check_parameters",
     "d2_brier_score",
     "deliver",
+    "drop_left_batches",
+    "fail_parallel",
     "fit_and_score",
     "fit_context",
     "has_callbacks",
@@ -386,3 +388,34 @@ def patient(cluster: type[Any]) -> type[Any]:
 
     Patient.__name__, Patient.__qualname__ = cluster.__name__, cluster.__qualname__
     return Patient
+
+
+def fail_parallel(callback: Any, outcome: Any) -> None:
+    """End a call of ``joblib.Parallel`` (1.4 to 1.6) with an error that belongs to none of its batches.
+
+    joblib does so for an Exception of the generator of tasks, but not for a SystemExit, say: the thread that
+    reads the generator then dies of it, and the caller waits for ever.
+
+    Parameters
+    ----------
+    callback : joblib.parallel.BatchCompletionCallBack
+        Of any batch of the call.
+    outcome : object
+        What a backend's ``retrieve_result_callback`` raises the error of.
+    """
+    parallel = callback.parallel
+    tracker = type(callback)(0.0, 1, parallel)
+    with parallel._lock:
+        if parallel._call_id == callback.parallel_call_id:
+            # Of joblib 1.5.
+            getattr(parallel, "_register_new_job", parallel._jobs.append)(tracker)
+            tracker(outcome)
+
+
+def drop_left_batches(parallel: Any) -> None:
+    """Forget what a call of ``joblib.Parallel`` (1.4 to 1.6) has cut into batches and did not hand out.
+
+    Where a call fails early some are left, and the next call of the same object would run them as its own.
+    """
+    while not parallel._ready_batches.empty():
+        parallel._ready_batches.get(block=False)

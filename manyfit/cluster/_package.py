@@ -99,27 +99,23 @@ class _Parts:
         if self.name(owner) is None:
             pickled = self._pickled(owner)
             if len(pickled) >= APART_BYTES:
-                key = _PICKLE + _hex(pickled)
-                self._know(owner, key, pickled)
+                self._know(owner, pickle_key(pickled), pickled)
         return frozenset(self._named)
 
     def whole(self, thing: Any, salt: str) -> str:
         """Pickle the rest, and return its key."""
         pickled = self._pickled(thing)
-        key = _PICKLE + _hex(salt.encode() + pickled)
+        key = pickle_key(salt.encode() + pickled)
         self.content[key] = pickled
         return key
 
     def name(self, thing: Any) -> str | None:
         """The key of something that travels apart; None for everything else."""
         if id(thing) not in self._known:
-            host = _apart(thing)
+            host = apart(thing)
             if host is None:
                 return None
-            key = array_key(host)
-            if not isinstance(thing, np.ndarray):
-                key = _AT.join((key, *place_of(thing)))
-            self._know(thing, key, host)
+            self._know(thing, key_of(thing, host), host)
         key = self._known[id(thing)][0]
         self._named.add(key)
         return key
@@ -150,16 +146,24 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(thing)
 
 
-def _apart(thing: Any) -> Array | None:
-    """The content of an array that travels apart; None for everything else."""
+def apart(thing: Any, least: int = APART_BYTES) -> Array | None:
+    """The content of an array that travels apart, of so many bytes at least; None for everything else."""
     if isinstance(thing, np.ndarray):
         # A memory map is an array like any other to a worker, which may not have the file.
         plain = type(thing) in (np.ndarray, np.memmap) and not thing.dtype.hasobject
-        return np.asarray(thing) if plain and thing.nbytes >= APART_BYTES else None
+        return np.asarray(thing) if plain and thing.nbytes >= least else None
     if not is_array(thing) or not _is_plain(thing):
         return None
     nbytes = (size(thing) or 0) * getattr(thing.dtype, "itemsize", 8)
-    return to_host(thing) if nbytes >= APART_BYTES else None
+    return to_host(thing) if nbytes >= least else None
+
+
+def key_of(thing: Any, host: Array, place: tuple[str, str] | None = None) -> str:
+    """The key of an array that travels apart: of its content, and of the place where it is needed."""
+    key = array_key(host)
+    if place is None and not isinstance(thing, np.ndarray):
+        place = place_of(thing)
+    return key if place is None else _AT.join((key, *place))
 
 
 def _is_plain(thing: Any) -> bool:
@@ -191,6 +195,11 @@ class _Unpickler(pickle.Unpickler):
 def array_key(X: Array) -> str:
     """A key of the content of an array of numbers."""
     return _hex(repr(array_digest(X)).encode())
+
+
+def pickle_key(pickled: bytes) -> str:
+    """A key of a pickle."""
+    return _PICKLE + _hex(pickled)
 
 
 def _hex(content: bytes) -> str:

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from uuid import uuid4
 from dask.utils import format_bytes
 from distributed import Client, Future
 
+from manyfit.cluster._kept import Kept
 from manyfit.cluster._package import Package, is_pickle
 from manyfit.cluster._scheduler import soon
 from manyfit.cluster._worker import LONGEST_WAIT_S, WAIT_S, drop, room_for
@@ -59,6 +60,7 @@ class Placement:
         self._sent: dict[str, Future] = {}
         self._owners: dict[int, _Owner] = {}
         self._in_use: Counter[str] = Counter()
+        self.kept = Kept(self._tidy_soon)
         self._lock = threading.Lock()
 
     @property
@@ -113,9 +115,7 @@ class Placement:
             there = {key: self._sent[key] for key in package.parts if self._is_there(key)}
             names = {key: there[key].key if key in there else _name(key) for key in package.parts}
             parts = {names[key]: part for key, part in package.parts.items() if key not in there}
-            if worker.startswith("inproc://"):
-                # Within one process they are handed over as they are, and the user may change these.
-                parts = {name: copy(part) for name, part in parts.items()}
+            parts = self._for(worker, parts)
             whole = _name(package.key)
             others = {key: name for key, name in names.items() if key != package.key}
             parts.pop(names[package.key], None)
@@ -125,6 +125,45 @@ class Placement:
             self._sent.update({key: sent[name] for key, name in others.items() if name in sent})
             self._sent[package.key] = sent[whole]
             return whole
+
+    def send_parts(self, parts: Mapping[str, Any], worker: str) -> None:
+        """Send what is not there of some parts to a worker, each for itself."""
+        with self._lock:
+            nbytes = sum(nbytes_of(part) for key, part in parts.items() if not self._is_there(key))
+        self._wait_for_room(worker, "", nbytes)
+        with self._lock:
+            names = {_name(key): key for key in parts if not self._is_there(key)}
+            if names:
+                content = self._for(worker, {name: parts[key] for name, key in names.items()})
+                sent = self.client.scatter(content, workers=[worker], hash=False, timeout=SEND_S)
+                self._sent.update({key: sent[name] for name, key in names.items()})
+
+    def names(self, keys: Iterable[str]) -> dict[str, str]:
+        """What Dask calls some parts, an empty text where they are not there."""
+        with self._lock:
+            return {key: str(self._sent[key].key) if self._is_there(key) else "" for key in keys}
+
+    def use(self, keys: Iterable[str]) -> None:
+        """Keep parts that are there, or will be, until they are used no more."""
+        with self._lock:
+            self._in_use.update(list(keys))  # of a mapping it would take the values
+
+    def use_no_more(self, keys: Iterable[str]) -> None:
+        """The parts may go, but for those that are used by others, owned or kept."""
+        keys = list(keys)
+        with self._lock:
+            self._in_use.subtract(keys)
+            for key in keys:
+                if self._in_use[key] <= 0:
+                    del self._in_use[key]
+            left = any(key not in self._in_use and key not in self.kept for key in keys)
+        if left:
+            self.tidy()
+
+    def _for(self, worker: str, parts: Mapping[Any, Any]) -> Any:
+        # Within one process they are handed over as they are, and the user may change these.
+        within = worker.startswith("inproc://")
+        return {name: copy(part) for name, part in parts.items()} if within else parts
 
     def _wait_for_room(self, worker: str, key: str, nbytes: int) -> None:
         if nbytes < LARGE:
@@ -165,6 +204,11 @@ class Placement:
 
         return gone
 
+    def _tidy_soon(self) -> None:
+        client = None if sys is None or sys.is_finalizing() else self._client()
+        if client is not None:
+            soon(client, self.tidy)
+
     async def _tidy_later(self) -> None:
         await asyncio.sleep(TIDY_S)
         self.tidy()
@@ -180,7 +224,8 @@ class Placement:
             return
         try:
             owned = set().union(*(one.keys.union(one.beside) for one in self._owners.copy().values()))
-            left = [key for key in self._sent if key not in owned and key not in self._in_use]
+            owned.update(self._in_use)
+            left = [key for key in self._sent if key not in owned and key not in self.kept]
             for key in left:
                 self._sent.pop(key).release()
         finally:

@@ -115,7 +115,7 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
     results: list[Any] = []
     rest: tuple[Any, ...] = ()
     left: dict[str, Any] | None = {} if len(items) > 1 else None
-    with at_task(Task(_wanted(worker), worker.state.nthreads == 1, left)):
+    with at_task(Task(wanted_on(worker), worker.state.nthreads == 1, left)):
         for item in items:
             try:
                 result = function(item, common)
@@ -141,7 +141,8 @@ def _here(worker: Worker, load: Callable[[], Any]) -> Any:
         raise
 
 
-def _wanted(worker: Worker) -> Callable[[], bool]:
+def wanted_on(worker: Worker) -> Callable[[], bool]:
+    """Whether anybody still waits for the task that this thread runs, as a function."""
     task = worker.state.tasks.get(worker.get_current_task())
     return lambda: task is None or task.state != "cancelled"
 
@@ -196,6 +197,37 @@ def _make(worker: Worker, store: Store, key: str, name: str, found: dict[str, An
             _unpack(store, part, parts[part], found)
     _unpack(store, key, pickled, found, also=names)
     return ()
+
+
+def parts_of(
+    worker: Worker, names: Mapping[str, str], sizes: Mapping[str, int]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Parts that travelled each for itself, arrays and pickles, and the keys of those that nobody has.
+
+    Parameters
+    ----------
+    worker : distributed.Worker
+    names : mapping of str to str
+        What Dask calls each, by its key.
+    sizes : mapping of str to int
+        Bytes.
+    """
+    store = store_of(worker)
+    found = store.find(names)
+    if len(found) == len(names):
+        return found, ()
+    with _lock:
+        fetching = _making[id(store), ""]
+    with fetching:  # one thread fetches what several need
+        found |= store.find(names)
+        needed = {names[key]: key for key in names if key not in found}
+        here = getattr(worker.data, "fast", worker.data)
+        _wait_for_room(worker, "", sum(sizes[key] for name, key in needed.items() if name not in here))
+        for name, part in _fetch(worker, list(needed)).items():
+            key = needed[name]
+            found[key] = part if is_pickle(key) else placed(key, part)
+            store.add(key, found[key], sizes[key])
+    return found, tuple(key for key in names if key not in found)
 
 
 def _wait_for_room(worker: Worker, key: str, nbytes: int) -> None:

@@ -1,0 +1,79 @@
+"""What became of a batch on its worker, pickled there, and read by the caller."""
+
+import pickle
+import traceback
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a batch.
+
+    Attributes
+    ----------
+    results : list
+    error : BaseException or None
+    seconds : float
+        That it took on its worker; 0 where that is not known.
+    """
+
+    results: list[Any] = field(default_factory=list)
+    error: BaseException | None = None
+    seconds: float = 0.0
+
+    def result(self) -> list[Any]:
+        """Give the results of a batch, or raise its error."""
+        if self.error is not None:
+            raise self.error
+        return self.results
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception where it was raised, as its cause."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def succeeded(results: list[Any], seconds: float) -> bytes:
+    """The results of a batch; if they cannot be pickled, the error that says so."""
+    try:
+        return cloudpickle.dumps((True, results, seconds))  # type: ignore[no-any-return]
+    except Exception as error:
+        kinds = ", ".join(sorted({type(result).__name__ for result in results}))
+        refusal = pickle.PicklingError(
+            f"Could not pickle a result of type {kinds} to bring it back from its worker: {error!r}"
+        )
+        refusal.__cause__ = error
+        return failed(refusal)
+
+
+def failed(error: BaseException) -> bytes:
+    """The exception of a batch, with its traceback as text."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        pickled: bytes = cloudpickle.dumps((False, error, text))
+        pickle.loads(pickled)  # not all that can be pickled can be read again
+        return pickled
+    except Exception as why:
+        kind = type(error)
+        stand_in = RuntimeError(
+            f"{kind.__module__}.{kind.__qualname__}: {error} (the exception itself cannot be brought back "
+            f"from its worker: {why!r})"
+        )
+        return cloudpickle.dumps((False, stand_in, text))  # type: ignore[no-any-return]
+
+
+def read(pickled: bytes) -> Outcome:
+    """What a batch came to."""
+    try:
+        succeeded, result, told = pickle.loads(pickled)
+    except BaseException as error:
+        return Outcome(error=error)
+    if succeeded:
+        return Outcome(result, seconds=told)
+    result.__cause__ = RemoteTraceback(told)
+    return Outcome(error=result)

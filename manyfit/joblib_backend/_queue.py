@@ -1,0 +1,177 @@
+"""Batches of a call of Parallel that wait, and tasks that are under way."""
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from distributed import Future
+
+from manyfit.cluster._lane import LEAST_TASK_S, TASK_S, TASKS_LEFT, TASKS_PER_SLOT
+from manyfit.joblib_backend._outcome import Outcome
+from manyfit.joblib_backend._pack import Packed
+from manyfit.joblib_backend._there import Needs, There, most_at_a_time
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Calls that joblib hands out together.
+
+    Attributes
+    ----------
+    packed : Packed
+    callback : callable
+        To be told what became of it.
+    needs : tuple of (str, float)
+        What it takes of its worker.
+    label : str
+        What the dashboard shows, and how many calls.
+    n_calls : int
+    """
+
+    packed: Packed
+    callback: Callable[[Outcome], None]
+    needs: Needs
+    label: str
+    n_calls: int
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Batches of the same needs that are one task of Dask's.
+
+    Attributes
+    ----------
+    batches : tuple of Batch
+    names : dict of str to str
+        What Dask called their parts when it was handed out.
+    tries : int
+        How often it was handed out before.
+    """
+
+    batches: tuple[Batch, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+    tries: int = 0
+
+    @property
+    def needs(self) -> Needs:
+        """What it takes of its worker."""
+        return self.batches[0].needs
+
+    @property
+    def label(self) -> str:
+        """What the dashboard shows, as of joblib's backend for Dask."""
+        return f"{self.batches[0].label}_{sum(batch.n_calls for batch in self.batches)}_calls"
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Their parts."""
+        return {key: part for batch in self.batches for key, part in batch.packed.parts.items()}
+
+
+class Queue:
+    """What waits and what is under way, until it is closed. Nothing is waited for while its lock is held.
+
+    Parameters
+    ----------
+    n_jobs : int
+        How many tasks may run at a time, by joblib's counting.
+    """
+
+    def __init__(self, n_jobs: int) -> None:
+        self.closed = False
+        self._n_jobs = n_jobs
+        self._seconds = 0.0  # of a batch
+        self._lock = threading.Lock()
+        self._waiting: defaultdict[Needs, deque[Batch]] = defaultdict(deque)
+        self._again: deque[Task] = deque()
+        self._running: dict[Future, Task] = {}
+
+    def add(self, batch: Batch) -> bool:
+        """Have a batch wait; whether that is still possible."""
+        with self._lock:
+            if not self.closed:
+                self._waiting[batch.needs].append(batch)
+            return not self.closed
+
+    def add_again(self, task: Task) -> bool:
+        """Have a task wait that was handed out before; whether that is still possible."""
+        with self._lock:
+            if not self.closed:
+                self._again.append(task)
+            return not self.closed
+
+    def next(self, there: There) -> Task | None:
+        """A task that may run now."""
+        with self._lock:
+            if self._again:
+                return self._again.popleft()
+            for needs, waiting in self._waiting.items():
+                slots = max(1, there.slots(needs))
+                most = most_at_a_time(self._n_jobs, slots)
+                # Two for each slot, so that none waits for the client; but no more at a time than asked.
+                most = most if most < slots else TASKS_PER_SLOT * slots
+                alike = sum(task.needs == needs for task in self._running.values())
+                if waiting and alike < TASKS_PER_SLOT * slots and len(self._running) < most:
+                    n = self._together(len(waiting), slots)
+                    return Task(tuple(waiting.popleft() for _ in range(n)))
+        return None
+
+    def _together(self, n_waiting: int, slots: int) -> int:
+        """How many batches are one task, where they are short and wait: to send one takes milliseconds."""
+        if not self._seconds:
+            return 1
+        n = min(int(TASK_S / self._seconds), n_waiting // (TASKS_LEFT * slots))
+        return min(max(n, int(LEAST_TASK_S / self._seconds), 1), n_waiting)
+
+    def took(self, seconds: float) -> None:
+        """Learn how long a batch takes."""
+        self._seconds = 0.8 * (self._seconds or seconds) + 0.2 * seconds
+
+    def run(self, task: Task, submit: Callable[[], Future]) -> Future | None:
+        """Submit a task, unless all is over."""
+        with self._lock:
+            if self.closed:
+                return None
+            future = submit()
+            self._running[future] = task
+            return future
+
+    def pop(self, future: Future) -> Task | None:
+        """A task that was under way, if it still counts."""
+        with self._lock:
+            return self._running.pop(future, None)
+
+    def pop_keys(self, keys: Iterable[str]) -> dict[Future, Task]:
+        """Those under way that Dask calls so."""
+        keys = set(keys)
+        with self._lock:
+            found = {future: task for future, task in self._running.items() if str(future.key) in keys}
+            for future in found:
+                del self._running[future]
+        return found
+
+    def take_all(self) -> tuple[list[Future], list[Batch]]:
+        """Everything, which then neither waits nor counts."""
+        with self._lock:
+            futures, tasks = list(self._running), [*self._running.values(), *self._again]
+            batches = [batch for task in tasks for batch in task.batches]
+            batches += [batch for waiting in self._waiting.values() for batch in waiting]
+            self._running = {}
+            self._again.clear()
+            self._waiting.clear()
+        return futures, batches
+
+    def close(self) -> bool:
+        """Let nothing more in; whether that is new."""
+        with self._lock:
+            before, self.closed = self.closed, True
+            return not before
+
+    @property
+    def needs(self) -> set[Needs]:
+        """What those that wait or are under way take."""
+        with self._lock:
+            found = {task.needs for task in (*self._running.values(), *self._again)}
+            return found | {needs for needs, waiting in self._waiting.items() if waiting}

@@ -1,0 +1,150 @@
+"""Which workers there are for a call of Parallel, and the errors if there are none that can do anything."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from manyfit.cluster._lane import slots_of
+from manyfit.cluster._scheduler import Workers, workers_of
+from manyfit.cluster._standing import PAUSED_S
+
+# How often it is looked for a first worker.
+WAIT_S = 0.1
+
+Needs = tuple[tuple[str, float], ...]
+"""What a task takes of its worker, as ``(("GPU", 1.0),)``."""
+
+
+class There:
+    """The workers that a call of Parallel may use, as they were when it was last looked.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    names : sequence of str or None
+        Addresses or names of the only ones.
+    patience : float
+        Seconds without a worker until that is an error.
+    """
+
+    def __init__(self, client: Any, names: Sequence[str] | None, patience: float) -> None:
+        self._client, self._names, self._patience = client, names, patience
+        self._without_since: float | None = None
+        self._paused_since: float | None = None
+        self._slots: dict[Needs, int] = {}
+        self.workers: Workers = {}
+        self.looked = 0.0
+        self.look()
+
+    def look(self, needs: Iterable[Needs] = ()) -> None:
+        """See who is there.
+
+        Parameters
+        ----------
+        needs : iterable of tuples
+            Of the tasks that wait or run.
+
+        Raises
+        ------
+        TimeoutError
+            If there was no worker for one of them for too long.
+        MemoryError
+            If all workers were paused for too long.
+        """
+        workers = workers_of(self._client)
+        asked = self._names
+        self.workers = {
+            address: info
+            for address, info in workers.items()
+            if asked is None or address in asked or info["name"] in asked
+        }
+        self._slots = {}
+        self.looked = now = time.monotonic()
+        needs = set(needs)
+        lacking = [one for one in needs if not self.slots(one)]
+        self._without_since = (self._without_since or now) if lacking else None
+        if self._without_since is not None and now - self._without_since > self._patience:
+            raise no_worker(self._client, lacking[0], self._patience)
+        able = [info for info in self.workers.values() if info["status"] != "paused"]
+        self._paused_since = (self._paused_since or now) if needs and not able else None
+        if self._paused_since is not None and now - self._paused_since > PAUSED_S:
+            raise MemoryError(
+                f"All {len(self.workers)} workers that the call of Parallel may use have been paused for "
+                f"{PAUSED_S:g} s: they are short of memory. Let go of what they hold, or give them more."
+            )
+
+    def slots(self, needs: Needs) -> int:
+        """Tasks of these needs that run at a time."""
+        if needs not in self._slots:
+            self._slots[needs] = sum(slots_of(info, dict(needs)) for info in self.workers.values())
+        return self._slots[needs]
+
+    @property
+    def memory(self) -> float:
+        """Bytes of all workers' limits; 0 is none."""
+        limits = [float(info["memory_limit"] or 0) for info in self.workers.values()]
+        return sum(limits) if all(limits) else 0.0
+
+    def declares(self, resource: str) -> bool:
+        """Whether any worker has a resource."""
+        return any(info["resources"].get(resource) for info in self.workers.values())
+
+    @property
+    def paused(self) -> list[str]:
+        """Addresses of workers that take nothing now."""
+        return [address for address, info in self.workers.items() if info["status"] == "paused"]
+
+    @property
+    def receiver(self) -> str | None:
+        """The one that data are sent to: with the most memory left, of those that take any."""
+        able = {address: info for address, info in self.workers.items() if info["status"] == "running"}
+        return max(able, key=lambda address: _free(able[address]), default=None)
+
+
+def most_at_a_time(n_jobs: int, slots: int) -> int:
+    """How many tasks may run at a time on so many slots, by joblib's counting."""
+    return n_jobs if n_jobs > 0 else max(1, slots + 1 + n_jobs)
+
+
+def wait_for_a_worker(client: Any, needs: Needs, patience: float) -> None:
+    """Return as soon as there is a worker that has what tasks need; raise an error if none comes."""
+
+    def found() -> bool:
+        return any(slots_of(info, dict(needs)) for info in workers_of(client).values())
+
+    if found():
+        return
+    # A cluster that grows by demand needs to see some.
+    probe = client.submit(_probe, resources=dict(needs) or None, pure=False)
+    try:
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            if found():
+                return
+            time.sleep(WAIT_S)
+        raise no_worker(client, needs, patience)
+    finally:
+        probe.cancel()
+        probe.release()
+
+
+def no_worker(client: Any, needs: Needs, patience: float) -> Exception:
+    """The error that there is no worker."""
+    what = " and ".join(f"{n:g} of {name}" for name, n in needs)
+    which = f" that declares the resources {what}" if needs else ""
+    if not patience:
+        return RuntimeError(f"ManyfitBackend has no active worker{which} at {client.scheduler.address}.")
+    return TimeoutError(
+        f"ManyfitBackend has no worker{which} after {patience:g} seconds at {client.scheduler.address}. "
+        "Start one; if that takes longer: parallel_config(backend='manyfit', wait_for_workers_timeout="
+        f"{max(10.0, 2 * patience):g})."
+    )
+
+
+def _probe() -> None:
+    pass
+
+
+def _free(worker: Mapping[str, Any]) -> float:
+    """Bytes that a worker has left, as it last said."""
+    return float(worker["memory_limit"] or "inf") - float(worker["metrics"].get("memory", 0))
