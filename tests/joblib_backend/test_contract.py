@@ -1,0 +1,413 @@
+"""What `joblib.Parallel` asks of a backend, on workers within this process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, get_worker
+from joblib import Parallel, delayed, parallel_backend, parallel_config
+from joblib.parallel import SequentialBackend, ThreadingBackend
+from sklearn import config_context, get_config
+from sklearn.utils.parallel import Parallel as SklearnParallel
+from sklearn.utils.parallel import delayed as sklearn_delayed
+from threadpoolctl import threadpool_info
+
+from manyfit.joblib_backend import ManyfitBackend
+from tests.joblib_backend._clusters import within
+
+pytestmark = pytest.mark.slow
+
+
+def square(x: Any) -> Any:
+    return x * x
+
+
+def worker_of(_: Any) -> str:
+    return get_worker().address
+
+
+def in_a_task() -> bool:
+    try:
+        get_worker()
+    except ValueError:
+        return False
+    return True
+
+
+# ------------------------------------------------------------------------------------------ how it is named
+
+
+@pytest.mark.parametrize("context", [parallel_config, parallel_backend])
+def test_by_name_in_a_context(context, two):
+    with context("manyfit"):
+        assert Parallel()(delayed(square)(i) for i in range(20)) == [i * i for i in range(20)]
+        assert all(Parallel()(delayed(in_a_task)() for _ in range(4)))
+
+
+def test_by_name_and_by_instance(two):
+    backend = ManyfitBackend()
+    for given in ("manyfit", backend, backend):
+        parallel = Parallel(backend=given)
+        assert parallel(delayed(in_a_task)() for _ in range(4)) == [True] * 4
+        assert parallel(delayed(square)(i) for i in range(4)) == [0, 1, 4, 9]
+    with parallel_config(backend=backend):
+        assert Parallel(n_jobs=2)(delayed(square)(i) for i in range(4)) == [0, 1, 4, 9]
+
+
+def test_options_by_context_and_by_parallel(two):
+    first, second = two.nthreads()
+    with parallel_config(backend="manyfit", workers=first):
+        assert set(Parallel()(delayed(worker_of)(i) for i in range(8))) == {first}
+    found = Parallel(backend="manyfit", workers=[second])(delayed(worker_of)(i) for i in range(8))
+    assert set(found) == {second}
+
+
+def test_a_client_of_another_cluster(two):
+    with within(1) as other, two.as_current():
+        addresses = set(other.nthreads())
+        with parallel_config(backend="manyfit", client=other):
+            assert set(Parallel()(delayed(worker_of)(i) for i in range(4))) == addresses
+        assert not set(Parallel(backend="manyfit")(delayed(worker_of)(i) for i in range(4))) & addresses
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "match"),
+    [
+        ({"client": 3}, TypeError, "client should be a distributed.Client"),
+        ({"nested": "everywhere"}, ValueError, "nested must be 'inline' or 'cluster'"),
+        ({"apart_bytes": "much"}, ValueError, "much"),
+        ({"scatter": []}, TypeError, "scatter"),
+    ],
+)
+def test_wrong_options(wrong, error, match, two):
+    with pytest.raises(error, match=match):
+        parallel_config(backend="manyfit", **wrong)
+
+
+def test_no_client_is_an_error_that_says_what_to_do(monkeypatch):
+    def none() -> Any:
+        raise ValueError("no client")
+
+    monkeypatch.setattr(Client, "current", none)
+    with pytest.raises(ValueError, match=r"create a Dask client.*local_cluster\(\)"):
+        parallel_config(backend="manyfit")
+    with pytest.raises(ValueError, match="create a Dask client"):
+        Parallel(backend="manyfit")
+    with pytest.raises(ValueError, match="create a Dask client"):
+        ManyfitBackend()
+
+
+def test_a_closed_client_is_an_error():
+    with within(1) as client:
+        pass
+    with pytest.raises(ValueError, match="client is 'closed'"):
+        parallel_config(backend="manyfit", client=client)
+
+
+# ------------------------------------------------------------------------------------------ n_jobs
+
+
+class AtATime:
+    """Counts how many run at a time; workers of this process share it through its name."""
+
+    now = most = 0
+    lock = threading.Lock()
+
+    @classmethod
+    def run(cls, seconds: float) -> None:
+        with cls.lock:
+            cls.now += 1
+            cls.most = max(cls.most, cls.now)
+        time.sleep(seconds)
+        with cls.lock:
+            cls.now -= 1
+
+
+def wait_a_bit(seconds: float) -> None:
+    from tests.joblib_backend.test_contract import AtATime
+
+    AtATime.run(seconds)
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "most"), [(2, 2), (3, 3), (4, 4), (7, 4), (-1, 4), (None, 4), (-2, 3), (-4, 1), (-9, 1)]
+)
+def test_n_jobs_limits_tasks_at_a_time(n_jobs, most, four):
+    AtATime.most = 0
+    Parallel(n_jobs, backend="manyfit", batch_size=1, pre_dispatch="all")(
+        delayed(wait_a_bit)(0.05) for _ in range(12)
+    )
+    assert AtATime.most == most
+
+
+@pytest.fixture(scope="module")
+def four():
+    with within(2, threads=2) as client:
+        yield client
+
+
+@pytest.mark.parametrize("n_jobs", [None, -1, 2, 5, -2])
+def test_one_slot_is_a_cluster(n_jobs, one):
+    with parallel_config(backend="manyfit", n_jobs=n_jobs):
+        assert all(Parallel()(delayed(in_a_task)() for _ in range(4)))
+
+
+def test_n_jobs_1_is_here(two):
+    with parallel_config(backend="manyfit"):
+        here = Parallel(n_jobs=1)(delayed(threading.get_ident)() for _ in range(4))
+        assert set(here) == {threading.get_ident()}
+    with parallel_config(backend="manyfit", n_jobs=1):
+        assert not any(Parallel()(delayed(in_a_task)() for _ in range(4)))
+
+
+def test_effective_n_jobs(two):
+    with parallel_config(backend="manyfit"):
+        assert [joblib.effective_n_jobs(n) for n in (1, 2, 7, -1)] == [1, 2, 7, 2]
+        with pytest.raises(ValueError, match="n_jobs == 0"):
+            Parallel(n_jobs=0)(delayed(square)(i) for i in range(2))
+
+
+# ------------------------------------------------------------------------------------------ parameters
+
+
+@pytest.mark.parametrize("return_as", ["generator", "generator_unordered"])
+def test_generators(return_as, two):
+    results = Parallel(backend="manyfit", return_as=return_as)(delayed(square)(i) for i in range(50))
+    assert next(results) in range(2500)
+    assert len(list(results)) == 49
+
+
+def test_unordered_results_come_as_they_are_done(two):
+    seconds = [0.5] + [0.0] * 5
+    found = Parallel(backend="manyfit", return_as="generator_unordered", batch_size=1)(
+        delayed(lambda s: time.sleep(s) or s)(s) for s in seconds
+    )
+    assert next(found) == 0.0
+    assert sorted(found) == [0.0] * 4 + [0.5]
+
+
+def test_two_generators_of_one_backend_at_once(two):
+    """To give up one does not stop the other."""
+    with parallel_config(backend="manyfit"):
+        first = Parallel(return_as="generator", batch_size=1)(delayed(square)(i) for i in range(30))
+        second = Parallel(return_as="generator", batch_size=1)(delayed(square)(i) for i in range(30, 60))
+        assert next(first) == 0
+        assert next(second) == 900
+        with pytest.warns(UserWarning, match="tasks"):
+            first.close()
+        assert list(second) == [i * i for i in range(31, 60)]
+
+
+def test_timeout(two):
+    start = time.monotonic()
+    with pytest.raises(multiprocessing.TimeoutError):
+        Parallel(backend="manyfit", timeout=0.2, batch_size=1)(delayed(time.sleep)(1.0) for _ in range(20))
+    assert time.monotonic() - start < 3
+    assert Parallel(backend="manyfit", timeout=20)(delayed(square)(i) for i in range(4)) == [0, 1, 4, 9]
+
+
+def test_pre_dispatch_bounds_what_is_read_ahead(two):
+    read: list[int] = []
+
+    def tasks() -> Any:
+        for i in range(12):
+            read.append(i)
+            yield delayed(time.sleep)(0.1)
+
+    results = Parallel(backend="manyfit", pre_dispatch=3, batch_size=1, return_as="generator")(tasks())
+    assert len(read) == 3
+    list(results)
+    assert len(read) == 12
+    assert Parallel(backend="manyfit", pre_dispatch="all")(delayed(square)(i) for i in range(9))[-1] == 64
+
+
+def test_short_tasks_are_put_together(two):
+    with Parallel(backend="manyfit") as parallel:
+        parallel(delayed(square)(i) for i in range(3000))
+        assert parallel._backend._effective_batch_size > 10
+        assert parallel.n_dispatched_batches < 1000
+
+
+def test_sharedmem_is_threads_of_this_process(two):
+    seen: list[int] = []
+    with parallel_config(backend="manyfit"):
+        Parallel(n_jobs=2, require="sharedmem")(delayed(seen.append)(i) for i in range(4))
+    assert sorted(seen) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="does not support shared memory"):
+        Parallel(backend="manyfit", require="sharedmem")
+
+
+def test_inner_max_num_threads(two):
+    def threads() -> set[int]:
+        np.ones((2, 2)) @ np.ones((2, 2))
+        time.sleep(0.05)
+        return {library["num_threads"] for library in threadpool_info()}
+
+    before = threads()
+    with parallel_config(backend="manyfit", inner_max_num_threads=3):
+        found = Parallel(batch_size=1)(delayed(threads)() for _ in range(6))
+    assert set().union(*found) == {3}
+    assert threads() == before != {3}
+
+
+def test_verbose(two, capsys):
+    Parallel(backend="manyfit", verbose=60)(delayed(square)(i) for i in range(4))
+    told = capsys.readouterr().out
+    assert "Using backend ManyfitBackend with 2 concurrent workers" in told
+    assert "Done   4 out of   4" in told
+
+
+def test_reuse_as_a_context_manager(two):
+    with Parallel(backend="manyfit") as parallel:
+        for _ in range(3):
+            assert parallel(delayed(square)(i) for i in range(8)) == [i * i for i in range(8)]
+        with pytest.raises(ZeroDivisionError):
+            parallel(delayed(divmod)(1, i) for i in range(8))
+        assert parallel(delayed(square)(i) for i in range(8)) == [i * i for i in range(8)]
+
+
+def test_nothing_to_do(two):
+    assert Parallel(backend="manyfit")([]) == []
+    assert list(Parallel(backend="manyfit", return_as="generator")(iter(()))) == []
+
+
+def test_calls_from_several_threads_at_once(two):
+    found: dict[int, Any] = {}
+    shared = ManyfitBackend()
+
+    def call(i: int) -> None:
+        backend = shared if i % 2 else "manyfit"
+        found[i] = Parallel(backend=backend)(delayed(square)(i * j) for j in range(40))
+
+    threads = [threading.Thread(target=call, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {i: [(i * j) ** 2 for j in range(40)] for i in range(6)}
+
+
+def test_scikit_learns_configuration_and_filters_come_along(two):
+    with parallel_config(backend="manyfit"), config_context(assume_finite=True, working_memory=7):
+        found = SklearnParallel()(sklearn_delayed(get_config)() for _ in range(4))
+    assert [(c["assume_finite"], c["working_memory"]) for c in found] == [(True, 7)] * 4
+
+
+# ------------------------------------------------------------------------------------------ nested calls
+
+
+def kind() -> tuple[str, int]:
+    parallel = Parallel()
+    return type(parallel._backend).__name__, parallel._effective_n_jobs()
+
+
+def inner(n_jobs: Any) -> list[tuple[bool, str]]:
+    return Parallel(n_jobs=n_jobs)(delayed(lambda: (in_a_task(), worker_of(0)))() for _ in range(4))
+
+
+def test_nested_calls_are_of_the_task(two):
+    with parallel_config(backend="manyfit"):
+        assert Parallel()(delayed(kind)() for _ in range(2)) == [("ThreadingBackend", 1)] * 2
+        for sequential in Parallel()(delayed(inner)(None) for _ in range(3)):
+            assert len(set(sequential)) == 1
+
+
+def test_the_backend_by_name_in_a_task_is_the_task_itself(one):
+    def by_name() -> Any:
+        return Parallel(backend="manyfit")(delayed(threading.get_ident)() for _ in range(3)), (
+            threading.get_ident()
+        )
+
+    for idents, own in Parallel(backend="manyfit")(delayed(by_name)() for _ in range(3)):
+        assert set(idents) == {own}
+
+
+def nested_calls(depth: int, width: int = 3) -> int:
+    if depth == 0:
+        return 1
+    return sum(Parallel()(delayed(nested_calls)(depth - 1, width) for _ in range(width)))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_nested_calls_on_the_cluster_do_not_deadlock(depth, one):
+    """Not even where there is one slot, which the outer task has."""
+    with parallel_config(backend="manyfit", nested="cluster"):
+        assert Parallel()(delayed(nested_calls)(depth) for _ in range(4)) == [3**depth] * 4
+
+
+def test_nested_calls_on_the_cluster_use_all_of_it(two):
+    with parallel_config(backend="manyfit", nested="cluster"):
+        (found,) = Parallel()(delayed(inner)(-1) for _ in range(1))
+        kinds = Parallel()(delayed(kind)() for _ in range(2))
+    assert len({address for _, address in found}) == 2
+    assert kinds == [("ManyfitBackend", 2)] * 2
+
+
+def test_nested_calls_of_tasks_with_resources_are_of_the_task():
+    with (
+        within(1, resources={"GPU": 1}),
+        parallel_config(backend="manyfit", nested="cluster", resources={"GPU": 1}),
+    ):
+        assert Parallel()(delayed(nested_calls)(2) for _ in range(3)) == [9] * 3
+        assert Parallel()(delayed(kind)() for _ in range(1)) == [("ThreadingBackend", 1)]
+
+
+def test_levels_of_nesting(two):
+    backend = ManyfitBackend(nesting_level=0)
+    assert isinstance(backend.get_nested_backend()[0], ThreadingBackend)
+    assert isinstance(ManyfitBackend(nesting_level=1).get_nested_backend()[0], SequentialBackend)
+
+
+# ------------------------------------------------------------------------------------------ resources
+
+
+def test_resources_are_where_they_are_declared():
+    from distributed import Scheduler, SpecCluster, Worker
+
+    spec: Any = {
+        "cpu": {"cls": Worker, "options": {"nthreads": 2}},
+        "gpu": {"cls": Worker, "options": {"nthreads": 2, "resources": {"GPU": 1}}},
+    }
+    scheduler: Any = {"cls": Scheduler, "options": {"dashboard_address": ":0", "protocol": "inproc://"}}
+    with SpecCluster(workers=spec, scheduler=scheduler) as cluster, Client(cluster) as client:
+        client.wait_for_workers(2)
+        gpu = next(a for a, info in client.scheduler_info()["workers"].items() if info["resources"])
+        AtATime.most = 0
+        with parallel_config(backend="manyfit", resources={"GPU": 1}):
+            assert joblib.effective_n_jobs(-1) == 2
+            assert set(Parallel()(delayed(worker_of)(i) for i in range(8))) == {gpu}
+            Parallel(batch_size=1)(delayed(wait_a_bit)(0.02) for _ in range(8))
+        assert AtATime.most == 1
+        import dask
+
+        with parallel_config(backend="manyfit"), dask.annotate(resources={"GPU": 1}):
+            assert set(Parallel()(delayed(worker_of)(i) for i in range(8))) == {gpu}
+        found = Parallel(backend="manyfit", batch_size=1)(delayed(_of_both)(0.05) for i in range(12))
+        assert len(Counter(found)) == 2
+        # An estimator that says so by a parameter.
+        found = Parallel(backend="manyfit")(delayed(_second)(_Boosted("cuda"), 0.01) for _ in range(6))
+        assert set(found) == {gpu}
+
+
+def _of_both(seconds: float) -> str:
+    time.sleep(seconds)
+    return worker_of(0)
+
+
+def _second(_: Any, seconds: float) -> str:
+    return _of_both(seconds)
+
+
+class _Boosted:
+    def __init__(self, device: str) -> None:
+        self.device = device
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {"device": self.device}

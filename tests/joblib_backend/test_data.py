@@ -1,0 +1,462 @@
+"""Data of tasks: once to each worker, never stale, let go of, and as they were."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import array_api_strict
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from distributed import Client
+from joblib import Parallel, delayed, parallel_config
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+
+from manyfit.cluster._placement import placement_of
+from manyfit.joblib_backend._pack import REREAD_BYTES, Packer
+from tests.joblib_backend._clusters import soon, within
+
+pytestmark = pytest.mark.slow
+
+LARGE = 40_000  # numbers of an array that travels apart
+
+
+def total(x: Any) -> float:
+    return float(np.asarray(x).sum())
+
+
+class Sent:
+    """Counts what a client scatters."""
+
+    def __init__(self) -> None:
+        self.parts: list[int] = []
+
+    def __call__(self) -> tuple[int, int]:
+        """Parts, and their bytes, since the last time."""
+        parts, self.parts = self.parts, []
+        return len(parts), sum(parts)
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
+    counter, scatter = Sent(), Client.scatter
+
+    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+        counter.parts += [getattr(part, "nbytes", None) or len(part) for part in data.values()]
+        return scatter(client, data, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "scatter", counted)
+    return counter
+
+
+@pytest.fixture
+def data() -> Any:
+    return np.random.default_rng(0).normal(size=LARGE)
+
+
+# ------------------------------------------------------------------------------------------ once
+
+
+def _wrapped(data: Any) -> dict[str, Any]:
+    class Holder:
+        def __init__(self) -> None:
+            self.inside = {"deep": [data]}
+
+    return {
+        "itself": (total, data),
+        "in a tuple": (lambda x: total(x[1]), (0, data)),
+        "in a list": (lambda x: total(x[0]), [data]),
+        "in a dict": (lambda x: total(x["a"]), {"a": data}),
+        "in an object": (lambda x: total(x.inside["deep"][0]), Holder()),
+        "in a partial": (lambda x: x(), functools.partial(total, data)),
+        "in a closure": (lambda x: x(), lambda: total(data)),
+        "in an estimator": (lambda x: total(x.theta_), _fitted(data)),
+        "in a sparse matrix": (lambda x: float(x.sum()), scipy.sparse.csr_array(data[None])),
+        "in a frame": (lambda x: float(x["a"].sum()), pd.DataFrame({"a": data})),
+        "in a series": (lambda x: float(x.sum()), pd.Series(data)),
+    }
+
+
+def _fitted(data: Any) -> Any:
+    estimator = GaussianNB()
+    estimator.theta_ = data
+    return estimator
+
+
+@pytest.mark.parametrize("where", _wrapped(np.zeros(1)))
+def test_an_array_travels_once_wherever_it_is(where, two, sent, data):
+    function, thing = _wrapped(data)[where]
+    expected = function(thing)
+    kept = set()
+    for again in range(3):
+        with parallel_config(backend="manyfit"):
+            found = Parallel(batch_size=1)(delayed(function)(thing) for _ in range(12))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        parts, nbytes = sent()
+        if again == 0:
+            assert data.nbytes <= nbytes < 2.1 * data.nbytes
+            kept = {part.rpartition("-")[0] for part in placement_of(two)._sent}
+        else:
+            assert (parts, nbytes) == (0, 0)
+    assert kept
+
+
+def test_each_worker_fetches_it_once(two, data):
+    """So that it is the same object in all tasks."""
+    with parallel_config(backend="manyfit"):
+        many = np.concatenate([data] * 5)
+        found = Parallel(batch_size=1)(delayed(_where)(many) for _ in range(20))
+    assert len({(worker, at) for worker, at, _ in found}) == len({worker for worker, _, _ in found})
+
+
+def _where(x: Any) -> tuple[str, int, bool]:
+    from distributed import get_worker
+
+    return get_worker().address, x.__array_interface__["data"][0], x.flags.writeable
+
+
+def test_equal_content_is_one_part(two, sent, data):
+    Parallel(backend="manyfit")(delayed(total)(data.copy()) for _ in range(10))
+    assert sent() == (1, data.nbytes)
+
+
+def test_the_threshold_can_be_set(two, sent, data):
+    for apart_bytes, expected in ((data.nbytes + 1000, 0), (data.nbytes, 1), ("1 MB", 0), ("100 kB", 1)):
+        fresh = data + len(str(apart_bytes))
+        Parallel(backend="manyfit", n_jobs=2)  # no call: nothing is sent
+        with parallel_config(backend="manyfit", apart_bytes=apart_bytes):
+            Parallel()(delayed(total)(fresh) for _ in range(4))
+        assert sent()[0] == expected
+
+
+def test_a_search_sends_its_data_once(one, sent):
+    """The folds, too, which are new arrays in each search."""
+    X, y = make_classification(20_000, 10, random_state=0)
+    found = []
+    for _ in range(3):
+        with parallel_config(backend="manyfit"):
+            search = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 1e-3]}, cv=KFold(4)).fit(X, y)
+        found.append((sent()[1], search.cv_results_["mean_test_score"]))
+    assert found[0][0] > X.nbytes
+    assert [nbytes for nbytes, _ in found[1:]] == [0, 0]
+    np.testing.assert_array_equal(found[0][1], found[2][1])
+
+
+def test_arrays_of_a_search_that_was_fitted_travel_apart(one, sent):
+    """scikit-learn 1.9 sends the whole search with each of its tasks."""
+    X, y = make_classification(2_000, 10, random_state=0)
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    search.ballast_ = list(map(str, range(50_000)))
+    with parallel_config(backend="manyfit"):
+        search.fit(X, y)
+    assert sent()[1] < X.nbytes + 2 * len(pickle.dumps(search.ballast_))
+
+
+def test_texts_travel_once_a_call(two, sent):
+    texts = [f"{i} of many words" for i in range(10_000)]
+    for _ in range(2):
+        with parallel_config(backend="manyfit"):
+            found = Parallel(batch_size=1)(delayed(len)(texts) for _ in range(12))
+        assert found == [10_000] * 12
+        assert sent()[0] <= 1
+    frame = pd.DataFrame({"text": np.asarray(texts, object), "n": np.arange(10_000)})
+    for expected in (2, 0):
+        with parallel_config(backend="manyfit"):
+            found = Parallel(batch_size=1)(delayed(_words)(frame) for _ in range(12))
+        assert found == [sum(map(len, texts))] * 12
+        assert sent()[0] <= expected
+
+
+def _words(frame: Any) -> int:
+    return int(frame["text"].str.len().sum())
+
+
+def test_a_closure_with_much_in_it(two):
+    numbers = list(range(300_000))
+    found = Parallel(backend="manyfit")(delayed(lambda i: numbers[i])(i) for i in range(20))
+    assert found == list(range(20))
+
+
+# ------------------------------------------------------------------------------------------ never stale
+
+
+@pytest.mark.parametrize("n", [LARGE, 2 * REREAD_BYTES // 8])
+def test_an_array_that_was_changed_in_place_is_sent_again(n, two, sent):
+    data = np.ones(n)
+    with parallel_config(backend="manyfit"):
+        with Parallel() as parallel:
+            assert parallel(delayed(total)(data) for _ in range(4)) == [n] * 4
+            data[7] = 11.0
+            assert parallel(delayed(total)(data) for _ in range(4)) == [n + 10] * 4
+        data[7] = 1.0
+        assert Parallel()(delayed(total)(data) for _ in range(4)) == [n] * 4
+        view = data[: n - 1]
+        assert Parallel()(delayed(total)(view) for _ in range(4)) == [n - 1] * 4
+        data[:] = 2.0
+        assert Parallel()(delayed(total)(view) for _ in range(4)) == [2 * n - 2] * 4
+
+
+def test_workers_of_this_process_do_not_share_the_callers_array(two):
+    data = np.ones(LARGE)
+    before = Parallel(backend="manyfit", return_as="generator", pre_dispatch="all", batch_size=1)(
+        delayed(total)(data) for _ in range(40)
+    )
+    next(before)
+    data[:] = 5.0
+    assert list(before) == [LARGE] * 39
+    frame = pd.DataFrame({"a": np.ones(2 * REREAD_BYTES // 8)})
+    with parallel_config(backend="manyfit"):
+        first = Parallel()(delayed(total)(frame) for _ in range(4))
+        frame.loc[0, "a"] = 2.0
+        second = Parallel()(delayed(total)(frame) for _ in range(4))
+    assert second == [one + 1 for one in first]
+
+
+def test_objects_that_change_between_tasks_are_sent_as_they_are(two):
+    """A list is looked at for each batch, unlike arrays of 1 MB."""
+    grows: list[str] = ["a" * 40_000]
+
+    def tasks() -> Iterator[Any]:
+        for i in range(12):
+            grows.append(str(i))
+            yield delayed(len)(list(grows))
+
+    assert Parallel(backend="manyfit", batch_size=1)(tasks()) == list(range(2, 14))
+
+
+def test_tasks_get_objects_of_their_own(two):
+    """What is sent once is still not shared between tasks."""
+    much = [0.5] * 20_000
+
+    def grow(x: list[float]) -> int:
+        x.append(1.0)
+        return len(x)
+
+    assert Parallel(backend="manyfit", batch_size=1)(delayed(grow)(much) for _ in range(10)) == [20_001] * 10
+
+
+# ------------------------------------------------------------------------------------------ writing
+
+
+def _write(x: Any) -> float:
+    x[0] = 100.0
+    return float(x.sum())
+
+
+def test_arrays_of_tasks_are_writable_as_under_loky(two):
+    """Up to `max_nbytes` they are the task's own; larger ones are mapped there, read-only."""
+    small, large = np.ones(LARGE), np.ones(2 * REREAD_BYTES // 8)
+    with parallel_config(backend="manyfit"):
+        assert Parallel()(delayed(_write)(small) for _ in range(6)) == [LARGE + 99.0] * 6
+        with pytest.raises(ValueError, match="read-only"):
+            Parallel()(delayed(_write)(large) for _ in range(6))
+        assert Parallel(max_nbytes=None)(delayed(_write)(large) for _ in range(6)) == [len(large) + 99.0] * 6
+        assert Parallel(mmap_mode="c")(delayed(_write)(large) for _ in range(6)) == [len(large) + 99.0] * 6
+        with pytest.raises(ValueError, match="read-only"):
+            Parallel(max_nbytes="100K")(delayed(_write)(small) for _ in range(6))
+    assert (small == 1.0).all()
+    assert (large == 1.0).all()
+
+
+# ------------------------------------------------------------------------------------------ as they were
+
+
+def _arrays(tmp_path: Any) -> dict[str, Any]:
+    numbers = np.random.default_rng(0).normal(size=(300, 200))
+    on_disk = np.memmap(tmp_path / "numbers", "f8", "w+", shape=(300, 200))
+    on_disk[:] = numbers
+    read_only = numbers.copy()
+    read_only.flags.writeable = False
+    return {
+        "0-d": np.array(3.0),
+        "empty": np.empty((0, 5)),
+        "Fortran": np.asfortranarray(numbers),
+        "every other": numbers[::2, ::-3],
+        "transposed": numbers.T,
+        "broadcast": np.broadcast_to(np.arange(300.0)[:, None], (300, 200)),
+        "objects": np.array([{"a": 1}, None, "text"] * 5_000, dtype=object),
+        "texts": np.array(["some text"] * 10_000),
+        "records": np.zeros(10_000, dtype=[("a", "f8"), ("b", "U3")]),
+        "big endian": numbers.astype(">f8"),
+        "half": numbers.astype("f2"),
+        "bool": numbers > 0,
+        "complex": numbers + 1j,
+        "dates": np.arange(20_000).astype("M8[s]"),
+        "mapped": np.memmap(tmp_path / "numbers", "f8", "r", shape=(300, 200)),
+        "a part of what is mapped": np.memmap(tmp_path / "numbers", "f8", "r", shape=(300, 200))[10:, :150],
+        "masked": np.ma.masked_less(numbers, 0),
+        "read-only": read_only,
+        "large every other": np.random.default_rng(0).normal(size=(2_000, 200))[:, ::2],
+    }
+
+
+def _told(x: Any) -> Any:
+    return (
+        type(x) is np.memmap,
+        np.ma.isMA(x),
+        x.dtype,
+        x.shape,
+        np.array(x, order="K", subok=True),
+        x.flags.fnc,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "0-d",
+        "empty",
+        "Fortran",
+        "every other",
+        "transposed",
+        "broadcast",
+        "objects",
+        "texts",
+        "records",
+        "big endian",
+        "half",
+        "bool",
+        "complex",
+        "dates",
+        "mapped",
+        "a part of what is mapped",
+        "masked",
+        "read-only",
+        "large every other",
+    ],
+)
+def test_arrays_arrive_as_they_were(kind, two, tmp_path):
+    array = _arrays(tmp_path)[kind]
+    for mapped, masked, dtype, shape, content, fortran in Parallel(backend="manyfit")(
+        delayed(_told)(array) for _ in range(4)
+    ):
+        assert not mapped
+        assert masked == np.ma.isMA(array)
+        assert (dtype, shape) == (array.dtype, array.shape)
+        assert fortran == array.flags.fnc
+        np.testing.assert_array_equal(content, np.asarray(array) if not masked else array)
+
+
+def test_one_array_twice_in_a_task_is_one_object(two, data):
+    def same(a: Any, b: Any) -> bool:
+        return a is b["b"]
+
+    assert Parallel(backend="manyfit")(delayed(same)(data, {"b": data}) for _ in range(4)) == [True] * 4
+
+
+def test_arrays_of_a_device_arrive_on_it(two):
+    device = array_api_strict.Device("device1")
+    array = array_api_strict.asarray(np.arange(float(LARGE)), device=device)
+
+    def told(x: Any) -> tuple[str, float]:
+        import array_api_strict
+
+        return str(x.device), float(array_api_strict.sum(x))
+
+    found = Parallel(backend="manyfit")(delayed(told)(array) for _ in range(4))
+    assert found == [(str(device), LARGE * (LARGE - 1) / 2)] * 4
+
+
+def test_huge_results_come_back_writable(two):
+    for result in Parallel(backend="manyfit", batch_size=1)(
+        delayed(np.full)(3_000_000, float(i)) for i in range(6)
+    ):
+        result += 1.0
+        assert result[0] == result[-1]
+
+
+# ------------------------------------------------------------------------------------------ let go of
+
+
+def test_nothing_stays_when_the_caller_has_let_go(two):
+    placement = placement_of(two)
+    gc.collect()
+    soon(lambda: not placement._sent or gc.collect() or not placement._sent)
+    data = np.ones(LARGE)
+    Parallel(backend="manyfit")(delayed(total)(data) for _ in range(4))
+    Parallel(backend="manyfit")(delayed(len)(["text"] * 50_000) for _ in range(4))
+    soon(lambda: len(placement._sent) == 1)
+    del data
+    gc.collect()
+    soon(lambda: not placement._sent and not placement.kept._entries and not placement._in_use)
+    soon(lambda: not two.has_what() or not any(two.has_what().values()))
+
+
+def test_arrays_that_a_generator_makes_are_let_go_on_the_way(monkeypatch):
+    """Neither the client nor the cluster keeps all of them."""
+    monkeypatch.setattr("manyfit.joblib_backend._parts.RECENT_BYTES", 10 * 8 * LARGE)
+    with within(1) as client:
+        placement, most = placement_of(client), [0]
+        results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
+            delayed(total)(np.full(LARGE, float(i))) for i in range(60)
+        )
+        for i, result in enumerate(results):
+            assert result == i * LARGE
+            most[0] = max(most[0], len(placement._sent))
+        assert most[0] < 20
+
+
+def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
+    """Though the caller has all of them."""
+    monkeypatch.setattr("manyfit.joblib_backend._parts.RECENT_BYTES", 8 * LARGE)
+    monkeypatch.setattr("manyfit.joblib_backend._parts.KEPT_PART", 1e-3)
+    arrays = [np.full(LARGE, float(i)) for i in range(60)]
+    with within(1, memory_limit=80_000 * LARGE) as client:  # ten arrays are kept
+        placement, most = placement_of(client), [0]
+        results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
+            delayed(total)(array) for array in arrays
+        )
+        for i, result in enumerate(results):
+            assert result == i * LARGE
+            most[0] = max(most[0], len(placement._sent))
+        assert 8 <= most[0] < 20
+        assert placement.kept._nbytes <= 10 * 8 * LARGE
+
+
+def test_the_packer_holds_nothing():
+    packer = Packer()
+    data = np.ones(2 * REREAD_BYTES // 8)
+    view = data[10:]
+    keys = {packer.pack([(total, (view,), {})], None).owners[0][1] for _ in range(2)}
+    assert len(keys) == 1
+    import weakref
+
+    gone = weakref.ref(data)
+    del data, view
+    gc.collect()
+    assert gone() is None
+
+
+def test_content_is_read_once_a_call(monkeypatch):
+    from manyfit.joblib_backend import _pack
+
+    reads = [0]
+
+    def counted(*args: Any) -> str:
+        reads[0] += 1
+        return _key_of(*args)
+
+    _key_of = _pack.key_of
+    monkeypatch.setattr(_pack, "key_of", counted)
+    packer, data = Packer(), np.ones(2 * REREAD_BYTES // 8)
+    for _ in range(100):
+        packer.pack([(total, (data, data[5:]), {"again": [data]})], None)
+    assert reads[0] == 2
+    packer.pack([(total, (data[5:].copy(),), {})], None)
+    assert reads[0] == 3
+
+
+def test_scores_are_those_of_this_process(one):
+    X, y = make_classification(5_000, 12, random_state=0)
+    with parallel_config(backend="manyfit"):
+        found = cross_val_score(LogisticRegression(), X, y, cv=4)
+    np.testing.assert_array_equal(found, cross_val_score(LogisticRegression(), X, y, cv=4))

@@ -1,0 +1,369 @@
+"""What goes wrong is an exception in seconds, and nothing that was queued runs after it."""
+
+from __future__ import annotations
+
+import _thread
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from distributed import Client, Future
+from joblib import Parallel, delayed, parallel_config
+
+from manyfit.cluster import WorkerDied, local_cluster
+from tests.cluster._processes import running, wait_for
+from tests.joblib_backend._clusters import nothing_is_left, within
+
+pytestmark = pytest.mark.slow
+SECONDS = 5.0
+
+
+class Unwilling:
+    """Cannot be pickled."""
+
+    def __reduce__(self) -> Any:
+        raise RuntimeError("123")
+
+
+class Fickle(Exception):
+    """Can be pickled, but not read again."""
+
+    def __init__(self, first: Any, second: Any) -> None:
+        super().__init__(f"{first} and {second}")
+
+
+def identity(x: Any) -> Any:
+    return x
+
+
+def fails_at(i: int, where: int, ran: str | None = None) -> int:
+    if ran:
+        with open(ran, "a") as file:
+            file.write(f"{i}\n")
+    if i == where:
+        raise ValueError(f"no such {i}")
+    time.sleep(0.02)
+    return i
+
+
+def locked() -> Any:
+    return threading.Lock()
+
+
+@pytest.fixture(autouse=True)
+def _in_seconds() -> Any:
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < 60
+
+
+@pytest.mark.parametrize("at", [0, 30])
+@pytest.mark.parametrize("return_as", ["list", "generator", "generator_unordered"])
+def test_an_argument_that_cannot_be_pickled(at, return_as, two):
+    """Within the first batches, and beyond them, where joblib submits in a thread of the backend."""
+    start = time.monotonic()
+    tasks = (delayed(identity)(Unwilling() if i == at else i) for i in range(60))
+    with pytest.raises(pickle.PicklingError, match=r"Could not pickle the task.*identity.*123") as raised:
+        list(Parallel(backend="manyfit", return_as=return_as, batch_size=1)(tasks))
+    assert isinstance(raised.value.__cause__, RuntimeError)
+    assert time.monotonic() - start < SECONDS
+
+
+@pytest.mark.parametrize("at", [0, 30])
+def test_a_result_that_cannot_be_pickled(at, two):
+    start = time.monotonic()
+    with pytest.raises(pickle.PicklingError, match="result of type lock") as raised:
+        Parallel(backend="manyfit", batch_size=1)(delayed(locked if i == at else int)() for i in range(60))
+    assert "cannot pickle '_thread.lock' object" in str(raised.value.__cause__)
+    assert time.monotonic() - start < SECONDS
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "match"),
+    [
+        (lambda: KeyError("k"), KeyError, "k"),
+        (lambda: Fickle(1, 2), RuntimeError, r"Fickle: 1 and 2 .the exception itself cannot be brought back"),
+        (KeyboardInterrupt, KeyboardInterrupt, None),
+        (SystemExit, SystemExit, None),
+    ],
+)
+def test_exceptions_of_tasks(error, kind, match, two):
+    def fails() -> None:
+        raise error()
+
+    with pytest.raises(kind, match=match) as raised:
+        Parallel(backend="manyfit")(delayed(fails)() for _ in range(4))
+    assert "in fails" in str(raised.value.__cause__)  # the traceback of the task
+
+
+def test_an_exception_that_holds_what_cannot_be_pickled(two):
+    def fails() -> None:
+        error = ValueError("of a lock")
+        error.lock = threading.Lock()  # type: ignore[attr-defined]
+        raise error
+
+    with pytest.raises(RuntimeError, match="ValueError: of a lock"):
+        Parallel(backend="manyfit")(delayed(fails)() for _ in range(4))
+
+
+def test_a_result_that_cannot_be_read(two):
+    class Reluctant:
+        def __reduce__(self) -> Any:
+            return int, ("no number",)
+
+    with pytest.raises(ValueError, match="no number"):
+        Parallel(backend="manyfit")(delayed(lambda: Reluctant())() for _ in range(4))
+
+
+def test_an_error_of_the_generator_of_tasks(two):
+    for at, error in ((0, ValueError), (20, ValueError), (20, SystemExit)):
+
+        def tasks(at: int = at, error: Any = error) -> Any:
+            for i in range(40):
+                if i == at:
+                    raise error("no more")
+                yield delayed(identity)(i)
+
+        with pytest.raises(error, match="no more"):
+            Parallel(backend="manyfit", batch_size=1)(tasks())
+
+
+@pytest.mark.parametrize("pre_dispatch", ["2 * n_jobs", "all"])
+def test_after_an_error_nothing_that_was_queued_runs(pre_dispatch, two, tmp_path):
+    ran = tmp_path / "ran"
+    with pytest.raises(ValueError, match="no such 5"):
+        Parallel(backend="manyfit", batch_size=1, pre_dispatch=pre_dispatch)(
+            delayed(fails_at)(i, 5, str(ran)) for i in range(200)
+        )
+    at_once = len(ran.read_text().split())
+    assert at_once < 20
+    time.sleep(0.5)
+    assert len(ran.read_text().split()) <= at_once + 2  # those that ran already
+
+
+def test_a_batch_stops_where_it_is(two, tmp_path):
+    """Not even the rest of a batch runs on."""
+    ran = tmp_path / "ran"
+    with pytest.raises(multiprocessing.TimeoutError):
+        Parallel(backend="manyfit", batch_size=100, timeout=0.3, pre_dispatch="all")(
+            delayed(fails_at)(i, -1, str(ran)) for i in range(200)
+        )
+    time.sleep(0.3)
+    at_once = len(ran.read_text().split())
+    time.sleep(0.5)
+    assert len(ran.read_text().split()) == at_once < 100
+
+
+def test_after_an_interrupt_nothing_that_was_queued_runs(two, tmp_path):
+    ran = tmp_path / "ran"
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        Parallel(backend="manyfit", batch_size=1, pre_dispatch="all")(
+            delayed(fails_at)(i, -1, str(ran)) for i in range(400)
+        )
+    timer.join()
+    at_once = len(ran.read_text().split())
+    time.sleep(0.5)
+    assert len(ran.read_text().split()) <= at_once + 2 < 200
+
+
+def test_a_generator_that_is_given_up_is_cancelled(two, tmp_path):
+    ran = tmp_path / "ran"
+    results = Parallel(backend="manyfit", batch_size=1, pre_dispatch="all", return_as="generator")(
+        delayed(fails_at)(i, -1, str(ran)) for i in range(400)
+    )
+    next(results)
+    with pytest.warns(UserWarning, match="have been cancelled"):
+        results.close()
+    at_once = len(ran.read_text().split())
+    time.sleep(0.3)
+    assert len(ran.read_text().split()) <= at_once + 2 < 200
+
+
+# ------------------------------------------------------------------------------------------ the cluster
+
+
+def test_no_worker():
+    with within(0), parallel_config(backend="manyfit", wait_for_workers_timeout=0.3):
+        with pytest.raises(TimeoutError, match="no worker after 0.3 seconds"):
+            Parallel()(delayed(identity)(i) for i in range(4))
+        with (
+            pytest.raises(RuntimeError, match="no active worker"),
+            parallel_config(backend="manyfit", wait_for_workers_timeout=0),
+        ):
+            Parallel()(delayed(identity)(i) for i in range(4))
+
+
+def test_no_worker_with_what_tasks_need(two):
+    with (
+        parallel_config(backend="manyfit", resources={"GPU": 1}, wait_for_workers_timeout=0.3),
+        pytest.raises(TimeoutError, match="no worker that declares the resources 1 of GPU after 0.3"),
+    ):
+        Parallel()(delayed(identity)(i) for i in range(4))
+
+
+def test_workers_that_leave_in_the_middle():
+    with within(1) as client:
+        threading.Timer(0.3, lambda: client.cluster.scale(0)).start()
+        with (
+            parallel_config(backend="manyfit", wait_for_workers_timeout=1.0),
+            pytest.raises(TimeoutError, match="no worker after 1 seconds"),
+        ):
+            Parallel(batch_size=1)(delayed(time.sleep)(0.1) for i in range(100))
+        nothing_is_left(client)
+
+
+def test_workers_that_come_late_are_waited_for():
+    with within(0) as client:
+        threading.Timer(0.5, lambda: client.cluster.scale(1)).start()
+        found = Parallel(backend="manyfit")(delayed(identity)(i) for i in range(8))
+    assert found == list(range(8))
+
+
+def test_a_client_that_is_closed_in_the_middle():
+    with within(1) as client:
+        threading.Timer(0.5, client.close).start()
+        start = time.monotonic()
+        with pytest.raises(ConnectionError, match="went away in the middle of a call of Parallel"):
+            Parallel(backend="manyfit", batch_size=1)(delayed(time.sleep)(0.1) for i in range(100))
+        assert time.monotonic() - start < SECONDS
+
+
+def test_tasks_that_others_cancel_are_handed_out_again(two):
+    cancelled: list[Future] = []
+
+    def cancel() -> None:
+        time.sleep(0.25)
+        cancelled.extend(Future(key, two) for key in list(two.futures))
+        two.cancel(cancelled, force=True)
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    found = Parallel(backend="manyfit", batch_size=1)(delayed(fails_at)(i, -1) for i in range(40))
+    thread.join()
+    assert found == list(range(40))
+    assert cancelled
+
+
+class _OfNowhere:
+    def __reduce__(self) -> Any:
+        return __import__, ("there_is_no_such_module",)
+
+
+def test_what_the_worker_cannot_import(two):
+    start = time.monotonic()
+    with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module") as raised:
+        Parallel(backend="manyfit")(delayed(identity)(_OfNowhere()) for i in range(20))
+    assert "client.upload_file" in " ".join(raised.value.__notes__)
+    assert time.monotonic() - start < SECONDS
+
+
+@pytest.mark.thorough
+def test_a_function_that_the_worker_cannot_import(processes, tmp_path, monkeypatch):
+    (tmp_path / "mine_alone.py").write_text("def of_mine(x):\n    return x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import mine_alone  # type: ignore[import-not-found]
+
+    start = time.monotonic()
+    with pytest.raises(ModuleNotFoundError, match="mine_alone") as raised:
+        Parallel(backend="manyfit")(delayed(mine_alone.of_mine)(i) for i in range(20))
+    assert "client.upload_file" in " ".join(raised.value.__notes__)
+    assert time.monotonic() - start < 3 * SECONDS
+
+
+# ------------------------------------------------------------------------------------------ processes
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore")
+def test_a_scheduler_that_goes_away(tmp_path):
+    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
+    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard"
+    with running(line, tmp_path) as scheduler, running(worker, tmp_path):
+        wait_for((tmp_path / "address.json").exists, "the scheduler")
+        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            threading.Timer(2.0, scheduler.kill).start()
+            start = time.monotonic()
+            with (
+                parallel_config(backend="manyfit", client=client),
+                pytest.raises(ConnectionError, match="The scheduler at .* went away"),
+            ):
+                Parallel()(delayed(time.sleep)(0.5) for _ in range(100))
+            assert time.monotonic() - start < 30
+
+
+def dies(at: int, i: int) -> int:
+    if i == at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.05)
+    return i
+
+
+@pytest.mark.thorough
+def test_a_task_that_kills_its_worker():
+    with local_cluster(2, gpu=False):
+        start = time.monotonic()
+        with pytest.raises(WorkerDied, match="died each time that they ran batch_of_dies_1_calls"):
+            Parallel(backend="manyfit", batch_size=1)(delayed(dies)(3, i) for i in range(40))
+        assert time.monotonic() - start < 30
+
+
+@pytest.mark.thorough
+def test_a_worker_that_is_killed_from_outside():
+    """Its tasks go to the others, and nothing is lost."""
+    with local_cluster(2, gpu=False) as client:
+        data = np.random.default_rng(0).normal(size=50_000)
+        pids = list(client.run(os.getpid).values())
+        for n_killed in (1, 2):
+            killed = pids[:n_killed]
+            timer = threading.Timer(1.0, _kill, (killed,))
+            timer.start()
+            found = Parallel(backend="manyfit", batch_size=1)(delayed(_sum)(data, i, 0.1) for i in range(60))
+            timer.join()
+            assert found == [data.sum() + i for i in range(60)]
+            wait_for(lambda: len(client.run(os.getpid, on_error="ignore")) == 2, "both workers")
+            pids[:] = client.run(os.getpid).values()
+
+
+def _kill(pids: list[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def _sum(data: Any, i: int, seconds: float) -> float:
+    time.sleep(seconds)
+    return data.sum() + i
+
+
+@pytest.mark.thorough
+def test_a_task_that_takes_more_memory_than_there_is():
+    with local_cluster(1, gpu=False, memory_limit="400 MB"):
+        start = time.monotonic()
+        with pytest.raises(WorkerDied, match="it ran out of memory"):
+            Parallel(backend="manyfit")(delayed(_hoard)() for _ in range(2))
+        assert time.monotonic() - start < 40
+
+
+def _hoard() -> float:
+    held = []
+    for _ in range(1000):
+        held.append(np.ones(2_000_000))
+        time.sleep(0.02)
+    return held[0][0]
+
+
+@pytest.mark.thorough
+def test_data_for_which_no_worker_has_room():
+    with (
+        local_cluster(1, gpu=False, memory_limit="400 MB"),
+        pytest.raises(MemoryError, match="Give workers more memory"),
+    ):
+        Parallel(backend="manyfit")(delayed(np.sum)(np.ones(60_000_000)) for _ in range(2))
