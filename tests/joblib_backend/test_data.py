@@ -418,7 +418,7 @@ def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
         for i, result in enumerate(results):
             assert result == i * LARGE
             most[0] = max(most[0], len(placement._sent))
-        assert 8 <= most[0] < 20
+        assert 8 <= most[0] < 30  # and those that are under way
         assert placement.kept._nbytes <= 10 * 8 * LARGE
 
 
