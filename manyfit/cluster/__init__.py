@@ -8,6 +8,7 @@ from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
 from manyfit.cluster._start import local_cluster
+from manyfit.cluster._takes_gpu import any_of_gpu, of_gpu, params_of
 
 __all__ = [
     "GPU",
@@ -18,11 +19,14 @@ __all__ = [
     "WorkerDescription",
     "WorkerDied",
     "alone",
+    "any_of_gpu",
     "client_for",
     "describe",
     "end_if_device_is_lost",
     "left_here",
     "local_cluster",
+    "of_gpu",
+    "params_of",
     "run_on_cluster",
     "run_tasks",
     "slots",

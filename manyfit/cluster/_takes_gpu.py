@@ -24,19 +24,59 @@ def takes_gpu(value: Any) -> bool:
     bool
         As far as can be told from outside.
     """
-    return _of_gpu(value) or any(_of_gpu(one) or _chosen(name, one) for name, one in _params(value).items())
+    return of_gpu(value) or any_of_gpu(params_of(value))
 
 
-def _of_gpu(value: Any) -> bool:
+def of_gpu(value: Any) -> bool:
+    """Whether something is itself of a GPU.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+    """
     packages = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
     return on_device(value) or not packages.isdisjoint(_PACKAGES)
+
+
+def any_of_gpu(params: Mapping[str, Any]) -> bool:
+    """Whether parameters have an estimator compute on a GPU: by what they are, hold or say.
+
+    Parameters
+    ----------
+    params : mapping of str to object
+        By their names, those of steps too.
+
+    Returns
+    -------
+    bool
+    """
+    return any(
+        of_gpu(value) or _chosen(name, value) or any_of_gpu(params_of(value))
+        for name, value in params.items()
+    )
 
 
 def _chosen(name: str, value: Any) -> bool:
     return name.rpartition("__")[2] in _CHOICES and str(value).lower().startswith(("cuda", "gpu"))
 
 
-def _params(value: Any) -> Mapping[str, Any]:
+def params_of(value: Any) -> Mapping[str, Any]:
+    """The parameters of an estimator and of those in it; none of anything else.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    mapping of str to object
+    """
     if isinstance(value, type) or not hasattr(value, "get_params"):
         return {}
     return dict(value.get_params(deep=True))
