@@ -1,6 +1,6 @@
-"""The tables of measured figures on docs/clusters.md, from what the benchmarks wrote.
+"""The tables of measured figures on docs/clusters.md and docs/joblib.md, from what the benchmarks wrote.
 
-``python -m tests.docs._measured`` prints them, to be put into the page after new runs.
+``python -m tests.docs._measured`` prints them, to be put into the pages after new runs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,32 @@ def sent() -> list[dict[str, str]]:
     ]
 
 
-TABLES = {"timed": timed, "sent": sent}
+def calls() -> list[dict[str, str]]:
+    """What calls of joblib take through each backend: a row for each kind of call."""
+    rows: dict[str, dict[str, str]] = {}
+    for name in ("joblib-overhead", "joblib-forest"):
+        for row in result(name)["rows"]:
+            rows.setdefault(row["what"], {"What": row["what"]})[row["backend"]] = _of(row)
+    return list(rows.values())
+
+
+def searches() -> list[dict[str, str]]:
+    """Three searches in a row through joblib's backends."""
+    return [
+        {"Backend": row["backend"], "Search": row["search"], "Time": _of(row)}
+        | {"All processes send": as_bytes(row["everyone"]) if row["backend"] != "loky" else "its own way"}
+        for row in result("joblib-data")["rows"]
+    ]
+
+
+def _of(row: dict[str, Any]) -> str:
+    return row["failure"] or as_seconds(row["seconds"])
+
+
+TABLES = {
+    "timed": ("clusters", timed), "sent": ("clusters", sent), 
+    "calls": ("joblib", calls), "searches": ("joblib", searches),
+}  # fmt: skip
 
 
 def as_text(rows: Sequence[dict[str, str]]) -> str:
@@ -71,5 +96,5 @@ def as_text(rows: Sequence[dict[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    for name, rows in TABLES.items():
+    for name, (_, rows) in TABLES.items():
         print(f"<!-- {name} -->", as_text(rows()), f"<!-- /{name} -->", sep="\n", end="\n\n")
