@@ -83,7 +83,7 @@ def _of(row: dict[str, Any]) -> str:
 
 
 TABLES = {
-    "timed": ("clusters", timed), "sent": ("clusters", sent), 
+    "timed": ("clusters", timed), "sent": ("clusters", sent),
     "calls": ("joblib", calls), "searches": ("joblib", searches),
 }  # fmt: skip
 
