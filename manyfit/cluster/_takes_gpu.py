@@ -38,6 +38,7 @@ def of_gpu(value: Any) -> bool:
     Returns
     -------
     bool
+        As far as can be told from outside.
     """
     packages = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
     return on_device(value) or not packages.isdisjoint(_PACKAGES)
@@ -54,6 +55,7 @@ def any_of_gpu(params: Mapping[str, Any]) -> bool:
     Returns
     -------
     bool
+        As far as can be told from outside.
     """
     return any(
         of_gpu(value) or _chosen(name, value) or any_of_gpu(params_of(value))
@@ -76,6 +78,7 @@ def params_of(value: Any) -> Mapping[str, Any]:
     Returns
     -------
     mapping of str to object
+        By their names, those of steps too.
     """
     if isinstance(value, type) or not hasattr(value, "get_params"):
         return {}
