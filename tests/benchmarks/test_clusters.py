@@ -65,11 +65,7 @@ def test_all_are_there_and_have_a_family_name():
 
 
 # What the fits of the first one import takes as long as all the others.
-SLOW = {
-    name: pytest.mark.thorough
-    for name in TIMED
-    if name not in ("cluster-checkpoint", "cluster-shared-affine")
-}
+SLOW = {name: pytest.mark.thorough for name in TIMED if name != "cluster-shared-affine"}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in TIMED])

@@ -170,7 +170,7 @@ CASES = {
     "ignore:.* tasks which were still being processed"
 )  # joblib's, where it is stopped
 @pytest.mark.slow
-@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("kind", CASES)
 def test_every_kind_of_group(kind, n_jobs, path, monkeypatch):
     """Interrupted at each of its results, a search comes to the same numbers."""
