@@ -26,7 +26,7 @@ PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from, in short; `make test-oldest` runs everything.
 OLDEST_FOLDERS = $(addprefix tests/,arrays folds estimators cluster model_selection)
 
-.PHONY: help demo test lint unit thorough oldest-short test-oldest python clean
+.PHONY: help demo test lint unit doctest suite thorough oldest-short test-oldest python clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -34,10 +34,10 @@ help:
 demo: $(VENV)/.demo
 	@$(VENV)/bin/python -m examples.demo
 
-# Both environments are made at once, and the second one beside the linters: each of these takes one core.
+# Both environments are made at once, and the second one beside the linters and examples: each takes one core.
 test:
-	$(MAKE) -j $(JOBS) lint $(OLDEST)/.test
-	$(MAKE) unit oldest-short
+	$(MAKE) -j $(JOBS) lint doctest $(OLDEST)/.test
+	$(MAKE) suite oldest-short
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check
@@ -45,8 +45,12 @@ lint: $(VENV)/.test
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m tests.docstrings
 
-unit: $(VENV)/.test
+unit: doctest suite
+
+doctest: $(VENV)/.test
 	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
+
+suite: $(VENV)/.test
 	$(PYTEST) --ignore=tests/upstream
 	$(UPSTREAM)
 

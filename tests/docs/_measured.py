@@ -60,6 +60,15 @@ def sent() -> list[dict[str, str]]:
     ]
 
 
+def slots() -> list[dict[str, str]]:
+    """How many slots were busy enough, for each length of a fit."""
+    found = result("cluster-slots")["found"]
+    return [
+        {"A fit takes": as_seconds(float(seconds)), "Slots that are 90 % busy": str(n)}
+        for seconds, n in found.items()
+    ]
+
+
 def calls() -> list[dict[str, str]]:
     """What calls of joblib take through each backend: a row for each kind of call."""
     rows: dict[str, dict[str, str]] = {}
@@ -84,6 +93,7 @@ def _of(row: dict[str, Any]) -> str:
 
 TABLES = {
     "timed": ("clusters", timed), "sent": ("clusters", sent),
+    "slots": ("clusters", slots),
     "calls": ("joblib", calls), "searches": ("joblib", searches),
 }  # fmt: skip
 
