@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from manyfit.folds import SplitData
 
-# Worth it from so many operations on, about half a second of a core ...
-SUM_OPERATIONS = 1e10
-# ... on so many columns: with fewer, sending X to another worker takes longer than to sum it ...
-SUM_COLUMNS = 100
+# Worth it from so many operations on, minutes of a core: workers of one machine, whose cores share its
+# memory, came out no quicker with less ...
+SUM_OPERATIONS = 1e13
+# ... on so many columns: with fewer, X is read and sent for longer than it is summed ...
+SUM_COLUMNS = 300
 # ... where the sums, which travel, are at most this share of X.
 SUMS_SHARE = 0.01
 # Operations of what is made of the moments of a fold, as a spectrum, from which folds are tasks of their own.
