@@ -223,9 +223,8 @@ class Dispatch:
             raise _Raised(came)
         else:  # cancelled by another search of the same tasks, or lost
             self._standing.look()
-            task = replace(
-                task, tries=task.tries + 1, deaths=task.deaths + self._standing.deaths_of(future.key)
-            )
+            deaths = task.deaths + self._standing.deaths_of(future.key)
+            task = replace(task, tries=task.tries + 1, deaths=deaths)
             yield from self._again(task, came.missing if isinstance(came, Ran) else ())
 
     def _took(self, task: _Task, ran: Ran) -> Iterator[tuple[Any, Any]]:
@@ -265,11 +264,8 @@ class Dispatch:
 
     def _unstick(self) -> None:
         """Hand out once more what waits on workers that are paused: they may stay so for ever."""
-        there = (
-            self.client.run(waiting, workers=self._standing.paused, on_error="ignore")
-            if self._standing.paused
-            else {}
-        )
+        paused = self._standing.paused
+        there = self.client.run(waiting, workers=paused, on_error="ignore") if paused else {}
         keys = {key for on_one in there.values() for key in on_one}
         self._stuck_since = {key: self._stuck_since.get(key, self._standing.looked) for key in keys}
         for future, task in list(self._running.items()):

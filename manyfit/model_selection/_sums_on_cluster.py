@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from manyfit.folds import SplitData
 
-# Worth it from so many operations on, minutes of a core: workers of one machine, whose cores share its
-# memory, came out no quicker with less ...
+# Worth it from so many operations on, minutes of a core: with less, X is hashed once more and two rounds of
+# tasks are waited for ...
 SUM_OPERATIONS = 1e13
 # ... on so many columns: with fewer, X is read and sent for longer than it is summed ...
 SUM_COLUMNS = 300
