@@ -1,6 +1,5 @@
 """Folded data: X, y, weights and the splits, with summaries computed on first use, once a search."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -8,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, length_of, moments_of_rows, sum_atoms
+from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import View
@@ -206,34 +205,6 @@ class SplitData:
         d = self.X.shape[1] + self._Y.shape[1]
         sets = len({id(None), id(self.weights.fit), id(self.weights.score)})
         return max(len(group.rows) for group in self.splits.atom_groups) * d * d * 8 * sets
-
-    @property
-    def pass_operations(self) -> float:
-        """What it takes to sum the moments of all atoms."""
-        d = self.X.shape[1] + self._Y.shape[1]
-        rows = sum(length_of(rows) for group in self.splits.atom_groups for rows in group.rows)
-        return 2.0 * rows * d * d * len(self._weight_sets())
-
-    def _weight_sets(self) -> dict[str, Array | None]:
-        """The weights that moments are summed with, each once."""
-        sets: dict[str, Array | None] = {"none": None}
-        for name, own in (("fit", self.weights.fit), ("score", self.weights.score)):
-            if not any(own is known for known in sets.values()):
-                sets[name] = own
-        return sets
-
-    def sum_atom(self, g: int, a: int) -> dict[str, tuple[Moments, int]]:
-        """The moments of one atom of a group by all weights, for `take_sums`, which may be elsewhere."""
-        rows = self.splits.atom_groups[g].rows[a]
-        return {
-            name: sum_atoms(self.X, self._Y, [rows], weights)[0]
-            for name, weights in self._weight_sets().items()
-        }
-
-    def take_sums(self, g: int, summed: Sequence[Mapping[str, tuple[Moments, int]]]) -> None:
-        """Take what `sum_atom` gave for the atoms of a group, in order; they are not summed here then."""
-        for name, weights in self._weight_sets().items():
-            self._atoms[g, id(weights)] = AtomMoments.of([one[name] for one in summed])
 
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""

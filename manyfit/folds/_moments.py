@@ -223,16 +223,7 @@ class AtomMoments:
     """
 
     def __init__(self, X: Array, Y: Array, group: AtomGroup, weights: Array | None = None) -> None:
-        self._keep(sum_atoms(X, Y, group.rows, weights))
-
-    @classmethod
-    def of(cls, summed: Sequence[tuple[Moments, int]]) -> "AtomMoments":
-        """What `sum_atoms` gives for all atoms of a group, in one go or in several."""
-        atoms = cls.__new__(cls)
-        atoms._keep(summed)
-        return atoms
-
-    def _keep(self, summed: Sequence[tuple[Moments, int]]) -> None:
+        summed = sum_atoms(X, Y, group.rows, weights)
         self._atoms = _Stack.of([moments for moments, _ in summed])
         self.rows = self._atoms.rows
         self.rows_read = sum(read for _, read in summed)

@@ -37,7 +37,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     with transfers() as crossed, arrivals or Arrivals(job) as arrived:
         pairs = _planned_pairs(job, prepared.plan)
         if on_cluster:
-            shared = run_on_workers(job, prepared.plan, prepared.data, arrived)
+            shared = run_on_workers(job, prepared.plan, arrived)
             _note(job, shared, report)
         else:
             shared = _run_shared(job, prepared, report, arrived)

@@ -64,9 +64,8 @@ def run_moments(
     data: SplitData,
     scoring: SharedScoring,
     arrivals: Arrivals,
-    splits: Sequence[int] | None = None,
 ) -> Outcome:
-    """Answer all settings of `groups` on all folds, or on some.
+    """Answer all settings of `groups` on all folds.
 
     One pass over X a group of atoms; the memory of one fold's views and answers at a time.
     """
@@ -78,7 +77,7 @@ def run_moments(
         root.insert(group)
     outcome = Outcome()
     start = time.perf_counter()
-    for i in range(data.n_splits) if splits is None else splits:
+    for i in range(data.n_splits):
         of_fold = Outcome()
         _Fold(job.options, data, scoring, i, of_fold).run(root)
         outcome.add(of_fold)

@@ -11,7 +11,6 @@ from sklearn import get_config
 from sklearn.base import clone
 
 from manyfit.cluster import GPU, Died, run_on_cluster, slots
-from manyfit.folds import SplitData
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks, deliver_all
 from manyfit.model_selection._device_work import takes_gpu
@@ -21,25 +20,24 @@ from manyfit.model_selection._family_tasks import not_restored
 from manyfit.model_selection._identity import draws
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._on_copies import Fails
-from manyfit.model_selection._on_worker import Atom, Common, Item, run_item, sum_atom
+from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._one_by_one import pieces
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group, Kind, Plan
-from manyfit.model_selection._sums_on_cluster import moment_parts
 
 # A group that iterates is cut into parts of at least so many operations: some tenths of a second. Its coarse
 # problems, and a pass or two, are made for each part anew.
 PART_OPERATIONS = 5e9
 
 
-def run_on_workers(job: Job, plan: Plan, data: SplitData | None, arrivals: Arrivals) -> Outcome:
+def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     """Answer and fit everything that a plan says, on the workers of ``job.client``.
 
-    Moments are one item, or are summed by several workers and added in the same order as in one process, so
-    that results do not depend on the number of workers. A group of iterating fits is one item, too; a longer
-    one is cut by settings, and where within its tolerance an answer ends may depend on the parts.
+    Moments of all folds are one item, so that results do not depend on the number of workers. A group of
+    iterating fits is one item, too; a longer one is cut by settings, and where within its tolerance an answer
+    ends may depend on the parts.
     """
-    search = _Search(job, plan, arrivals, data)
+    search = _Search(job, plan, arrivals)
     search.run(search.groups())
     left = sorted(search.total.alone)
     if left:  # by the groups, or by workers that died of a group
@@ -50,8 +48,8 @@ def run_on_workers(job: Job, plan: Plan, data: SplitData | None, arrivals: Arriv
 class _Search:
     """A job on its way through the workers."""
 
-    def __init__(self, job: Job, plan: Plan, arrivals: Arrivals, data: SplitData | None) -> None:
-        self.job, self.plan, self.arrivals, self._data = job, plan, arrivals, data
+    def __init__(self, job: Job, plan: Plan, arrivals: Arrivals) -> None:
+        self.job, self.plan, self.arrivals = job, plan, arrivals
         self.total = Outcome()
         options = replace(job.options, verbose=0)  # its lines are printed here
         bare = replace(job, options=options, client=None, n_jobs=1)
@@ -72,7 +70,7 @@ class _Search:
         items = []
         moments = [c for group in plan.groups if group.kind == "moments" for c in group.candidates]
         if moments and not arrivals.restore(job.pairs(moments)):
-            items += self._moments(moments)
+            items.append(Item("moments", tuple(moments)))
         passes = [group for group in plan.groups if group.kind == "passes"]
         for group in passes:
             if not arrivals.restore(job.pairs(group.candidates)):
@@ -86,25 +84,6 @@ class _Search:
                 items.append(Item("family", tuple(left), (i,)))
         rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
         return items + self.fits(job.pairs(sorted(rest)))
-
-    def _moments(self, candidates: Sequence[int]) -> list[Item]:
-        """Settings that moments answer, as items; the moments of much data are summed before."""
-        assert self._data is not None
-        parts = moment_parts(self._data, slots(self.job.client, self._needs(candidates)))
-        items = [Item("moments", tuple(candidates), splits) for splits in parts.splits]
-        items = [item for item in items if not self.arrivals.restore(item.pairs(self.job))]
-        if items and parts.atoms:
-            self._sum([Atom(a, tuple(candidates)) for a in range(parts.atoms)])
-        return items
-
-    def _sum(self, atoms: Sequence[Atom]) -> None:
-        """Have the moments of atoms summed, unless a worker died of one: whoever answers sums them then."""
-        found = {atom.index: sums for atom, sums in self._results(sum_atom, atoms)}
-        if any(isinstance(sums, Died) or not sums for sums in found.values()):
-            return
-        in_order = [found[atom.index] for atom in atoms]
-        self._common = replace(self._common, sums=in_order)
-        self.total.rows_read += sum(read for sums in in_order for _, read in sums.values())
 
     def fits(self, pairs: Sequence[Pair]) -> list[Item]:
         """Pairs that are fitted each for itself, as items."""

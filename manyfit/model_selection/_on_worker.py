@@ -11,7 +11,7 @@ from sklearn import config_context
 from sklearn.utils.parallel import delayed
 
 from manyfit.cluster import Partly, Progress, alone, end_if_device_is_lost, left_here, wanted
-from manyfit.folds import Moments, checked
+from manyfit.folds import checked
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks
 from manyfit.model_selection._evaluate import FoldStore
@@ -59,25 +59,6 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Atom:
-    """Rows whose moments one worker sums.
-
-    Attributes
-    ----------
-    index : int
-        In the only group of atoms.
-    candidates : tuple of int
-        What they are for.
-    kind : str
-        What the dashboard calls it.
-    """
-
-    index: int
-    candidates: tuple[int, ...]
-    kind: str = "sums"
-
-
-@dataclass(frozen=True)
 class Common:
     """What all items of a search have in common.
 
@@ -90,15 +71,12 @@ class Common:
         Which warnings are shown there, and which are errors.
     callbacks : Callbacks
         Of the search.
-    sums : sequence of dict
-        Moments of the atoms of the only group, see `SplitData.sum_atom`, if workers have summed them before.
     """
 
     job: Job
     config: Mapping[str, Any]
     filters: Sequence[Any]
     callbacks: Callbacks = field(default_factory=Callbacks)
-    sums: Sequence[Mapping[str, tuple[Moments, int]]] = ()
 
 
 def run_item(item: Item, common: Common) -> Outcome | Partly:
@@ -124,13 +102,6 @@ def _run_under(item: Item, common: Common) -> Outcome | Partly:
     )
 
 
-def sum_atom(atom: Atom, common: Common) -> Mapping[str, tuple[Moments, int]]:
-    """The moments of an atom, on a worker; nothing if its plan is another one."""
-    with config_context(**common.config), checked(_stop_if_unwanted):
-        data = prepare(common.job).data
-        return {} if data is None else data.sum_atom(0, atom.index)
-
-
 def _run_item(item: Item, common: Common) -> Outcome | Partly:
     job = common.job
     if item.kind in ("steps", "one by one"):
@@ -146,8 +117,6 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
         return Partly(outcome, replace(item, candidates=tuple(left))) if left else outcome
     # Planned again, from the same job: a plan holds views of the data, which are here already.
     prepared = prepare(job)
-    if common.sums and prepared.data is not None:
-        prepared.data.take_sums(0, common.sums)
     asked = set(item.candidates)
     groups = [
         group.only(asked)
@@ -205,7 +174,7 @@ def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Out
     if not groups:
         return Outcome()
     if item.kind == "moments":
-        outcome = run_moments(job, groups, prepared.data, prepared.scoring, arrivals, item.splits)
+        outcome = run_moments(job, groups, prepared.data, prepared.scoring, arrivals)
         outcome.rows_read += round(prepared.data.passes * job.splits.n_samples)
         return outcome
     if item.kind == "passes":

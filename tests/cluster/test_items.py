@@ -12,22 +12,18 @@ from sklearn import get_config, model_selection
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
-from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.cluster._here import Task, at_task
-from manyfit.folds import SplitData, Splits
-from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, _sums_on_cluster, cross_validate
+from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, cross_validate
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._on_cluster import cut
 from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._sums_on_cluster import moment_parts
 
 X, Y = make_classification(400, 8, random_state=0)
 C = np.logspace(-3, 2, 6)
@@ -295,77 +291,7 @@ def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp
         assert score == kept.get(C[c], score)
 
 
-def spread(monkeypatch, by_fold):
-    """Have moments summed by several workers, however little there is to sum."""
-    monkeypatch.setattr(_sums_on_cluster, "SUM_OPERATIONS", 0.0)
-    monkeypatch.setattr(_sums_on_cluster, "SUM_COLUMNS", 1)
-    monkeypatch.setattr(_sums_on_cluster, "SUMS_SHARE", 1e9)
-    monkeypatch.setattr(_sums_on_cluster, "FOLD_OPERATIONS", 0.0 if by_fold else 1e99)
-
-
-@pytest.fixture(params=[2, 3])
-def several(request):
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=request.param, **options) as cluster, Client(cluster) as client:
-        yield client
-
-
-@pytest.mark.parametrize("by_fold", [False, True])
-@pytest.mark.parametrize(
-    ("cv", "params"),
-    [
-        (KFold(4), {}),
-        (KFold(4), {"sample_weight": np.random.default_rng(1).uniform(0.5, 2.0, len(Y))}),
-        (TimeSeriesSplit(3), {}),
-        (RepeatedKFold(n_splits=2, n_repeats=3, random_state=0), {}),
-    ],
-)
-def test_moments_summed_by_several_workers_are_those_of_one(cv, params, by_fold, several, seen, monkeypatch):
-    spread(monkeypatch, by_fold)
-    model = make_pipeline(StandardScaler(), PCA(), Ridge())
-    grid = {"pca__n_components": [3, 8], "ridge__alpha": [0.1, 10.0]}
-    params = {f"ridge__{name}": value for name, value in params.items()}
-    options = {"cv": cv, "return_train_score": True, "refit": False}
-    local = GridSearchCV(model, grid, client=False, **options).fit(X, Y * 1.0, **params)
-    there = GridSearchCV(model, grid, client=several, **options).fit(X, Y * 1.0, **params)
-    n_splits = cv.get_n_splits(X)
-    if isinstance(cv, RepeatedKFold):
-        ((items, _),) = seen
-        groups = [tuple(group.splits) for group in Splits.draw(cv, X, Y, len(Y), {}).atom_groups]
-        assert len(groups) > 1
-        assert [item.splits for item in items] == groups
-    else:
-        (atoms, _), (items, common) = seen
-        assert len(atoms) == len(common.sums) == (4 if isinstance(cv, KFold) else n_splits + 1)
-        assert [item.splits for item in items] == ([(i,) for i in range(n_splits)] if by_fold else [None])
-    for key, expected in local.cv_results_.items():
-        if "score" in key and "time" not in key:
-            np.testing.assert_array_equal(there.cv_results_[key], expected)
-    assert there.report_.fits_shared == local.report_.fits_shared == 4 * n_splits
-    assert there.report_.passes == pytest.approx(local.report_.passes)
-
-
 def test_little_data_are_one_task(client, seen):
     GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, Y * 1.0)
     ((items, _),) = seen
     assert [(item.kind, item.splits) for item in items] == [("moments", None)]
-
-
-@pytest.mark.parametrize(
-    ("shape", "atoms", "by_fold"),
-    [
-        ((200_000, 400), 4, False),  # 6e10 operations, sums of 5 MB beside 640 MB
-        ((500_000, 1_000), 4, True),
-        ((20_000, 1_000), 0, False),  # sums of 32 MB beside 160 MB
-        ((10_000_000, 20), 0, False),  # sooner summed than sent
-    ],
-)
-def test_which_moments_are_summed_by_several_workers(shape, atoms, by_fold, monkeypatch):
-    monkeypatch.setattr(_sums_on_cluster, "SUM_OPERATIONS", 1e10)
-    X = np.broadcast_to(np.zeros(1), shape)  # takes no memory
-    y = np.broadcast_to(np.zeros(1), shape[:1])
-    data = SplitData(X, y, Splits.draw(KFold(4), X, y, len(y), {}))
-    parts = moment_parts(data, 2)
-    assert parts.atoms == atoms
-    assert parts.splits == ([(0,), (1,), (2,), (3,)] if by_fold else [None])
-    assert moment_parts(data, 1).atoms == 0
