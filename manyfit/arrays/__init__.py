@@ -2,7 +2,15 @@
 
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._digest import array_digest
-from manyfit.arrays._namespace import array_namespace, device, is_array, is_host, on_device
+from manyfit.arrays._namespace import (
+    array_namespace,
+    device,
+    float_dtype,
+    is_array,
+    is_host,
+    numpy_dtype,
+    on_device,
+)
 from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 
 __all__ = [
@@ -10,8 +18,10 @@ __all__ = [
     "array_digest",
     "array_namespace",
     "device",
+    "float_dtype",
     "is_array",
     "is_host",
+    "numpy_dtype",
     "on_device",
     "place_of",
     "to_device",

@@ -159,3 +159,42 @@ def host_device(xp: Namespace) -> Device:
     CuPy has none, but array-api-compat takes ``"cpu"`` for the way out of CuPy to NumPy.
     """
     return next((d for d in xp.__array_namespace_info__().devices() if names_host(d)), "cpu")
+
+
+def numpy_dtype(array: Array) -> np.dtype[Any]:
+    """The dtype of an array as NumPy calls it.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library.
+
+    Returns
+    -------
+    numpy.dtype
+
+    Raises
+    ------
+    TypeError
+        If NumPy has no such dtype, as bfloat16.
+    """
+    dtype = array.dtype
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).rpartition(".")[2])
+
+
+def float_dtype(array: Array) -> Any:
+    """The widest floating dtype that the library of an array has on its device.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library.
+
+    Returns
+    -------
+    dtype
+        float64 of that library, or float32 where the device has no other.
+    """
+    info = array_namespace(array).__array_namespace_info__()
+    dtypes = info.dtypes(device=device(array), kind="real floating")
+    return dtypes.get("float64", dtypes["float32"])

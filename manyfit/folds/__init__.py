@@ -3,8 +3,8 @@
 from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
-from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights
-from manyfit.folds._moments import AtomMoments, Moments, length_of, moments_of_rows
+from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights, is_foreign
+from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
 from manyfit.folds._passes import (
     DensePasses,
     PassData,
@@ -13,6 +13,7 @@ from manyfit.folds._passes import (
     passes_over,
     require_classes,
 )
+from manyfit.folds._rows import blocks_of, length_of, rows_of
 from manyfit.folds._splits import Splits
 from manyfit.folds._splitters import SPLITTERS, splitter_served, train_test_split
 from manyfit.folds._threads import checked, map_threads
@@ -45,13 +46,16 @@ __all__ = [
     "as_matrix_or_csr",
     "as_targets",
     "as_weights",
+    "blocks_of",
     "checked",
     "condensed",
+    "is_foreign",
     "length_of",
     "map_threads",
     "moments_of_rows",
     "passes_over",
     "require_classes",
+    "rows_of",
     "splitter_served",
     "train_test_split",
 ]

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
+from manyfit.arrays import array_namespace, device, numpy_dtype, to_device
 from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
+from manyfit.folds._rows import rows_of
 from manyfit.folds._splits import Splits
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import View
@@ -157,10 +159,10 @@ class SplitData:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        float32, float64 or integer; on the host; read, never copied as a whole.
-    y : ndarray of shape (n,) or (n, q)
-        Numbers.
+    X : array of shape (n, p)
+        float32, float64 or integer; on the host or on a device; read, never copied as a whole.
+    y : array of shape (n,) or (n, q)
+        Numbers, on the host or where X lies.
     splits : Splits
         The splits.
     weights : Weights
@@ -189,7 +191,8 @@ class SplitData:
         self.given = y if given is None else given
         self.weights = Weights() if weights is None else weights
         self.passes = 0.0
-        self._Y = (y if targets is None else targets).reshape(len(y), -1)
+        self._Y = _as_columns(y if targets is None else targets)
+        self._there: dict[int, Any] = {}
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._ranges: dict[int, AtomRanges] = {}
         self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
@@ -225,7 +228,7 @@ class SplitData:
         group = self.splits.atom_groups[self._group_of[i]]
         counts = group.train if role == "train" else group.test
         merged = self._atoms_of(i, weights).merged(counts[i - group.splits.start])
-        return _checked(merged, i, role, self.X.dtype)
+        return _checked(merged, i, role, numpy_dtype(self.X))
 
     def _atoms_of(self, i: int, weights: Array | None) -> AtomMoments:
         g = self._group_of[i]
@@ -234,9 +237,19 @@ class SplitData:
         if key not in self._atoms:
             # Groups come one after the other, so atoms of earlier ones are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
-            self._atoms[key] = AtomMoments(self.X, self._Y, group, weights)
-            self.passes += self._atoms[key].rows_read / max(len(self.y), 1)
+            Y, own = self._beside_X(self._Y), self._beside_X(weights)
+            self._atoms[key] = AtomMoments(self.X, Y, group, own)
+            self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
+
+    def _beside_X(self, array: Any) -> Any:
+        """An array where X lies; it is sent there once."""
+        if array is None or isinstance(self.X, np.ndarray):
+            return array
+        if id(array) not in self._there:
+            # The array is kept, so that no other gets its identity.
+            self._there[id(array)] = array, to_device(array, device(self.X), array_namespace(self.X))
+        return self._there[id(array)][1]
 
     def _constant(self, i: int, columns: Array) -> Array:
         g = self._group_of[i]
@@ -255,23 +268,23 @@ class _SplitFold:
 
     @property
     def X_train(self) -> Array:
-        return self._data.X[self._train]
+        return rows_of(self._data.X, self._train)
 
     @property
     def X_train_score(self) -> Array:
-        return self._data.X[self._train]
+        return rows_of(self._data.X, self._train)
 
     @property
     def y_train(self) -> Array:
-        return self._data.y[self._train]
+        return rows_of(self._data.y, self._train)
 
     @property
     def X_test(self) -> Array:
-        return self._data.X[self._test]
+        return rows_of(self._data.X, self._test)
 
     @property
     def y_test(self) -> Array:
-        return self._data.y[self._test]
+        return rows_of(self._data.y, self._test)
 
     @property
     def fit_weight(self) -> Array | None:
@@ -282,10 +295,10 @@ class _SplitFold:
         return self._test if role == "test" else self._train
 
     def rows(self, role: str) -> Array:
-        return self._data.X[self._index(role)]
+        return rows_of(self._data.X, self._index(role))
 
     def targets(self, role: str) -> Array:
-        return self._data.y[self._index(role)]
+        return rows_of(self._data.y, self._index(role))
 
     def score_weight(self, role: str) -> Array | None:
         weights = self._data.weights.score
@@ -350,8 +363,13 @@ class GivenFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, y.reshape(len(y), -1), slice(0, len(X)), weights)
+    moments = moments_of_rows(X, _as_columns(y), slice(0, len(X)), weights)
     return _checked(moments, 0, role, X.dtype)
+
+
+def _as_columns(y: Any) -> Any:
+    """Targets with two dimensions; a view."""
+    return y if y.ndim == 2 else y[:, None]
 
 
 def _checked(moments: Moments, i: int, role: str, dtype: np.dtype[Any]) -> Moments:

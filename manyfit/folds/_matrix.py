@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
+from manyfit.arrays import is_array, numpy_dtype, to_host
 from manyfit.folds._unsupported import Unsupported
 
 Array = NDArray[Any]
@@ -19,30 +21,56 @@ def as_matrix(X: Any) -> Array:
     Parameters
     ----------
     X : array-like of shape (n, p)
-        What the user gave: an array in host memory, a memory map or a DataFrame.
+        What the user gave: an array in host memory, a memory map, a DataFrame, or an array of another library
+        of the array API, on any device.
 
     Returns
     -------
-    ndarray of shape (n, p)
-        On the host. An array is returned as it is, with its dtype and without a look at its values; a
-        DataFrame is copied once where its columns do not lie in one array.
+    array of shape (n, p)
+        An array is returned as it is, with its dtype and without a look at its values; a DataFrame is copied
+        once where its columns do not lie in one array.
 
     Raises
     ------
     Unsupported
-        If X is anything else: sparse, lists, other dtypes, a subclass of ndarray, a device array.
+        If X is anything else: sparse, lists, other dtypes, a subclass of ndarray, a lazy array.
     """
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         X = _frame_to_numpy(X)
-    if type(X) not in (np.ndarray, np.memmap):
-        raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame on the host")
-    if X.ndim != 2 or X.dtype.str[1:] not in _DTYPES or not X.dtype.isnative:
+    if type(X) not in (np.ndarray, np.memmap) and not is_foreign(X):
+        raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame")
+    if X.ndim != 2 or not _is_numeric(X):
         raise Unsupported(
             f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64 or integer"
         )
     if 0 in X.shape:
         raise Unsupported(f"X is empty: shape {X.shape}")
     return X
+
+
+def is_foreign(X: Any) -> bool:
+    """Whether this is an array, in memory, of another library than NumPy, wherever it lies.
+
+    Parameters
+    ----------
+    X : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        False for data frames, sparse matrices and what is not computed yet.
+    """
+    return is_array(X) and not isinstance(X, np.ndarray) and not is_dask_array(X)
+
+
+def _is_numeric(X: Any) -> bool:
+    """Whether the dtype of an array is one of `_DTYPES`."""
+    try:
+        dtype = numpy_dtype(X)
+    except TypeError:  # NumPy has no such dtype
+        return False
+    return dtype.str[1:] in _DTYPES and dtype.isnative
 
 
 def as_matrix_or_csr(X: Any) -> Any:
@@ -97,16 +125,16 @@ def as_targets(y: Any) -> Array:
 
     Returns
     -------
-    ndarray of shape (n,) or (n, q)
-        float32, float64 or integer, on the host; an array is returned as it is.
+    array of shape (n,) or (n, q)
+        float32, float64 or integer; an array is returned as it is, wherever it lies.
 
     Raises
     ------
     Unsupported
         If y is missing or is not numeric.
     """
-    array = as_labels(y)
-    if array.dtype.str[1:] not in _DTYPES or not array.dtype.isnative:
+    array = y if is_foreign(y) and y.ndim in (1, 2) else as_labels(y)
+    if not _is_numeric(array):
         raise Unsupported(f"y has dtype {array.dtype}, not float32, float64 or integer")
     return array
 
@@ -122,7 +150,7 @@ def as_labels(y: Any) -> Array:
     Returns
     -------
     ndarray of shape (n,) or (n, q)
-        On the host, not empty; an array is returned as it is.
+        On the host, not empty, where one of a device is brought; an array of NumPy is returned as it is.
 
     Raises
     ------
@@ -137,6 +165,8 @@ def as_labels(y: Any) -> Array:
         y = np.asarray(y, dtype=object)
     elif dtype is not None and not isinstance(dtype, np.dtype) and hasattr(y, "array"):
         raise Unsupported(f"y has the pandas extension dtype {dtype}")
+    if is_foreign(y):
+        y = to_host(y)
     array = np.asarray(y) if type(y) is not np.ndarray else y
     if array.ndim not in (1, 2) or not array.size:
         raise Unsupported(f"y has shape {array.shape}")
@@ -165,7 +195,7 @@ def as_weights(weights: Any, n_samples: int) -> Array | None:
     """
     if weights is None:
         return None
-    array = np.asarray(weights)
+    array = to_host(weights) if is_foreign(weights) else np.asarray(weights)
     if array.shape != (n_samples,) or array.dtype.kind not in "fiu":
         raise Unsupported("sample_weight is not one number a row")
     array = array.astype(np.float64)

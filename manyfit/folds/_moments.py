@@ -12,14 +12,17 @@ References
 Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.arrays import numpy_dtype
 from manyfit.folds._atoms import AtomGroup, Rows
+from manyfit.folds._device_moments import SumsThere, brought_home, ranges_there, sent_there
+from manyfit.folds._rows import blocks_of, length_of
 from manyfit.folds._threads import map_threads
 
 Array = NDArray[Any]
@@ -77,10 +80,10 @@ def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Read in blocks of at most 0.25 MiB; never copied as a whole.
-    Y : ndarray of shape (n, q)
-        Targets.
+    X : array of shape (n, p)
+        Read in blocks, of at most 0.25 MiB on the host and of 32 MiB on a device; never copied as a whole.
+    Y : array of shape (n, q)
+        Targets, where X lies.
     rows : slice or ndarray of int
         The rows to sum.
     weights : ndarray of shape (n,), optional
@@ -95,6 +98,8 @@ def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None
     -----
     One pass, and a second where the mean lies far from the medians of some rows.
     """
+    if not isinstance(X, np.ndarray):
+        return _sum_there(X, Y, [rows], weights)[0][0]
     return _summed(middle(X, Y, slice(0, len(X))), X, Y, rows, weights)[0]
 
 
@@ -114,27 +119,53 @@ def middle(X: Array, Y: Array, rows: Rows) -> Array:
 
 def _summed(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:
     """Moments with means relative to `origin`, and how many rows were read for them."""
-    n, d = length_of(rows), origin.size
+    n = length_of(rows)
     # A column with a trend is far from the middle of all data in most pieces of rows, but not from their own.
     shift = middle(X, Y, rows)
-    for times in (1, 2):
-        sums = _sums_about(shift, X, Y, rows, weights)
-        weight = float(sums[d, d])
-        if weight == 0.0:
-            return Moments(float(n), 0.0, origin, np.zeros(d), np.zeros((d, d))), times * n
-        with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are found in the sums
-            delta = sums[:d, d] / weight
-            scatter = sums[:d, :d] - np.outer(sums[:d, d], delta)
-            offset = (shift - origin) + delta
-            far = weight * delta**2 > MAX_SHIFT * np.diagonal(scatter)
-        if not far.any():
-            break
-        # Too much was subtracted: once more, about the mean itself.
-        shift = origin + offset
+    moments, far = _from_sums(_sums_about(shift, X, Y, rows, weights), shift, origin, n)
+    if not far:
+        return moments, n
+    # Too much was subtracted: once more, about the mean itself.
+    shift = moments.mean
+    return _from_sums(_sums_about(shift, X, Y, rows, weights), shift, origin, n)[0], 2 * n
+
+
+def _from_sums(sums: Array, shift: Array, origin: Array, n: int) -> tuple[Moments, bool]:
+    """Moments from sums about `shift`, and whether that was too far from the mean."""
+    d = origin.size
+    weight = float(sums[d, d])
+    if weight == 0.0:
+        return Moments(float(n), 0.0, origin, np.zeros(d), np.zeros((d, d))), False
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN and infinity are found in the sums
+        delta = sums[:d, d] / weight
+        scatter = sums[:d, :d] - np.outer(sums[:d, d], delta)
+        offset = (shift - origin) + delta
+        far = weight * delta**2 > MAX_SHIFT * np.diagonal(scatter)
     # What is left of the scatter of a column of one value is rounding, and may be negative.
     diagonal = np.einsum("ii->i", scatter)
     np.maximum(diagonal, 0.0, out=diagonal)
-    return Moments(float(n), weight, origin, offset, scatter), times * n
+    return Moments(float(n), weight, origin, offset, scatter), bool(far.any())
+
+
+def _sum_there(
+    X: Any, Y: Any, atoms: Sequence[Rows], weights: Any | None = None
+) -> list[tuple[Moments, int]]:
+    """`sum_atoms` on a device: one transfer, and another where means lie far from medians of some rows."""
+    sums_there, every = SumsThere(X, Y, weights), slice(0, X.shape[0])
+    shifts = sums_there.middles([every, *atoms])
+    (origin, *own), sums = brought_home(shifts, sums_there.about(shifts[1:, :], atoms))
+    found = [
+        (*_from_sums(of_atom, shift, origin, length_of(rows)), length_of(rows))
+        for of_atom, shift, rows in zip(sums, own, atoms, strict=True)
+    ]
+    again = [a for a, (_, far, _) in enumerate(found) if far]
+    if again:
+        means = np.stack([found[a][0].mean for a in again])
+        (sums,) = brought_home(sums_there.about(sent_there(means, X), [atoms[a] for a in again]))
+        for a, mean, of_atom in zip(again, means, sums, strict=True):
+            n = length_of(atoms[a])
+            found[a] = (*_from_sums(of_atom, mean, origin, n), 2 * n)
+    return [(moments, read) for moments, _, read in found]
 
 
 def _sums_about(shift: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> Array:
@@ -163,8 +194,8 @@ def sum_atoms(
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Read once, in blocks, on the host.
+    X : array of shape (n, p)
+        Read once, in blocks, on the host or on a device.
     Y : ndarray of shape (n, q)
         Targets.
     atoms : sequence of slice or ndarray of int
@@ -176,6 +207,8 @@ def sum_atoms(
     -------
     list of (Moments, int)
     """
+    if not isinstance(X, np.ndarray):
+        return _sum_there(X, Y, atoms, weights)
     d = X.shape[1] + Y.shape[1]
     size = _piece_rows(len(X), d)
     pieces = [(a, piece) for a, rows in enumerate(atoms) for piece in blocks_of(rows, size)]
@@ -200,8 +233,8 @@ class AtomMoments:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        Read once, in blocks, on the host.
+    X : array of shape (n, p)
+        Read once, in blocks, on the host or on a device.
     Y : ndarray of shape (n, q)
         Targets.
     group : AtomGroup
@@ -294,6 +327,8 @@ def column_ranges(X: Array, rows: list[Rows], columns: Array) -> tuple[Array, Ar
     -------
     low, high : ndarray of shape (n_sets, n_columns)
     """
+    if not isinstance(X, np.ndarray):
+        return ranges_there(X, rows, columns)
     low, high = np.empty((2, len(rows), len(columns)), dtype=X.dtype)
     for a, index in enumerate(rows):
         blocks = blocks_of(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1)))
@@ -307,8 +342,8 @@ class AtomRanges:
 
     Parameters
     ----------
-    X : ndarray of shape (n, p)
-        On the host.
+    X : array of shape (n, p)
+        On the host or on a device.
     rows : list of slice or ndarray of int
         The sets of rows.
 
@@ -319,7 +354,7 @@ class AtomRanges:
 
     def __init__(self, X: Array, rows: list[Rows]) -> None:
         self._X, self._rows = X, rows
-        self._low, self._high = np.empty((2, len(rows), X.shape[1]), dtype=X.dtype)
+        self._low, self._high = np.empty((2, len(rows), X.shape[1]), dtype=numpy_dtype(X))
         self._known = np.zeros(X.shape[1], dtype=bool)
 
     def constant(self, columns: Array, used: Array) -> Array:
@@ -330,29 +365,3 @@ class AtomRanges:
             self._known[new] = True
         where = np.ix_(used, columns)
         return np.asarray(self._low[where].min(axis=0) == self._high[where].max(axis=0))
-
-
-def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:
-    """Cut `rows` into pieces of at most `size` rows."""
-    if isinstance(rows, slice):
-        for start in range(rows.start, rows.stop, size):
-            yield slice(start, min(start + size, rows.stop))
-    else:
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
-
-
-def length_of(rows: Rows) -> int:
-    """How many rows these are.
-
-    Parameters
-    ----------
-    rows : slice or ndarray of int
-        A slice has ends and no step.
-
-    Returns
-    -------
-    int
-        Their number.
-    """
-    return rows.stop - rows.start if isinstance(rows, slice) else len(rows)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
-from manyfit.folds._moments import blocks_of, length_of, middle
+from manyfit.folds._moments import middle
+from manyfit.folds._rows import blocks_of, length_of
 from manyfit.folds._threads import blas_threads, map_threads
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import View

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.arrays import numpy_dtype
 from manyfit.folds._moments import Moments
 from manyfit.folds._unsupported import Unsupported
 
@@ -209,7 +210,8 @@ class View:
         constant = _constant_columns(plain, p, is_constant)
         features = FeatureMoments.split(_cleared(plain, constant), p)
         behind = features if weighted is plain else FeatureMoments.split(_cleared(weighted, constant), p)
-        eps = float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
+        dtype = numpy_dtype(X)
+        eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
         origin = features.x_origin
         return cls(features, behind, origin, None, np.arange(p), is_constant, eps, y.ndim == 1)
 

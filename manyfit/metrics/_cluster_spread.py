@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.metrics._clusterings import Clusterings, checked_labels, clusterings, wide
 from manyfit.metrics._data_checks import brought, is_floating, not_finite, refuse_nan_of_data
 from manyfit.metrics._pair_tiles import budget
-from manyfit.metrics._placed import floating
 
 Array = Any
 
@@ -155,7 +154,7 @@ def _scores(kernel: Callable[[_Spread], Array]) -> Callable[..., Array]:
         xp, floats = array_namespace(rows), is_floating(rows)
         found = clusterings(labels, rows, not_finite(rows, refuse_nan_of_data) if floats else [], alone=alone)
         if not floats:
-            rows = xp.astype(rows, floating(rows))
+            rows = xp.astype(rows, float_dtype(rows))
         max_bytes, m = budget(rows, max_bytes), labels.shape[0]
         c = max(1, max_bytes // (32 * found.n_clusters * rows.shape[1]))
         with np.errstate(all="ignore"):

@@ -9,7 +9,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
 from manyfit._compat import check_number_of_labels
-from manyfit.arrays import array_namespace, device, is_array
+from manyfit.arrays import array_namespace, device, float_dtype, is_array
 from manyfit.metrics._data_checks import (
     Doubt,
     is_floating,
@@ -19,7 +19,7 @@ from manyfit.metrics._data_checks import (
     stand_in,
     told,
 )
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -124,4 +124,4 @@ def _on_device(labels: Array) -> tuple[Array, Array]:
 
 def wide(X: Array) -> Array:
     """X in the widest floating dtype of its device."""
-    return array_namespace(X).astype(X, floating(X), copy=False)
+    return array_namespace(X).astype(X, float_dtype(X), copy=False)

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, float_dtype, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics._host_codes import codes_on_host, distinct_on_host, encoded_on_host
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -74,7 +74,7 @@ def require_exact(scores: Array) -> None:
     xp = array_namespace(scores)
     if scores.dtype not in (xp.int64, xp.uint64) or 0 in scores.shape:
         return
-    most = round(2 / float(xp.finfo(floating(scores)).eps))
+    most = round(2 / float(xp.finfo(float_dtype(scores)).eps))
     beyond = (scores > most) if scores.dtype == xp.uint64 else (scores > most) | (scores < -most)
     if to_host(xp.any(beyond)):
         raise Unsupported(f"scores that are integers beyond {most}")
@@ -89,7 +89,7 @@ def _of_one_dtype(xp: Any, both: list[Array]) -> tuple[list[Array], int | None]:
     kind = [next((kind for kind in kinds if xp.isdtype(each.dtype, kind)), None) for each in both]
     wide_unsigned = any(each.dtype == xp.uint64 for each in both)
     mixed = kind[0] != kind[1] and ("real floating" in kind or wide_unsigned)
-    dtype = floating(both[0]) if mixed else xp.result_type(*both)
+    dtype = float_dtype(both[0]) if mixed else xp.result_type(*both)
     most = round(2 / float(xp.finfo(dtype).eps)) if mixed else None
     return [xp.astype(each, dtype, copy=False) for each in both], most
 

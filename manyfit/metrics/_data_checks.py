@@ -16,9 +16,9 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import check_paired_arrays, check_pairwise_arrays
 from sklearn.utils import check_X_y
 
-from manyfit.arrays import array_namespace, is_array, to_host
+from manyfit.arrays import array_namespace, float_dtype, is_array, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 # Raises, of values that the host has not seen, what scikit-learn raises of them.
@@ -79,7 +79,7 @@ def is_floating(array: Array) -> bool:
 
 def as_floats(*arrays: Array) -> list[Array]:
     """Arrays in float32 if all are, else in the widest floating dtype where they lie."""
-    xp, dtype = array_namespace(*arrays), floating(arrays[0])
+    xp, dtype = array_namespace(*arrays), float_dtype(arrays[0])
     if all(array.dtype == xp.float32 for array in arrays):
         dtype = xp.float32
     return [xp.astype(array, dtype, copy=False) for array in arrays]

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyfit.arrays import array_namespace
+from manyfit.arrays import array_namespace, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._codes import encoded, require_exact
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -51,7 +51,7 @@ class Targets:
         """Weighted mean along the last axis, of shape (n,)."""
         xp = array_namespace(rows)
         if not xp.isdtype(rows.dtype, "real floating"):
-            rows = xp.astype(rows, floating(rows) if self.weight is None else self.weight.dtype)
+            rows = xp.astype(rows, float_dtype(rows) if self.weight is None else self.weight.dtype)
         if self.weight is None:
             return xp.mean(rows, axis=-1)
         return xp.sum(rows * self.weight, axis=-1) / xp.sum(self.weight)
@@ -140,7 +140,7 @@ def as_targets(
         texts = None
     y_true, sample_weight = beside(y_true, predictions), beside(sample_weight, predictions)
     if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
-        sample_weight = xp.astype(sample_weight, floating(predictions))
+        sample_weight = xp.astype(sample_weight, float_dtype(predictions))
     if kind == "labels" and y_true.ndim == 1:
         classes, y_true, predictions = encoded(y_true, predictions, classes)
         targets = Targets(codes=y_true, classes=classes, weight=sample_weight)

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, to_device
+from manyfit.arrays import array_namespace, device, float_dtype, to_device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Targets
-from manyfit.metrics._placed import floating
 
 Array = Any
 
@@ -28,7 +27,7 @@ def kernel(scores: Callable[..., Array]) -> Callable[..., Array]:
 
 def as_floats(P: Array) -> Array:
     xp = array_namespace(P)
-    return P if xp.isdtype(P.dtype, "real floating") else xp.astype(P, floating(P))
+    return P if xp.isdtype(P.dtype, "real floating") else xp.astype(P, float_dtype(P))
 
 
 def over_settings(reduce: Callable[..., Array], values: Array) -> Array:
@@ -131,7 +130,7 @@ def class_totals(targets: Targets) -> Array:
     """Weights of the classes, of shape (n_classes,)."""
     xp, weight = array_namespace(targets.codes), targets.weight
     if weight is None:
-        weight = xp.ones_like(targets.codes, dtype=floating(targets.codes))
+        weight = xp.ones_like(targets.codes, dtype=float_dtype(targets.codes))
     nothing = xp.zeros_like(weight)
     return xp.stack([xp.sum(xp.where(targets.codes == k, weight, nothing)) for k in range(targets.n_classes)])
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._host_codes import BLOCK
 from manyfit.metrics._many import DEVICE_BYTES, Targets, in_chunks
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -63,7 +63,7 @@ def weight_of(targets: Targets, like: Array) -> Array | None:
     """Sample weights in the widest floating dtype, in which scikit-learn sums them; None stays."""
     if targets.weight is None:
         return None
-    return array_namespace(like).astype(targets.weight, floating(like), copy=False)
+    return array_namespace(like).astype(targets.weight, float_dtype(like), copy=False)
 
 
 def counts(targets: Targets, P: Array) -> Counts:
@@ -72,7 +72,7 @@ def counts(targets: Targets, P: Array) -> Counts:
         return _counts_of_indicators(targets, P)
     if isinstance(P, np.ndarray):
         return _counts_on_host(targets, P)
-    xp, dtype, K = array_namespace(P), floating(P), targets.n_classes
+    xp, dtype, K = array_namespace(P), float_dtype(P), targets.n_classes
     w = weight_of(targets, P)
     w = xp.ones(P.shape[1], dtype=dtype, device=device(P)) if w is None else w
     columns = []
@@ -86,7 +86,7 @@ def counts(targets: Targets, P: Array) -> Counts:
 
 
 def _counts_of_indicators(targets: Targets, P: Array) -> Counts:
-    xp, dtype = array_namespace(P), floating(P)
+    xp, dtype = array_namespace(P), float_dtype(P)
     true, chosen, w = is_on(targets.numbers), is_on(P), weight_of(targets, P)
 
     def total(rows: Array) -> Array:
@@ -194,7 +194,7 @@ def _cells_on_host(targets: Targets, P: Any) -> Any:
 
 def _cells(targets: Targets, P: Array) -> Array:
     """Products of indicators of predicted labels with weighted indicators of true ones."""
-    xp, dtype, K, (m, n) = array_namespace(P), floating(P), targets.n_classes, P.shape
+    xp, dtype, K, (m, n) = array_namespace(P), float_dtype(P), targets.n_classes, P.shape
     w = weight_of(targets, P)
     names = xp.arange(K, device=device(P))
     cells = xp.zeros((K, m, K), dtype=dtype, device=device(P))
@@ -295,4 +295,4 @@ def ratio(a: Array, b: Array, otherwise: float) -> Array:
 
 def as_floating(flags: Array, like: Array) -> Array:
     """Booleans or integers in the widest floating dtype."""
-    return array_namespace(like).astype(flags, floating(like))
+    return array_namespace(like).astype(flags, float_dtype(like))

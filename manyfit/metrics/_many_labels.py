@@ -17,7 +17,7 @@ from sklearn.metrics import (
 )
 
 from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_clusters import CLUSTER_METRICS
@@ -34,7 +34,7 @@ from manyfit.metrics._many_counts import (
     weight_where,
 )
 from manyfit.metrics._many_sets import SET_METRICS
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -57,7 +57,7 @@ def _total(targets: Targets, P: Array) -> Array:
     xp, w = array_namespace(P), weight_of(targets, P)
     if w is not None:
         return xp.sum(w)
-    return xp.asarray(P.shape[1], dtype=floating(P), device=device(P))
+    return xp.asarray(P.shape[1], dtype=float_dtype(P), device=device(P))
 
 
 def _accuracy(targets: Targets, P: Array, *, normalize: bool) -> Array:

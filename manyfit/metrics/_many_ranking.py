@@ -14,7 +14,7 @@ from sklearn.metrics import (
     top_k_accuracy_score,
 )
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_classes import (
@@ -29,7 +29,6 @@ from manyfit.metrics._many_classes import (
     require_columns,
     rows_sum_to_one,
 )
-from manyfit.metrics._placed import floating
 from manyfit.metrics._ranked import Curve, Ranked, area_of, areas, curve_of, precisions, steps
 
 Array = Any
@@ -80,11 +79,11 @@ def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
     area: dict[tuple[int, int], Array] = {}
     for a in range(K):
         ranked = Ranked(P[:, :, a])
-        totals = [ranked.totals(xp.astype(classes[k, :], floating(P))) for k in range(K)]
+        totals = [ranked.totals(xp.astype(classes[k, :], float_dtype(P))) for k in range(K)]
         area |= {(a, b): area_of(Curve(totals[a], totals[b])) for b in range(K) if b != a}
     pairs = [(a, b) for a in range(K) for b in range(a)]
     means = xp.stack([0.5 * (area[pair] + area[pair[::-1]]) for pair in pairs])
-    counts = xp.sum(xp.astype(classes, floating(P)), axis=-1)
+    counts = xp.sum(xp.astype(classes, float_dtype(P)), axis=-1)
     found = present(targets)
     weight = xp.stack([counts[a] + counts[b] for a, b in pairs])
     weight = weight if average == "weighted" else xp.ones_like(weight)
@@ -138,7 +137,7 @@ def _of_indicators(ranking: Ranking, positive: Array, weight: Array, P: Array, a
         columns = xp.stack([ranking(P[:, :, k], positive[:, k], weight) for k in range(L)])
         scores = columns.T if average is None else xp.mean(columns, axis=0)
         if average == "weighted":
-            support = xp.astype(positive, floating(P))
+            support = xp.astype(positive, float_dtype(P))
             support = xp.sum(support if weight is None else support * weight[:, None], axis=0)
             scores = _average(columns, support)
             # As scikit-learn's: 0 where nothing is positive.
@@ -175,7 +174,7 @@ def _top_k_accuracy(targets: Targets, P: Array, *, k: int, normalize: bool, labe
         hits = xp.ones_like(P, dtype=xp.bool)
     scores = targets.mean(hits)
     if not normalize:
-        hits = xp.astype(hits, floating(P))
+        hits = xp.astype(hits, float_dtype(P))
         scores = xp.sum(hits if targets.weight is None else hits * targets.weight, axis=-1)
     return nan_unless(valid, scores)
 
@@ -219,12 +218,12 @@ def _rows_loss(Y: Array, P: Array) -> Array:
 def _rows_coverage(Y: Array, P: Array) -> Array:
     xp, positive = array_namespace(P), Y != 0
     least = xp.min(xp.where(positive, P, xp.full_like(P, xp.inf)), axis=-1, keepdims=True)
-    return xp.sum(xp.astype(least <= P, floating(P)), axis=-1)
+    return xp.sum(xp.astype(least <= P, float_dtype(P)), axis=-1)
 
 
 def _rows_gain(Y: Array, P: Array, k: int | None, log_base: float, ignore_ties: bool) -> Array:
     """Discounted gains, (m, n); those of equal scores share their discounts."""
-    xp, dtype, dev, L = array_namespace(P), floating(P), device(P), P.shape[-1]
+    xp, dtype, dev, L = array_namespace(P), float_dtype(P), device(P), P.shape[-1]
     places = xp.arange(L, dtype=dtype, device=dev)
     base = xp.log(xp.asarray(log_base, dtype=dtype, device=dev))
     discount = base / xp.log(places + 2)
@@ -246,7 +245,7 @@ def _rows_gain(Y: Array, P: Array, k: int | None, log_base: float, ignore_ties: 
 def _rows_normalized_gain(Y: Array, P: Array, k: int | None, ignore_ties: bool) -> Array:
     xp = array_namespace(P)
     gain = _rows_gain(Y, P, k, 2, ignore_ties)
-    best = _rows_gain(Y, xp.astype(Y, floating(P))[None, ...], k, 2, ignore_ties=True)
+    best = _rows_gain(Y, xp.astype(Y, float_dtype(P))[None, ...], k, 2, ignore_ties=True)
     scores = xp.where(best == 0, xp.zeros_like(gain), gain / xp.where(best == 0, xp.ones_like(best), best))
     # Negative gains are refused.
     return nan_unless(xp.min(Y) >= 0, scores)

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.metrics._many import Targets
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 T = TypeVar("T")
@@ -127,7 +127,7 @@ def rows_of(targets: Targets, P: Array) -> tuple[Rows, Array]:
             f"y_true of shape {tuple(y.shape)}."
         )
     given = [a.dtype for a in (y, P, weight) if a is not None and xp.isdtype(a.dtype, "real floating")]
-    dtype = xp.result_type(*given) if given else floating(P)
+    dtype = xp.result_type(*given) if given else float_dtype(P)
 
     def made() -> Rows:
         w = None if weight is None else xp.astype(weight, dtype, copy=False)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from math import isnan
 from typing import Any
 
-from manyfit.arrays import device
+from manyfit.arrays import device, float_dtype
 from manyfit.metrics._pair_tiles import Measure
-from manyfit.metrics._placed import floating
 
 Array = Any
 
@@ -22,7 +21,7 @@ def product(xp: Any, x: Array, y: Array) -> Array:
 
 def widened(xp: Any, *arrays: Array) -> list[Array]:
     """Arrays in the widest floating dtype of their device."""
-    return [xp.astype(array, floating(array), copy=False) for array in arrays]
+    return [xp.astype(array, float_dtype(array), copy=False) for array in arrays]
 
 
 def squares(xp: Any, x: Array, y: Array) -> Array:

@@ -4,8 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device
-from manyfit.metrics._placed import floating
+from manyfit.arrays import array_namespace, device, float_dtype
 
 Array = Any
 
@@ -42,7 +41,7 @@ class Ranked:
             amounts = xp.reshape(xp.take(amounts, xp.reshape(order, (-1,))), order.shape)
         else:
             amounts = xp.take_along_axis(xp.broadcast_to(amounts, order.shape), order, axis=-1)
-        summed = xp.cumulative_sum(xp.astype(amounts, floating(order)), axis=-1)
+        summed = xp.cumulative_sum(xp.astype(amounts, float_dtype(order)), axis=-1)
         return xp.take_along_axis(summed, self.ends, axis=-1)
 
 
@@ -55,7 +54,7 @@ class Curve(NamedTuple):
 
 def curve_of(ranked: Ranked, positive: Array, weight: Array | None = None) -> Curve:
     """The curve of boolean targets of shape (n,) or (..., n)."""
-    xp, dtype = array_namespace(positive), floating(positive)
+    xp, dtype = array_namespace(positive), float_dtype(positive)
     if weight is None:
         positives = ranked.totals(xp.astype(positive, dtype))
         return Curve(positives, xp.astype(ranked.ends + 1, dtype) - positives)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, to_host
-from manyfit.metrics._placed import beside, floating
+from manyfit.arrays import array_namespace, float_dtype, to_host
+from manyfit.metrics._placed import beside
 from manyfit.metrics._sketch import N_FACTS, facts, refuse_as_scikit_learn
 from manyfit.metrics._thresholds import Points, points_of
 
@@ -81,7 +81,7 @@ class Scored:
     def bring_home(self, of: Points, *numbers: Array) -> Known:
         """Some integers of no dimension, and what is known of the data; raise what there is to raise."""
         xp, w = array_namespace(of.fps), self.weight
-        fine = xp.all(xp.isfinite(xp.astype(self.scores, floating(self.scores))))
+        fine = xp.all(xp.isfinite(xp.astype(self.scores, float_dtype(self.scores))))
         if w is not None:
             fine = fine & xp.all(xp.isfinite(w)) & xp.any(w != 0)
         targets = [np.asarray(flag) if isinstance(flag, bool) else flag for flag in self._targets()]

@@ -128,10 +128,10 @@ class _HomeMetric:
 
     def __init__(self, metric: Callable[..., Any]) -> None:
         update_wrapper(self, metric)
-        self._metric = metric
+        self.metric = metric
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        score = self._metric(*args, **kwargs)
+        score = self.metric(*args, **kwargs)
         return float(to_host(score)) if on_device(score) else score
 
 
@@ -181,4 +181,6 @@ def refuse_metrics(scoring: Any) -> None:
 
 def scikit_learns(function: Callable[..., Any]) -> Callable[..., Any]:
     """scikit-learn's metric behind one of ours; any other is its own."""
+    if isinstance(function, _HomeMetric):
+        function = function.metric
     return _THEIRS.get(function, function)

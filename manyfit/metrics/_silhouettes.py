@@ -7,7 +7,7 @@ import numpy as np
 import sklearn.metrics
 from sklearn.utils import check_random_state
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.metrics._clusterings import Clusterings, checked_labels, clusterings
 from manyfit.metrics._data_checks import (
     Doubt,
@@ -19,7 +19,7 @@ from manyfit.metrics._data_checks import (
 )
 from manyfit.metrics._pair_functions import distance, given_distances
 from manyfit.metrics._pair_tiles import Measure, budget, matrix
-from manyfit.metrics._placed import beside, floating
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -130,9 +130,11 @@ def _of_rows(measure: Measure | None, X: Array, found: Clusterings, max_bytes: i
     # A row of a block is its distances, and some four numbers for each cluster of a group.
     for at in _row_blocks(n, max_bytes // (32 * max(n, 4 * columns))):
         if measure is None:
-            of_block = xp.astype(X[at, :], floating(X), copy=False)
+            of_block = xp.astype(X[at, :], float_dtype(X), copy=False)
         else:
-            of_block = matrix(measure, X, X, same=True, dtype=floating(X), rows=at, max_bytes=max_bytes // 4)
+            of_block = matrix(
+                measure, X, X, same=True, dtype=float_dtype(X), rows=at, max_bytes=max_bytes // 4
+            )
         parts: dict[int, list[Any]] = {}
         for group in groups:
             inside = _members(found, group, n, X) if members is None else members
@@ -153,7 +155,7 @@ def _row_blocks(n: int, step: int) -> Iterator[slice]:
 def _members(found: Clusterings, group: tuple[slice, slice], n: int, X: Array) -> Array:
     """1 where a row is in a cluster of a setting, of shape (n, settings times clusters)."""
     xp = array_namespace(X)
-    inside = xp.astype(found.in_setting(*group, slice(0, n)), floating(X))
+    inside = xp.astype(found.in_setting(*group, slice(0, n)), float_dtype(X))
     return xp.matrix_transpose(xp.reshape(inside, (-1, n)))
 
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, float_dtype, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._placed import floating
 
 Array = Any
 
@@ -33,7 +32,7 @@ def facts(values: Array) -> Array:
         # Of infinity and NaN neither is whole.
         whole = xp.isfinite(values) & (xp.trunc(values) == values)
     found = (low, high, xp.all((values == low) | (values == high)), xp.all(whole))
-    return xp.stack([xp.astype(fact, floating(values)) for fact in found])
+    return xp.stack([xp.astype(fact, float_dtype(values)) for fact in found])
 
 
 def drawn(known: Any, like: Array, n_rows: int) -> np.ndarray:

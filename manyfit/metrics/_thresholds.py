@@ -6,8 +6,7 @@ Shapes do not depend on the data: places behind the last threshold repeat it.
 from dataclasses import dataclass
 from typing import Any
 
-from manyfit.arrays import array_namespace, device
-from manyfit.metrics._placed import floating
+from manyfit.arrays import array_namespace, device, float_dtype
 
 Array = Any
 
@@ -70,7 +69,7 @@ def compacted(mask: Array) -> tuple[Array, Array]:
 
 def points_of(scores: Array, positive: Array, weight: Array | None) -> Points:
     """The different scores, (n,), of rows that have weight."""
-    xp, dtype = array_namespace(scores), floating(scores)
+    xp, dtype = array_namespace(scores), float_dtype(scores)
     keys = xp.astype(scores, xp.int8) if xp.isdtype(scores.dtype, "bool") else scores
     # Stable, so that weights of equal scores are summed in scikit-learn's order.
     order = xp.argsort(keys, descending=True, stable=True)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from manyfit.arrays import array_namespace, is_array, to_host
-from manyfit.metrics._placed import beside, floating
+from manyfit.arrays import array_namespace, float_dtype, is_array, to_host
+from manyfit.metrics._placed import beside
 
 Array = Any
 
@@ -62,4 +62,4 @@ def put(result: Any, like: Array) -> Any:
         return result
     found, xp = beside(np.asarray(result), like), array_namespace(like)
     # A device may have no numbers of double precision.
-    return xp.astype(found, floating(like), copy=False) if found.dtype == xp.float64 else found
+    return xp.astype(found, float_dtype(like), copy=False) if found.dtype == xp.float64 else found

@@ -20,6 +20,7 @@ from manyfit.folds import (
     as_matrix_or_csr,
     as_targets,
     as_weights,
+    is_foreign,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
@@ -61,6 +62,8 @@ class _Planner:
         self._data_reason: str | None = None
         self._paths: frozenset[int] | None = None
         self._data_ready = False
+        # Nothing protects these from being changed by a fit, so none is lent rows that others read.
+        self._there = is_foreign(job.X) or is_foreign(job.y)
 
     def prepare(self) -> Prepared:
         candidates = list(range(len(self.job.candidates)))
@@ -87,7 +90,7 @@ class _Planner:
             self._passes() if shared else 0.0,
             order=order,
             by_candidate=by_candidate,
-            alone=reason is not None,
+            alone=reason is not None or self._there,
             from_predictions=self.calls_scorers,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
@@ -102,7 +105,7 @@ class _Planner:
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
         for name, data in (("X", self.job.X), ("y", self.job.y)):
-            if not lendable(data):
+            if not (lendable(data) or is_foreign(data)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
         if not is_tested():
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
@@ -270,13 +273,14 @@ class _Planner:
     def _load(self, final: Step) -> None:
         job = self.job
         X, y = as_matrix(job.X), as_targets(job.y)
-        if len(X) != len(y):
+        n = X.shape[0]
+        if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
         fit = final_weights(job.options.fit_params, final.path)
-        weights = Weights(as_weights(fit, len(X)))
+        weights = Weights(as_weights(fit, n))
         score = job.options.score_params.get("sample_weight")
         if score is not None:
-            weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, len(X)))
+            weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, n))
         data = SplitData(X, y, job.splits, weights, job.y)
         require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
@@ -304,13 +308,16 @@ class _Planner:
 
     def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None
-        y, k = data.y, self.job.splits.n_splits
-        n_train, X = max(1, round(len(y) * (1 - 1 / max(k, 2)))), data.X
-        entries = round(X.nnz * n_train / len(y)) if hasattr(X, "nnz") else None
-        return Shape(n_train, X.shape[1], np.size(y[0]), k, n_classes(estimator, y), entries)
+        y, k, X = data.y, self.job.splits.n_splits, data.X
+        n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
+        entries = round(X.nnz * n_train / X.shape[0]) if hasattr(X, "nnz") else None
+        n_targets = 1 if y.ndim == 1 else y.shape[1]
+        return Shape(n_train, X.shape[1], n_targets, k, n_classes(estimator, y), entries)
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job
+        if self._there:
+            raise Unsupported("rows of a device are not lent to steps that are not affine")
         if n_settings < 2:
             raise Unsupported("a single setting of the last step has nothing to share")
         if chain.final.path.count("__") or any("__" in step.path for step in chain.steps):
@@ -331,7 +338,7 @@ class _Planner:
 
     def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
         """For each candidate the identities of its steps, as integers; None where no step is shared."""
-        if len(left) < 2 or not has_shareable_prefix(self._sample(left)):
+        if len(left) < 2 or self._there or not has_shareable_prefix(self._sample(left)):
             return None
         ids: dict[Any, int] = {}
         order: list[Any] = [()] * len(chains)
