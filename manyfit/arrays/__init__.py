@@ -11,9 +11,11 @@ from manyfit.arrays._namespace import (
     numpy_dtype,
     on_device,
 )
+from manyfit.arrays._sent import Beside
 from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 
 __all__ = [
+    "Beside",
     "Transfers",
     "array_digest",
     "array_namespace",

@@ -172,6 +172,7 @@ def numpy_dtype(array: Array) -> np.dtype[Any]:
     Returns
     -------
     numpy.dtype
+        Of the same kind and size.
 
     Raises
     ------

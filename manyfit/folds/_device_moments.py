@@ -12,7 +12,6 @@ import numpy as np
 from manyfit.arrays import array_namespace, device, float_dtype, to_device, to_host
 from manyfit.folds._atoms import Rows
 from manyfit.folds._rows import blocks_of, length_of, rows_of
-from manyfit.folds._unsupported import Unsupported
 
 Array = Any
 
@@ -33,17 +32,12 @@ class SumsThere:
         Targets, in the same place.
     weights : array of shape (n,) or None
         In the same place, float64.
-
-    Raises
-    ------
-    Unsupported
-        If the device has no float64.
     """
 
     def __init__(self, X: Array, Y: Array, weights: Array | None) -> None:
         self._X, self._Y, self._weights = X, Y, weights
         self._xp, self._place = array_namespace(X), device(X)
-        self._dtype = require_float64(X)
+        self._dtype = float_dtype(X)
 
     def middles(self, sets: Sequence[Rows]) -> Array:
         """About where each set of rows lies, (n_sets, p + q), float64, there: medians of some of the rows."""
@@ -83,22 +77,21 @@ class SumsThere:
         return self._xp.astype(A, self._dtype, copy=False)
 
 
-def require_float64(X: Array) -> Any:
-    """The dtype float64 of the library of X.
-
-    Raises
-    ------
-    Unsupported
-        If the device of X has none: sums of squares in float32 keep too few digits to be taken apart again.
-    """
-    dtype, xp = float_dtype(X), array_namespace(X)
-    if dtype != xp.float64:
-        raise Unsupported(f"the device {device(X)} has no float64")
-    return dtype
-
-
 def brought_home(*arrays: Array) -> list[np.ndarray]:
-    """Arrays of one dtype and device, brought to the host in one transfer."""
+    """Bring arrays to the host, in one transfer.
+
+    Parameters
+    ----------
+    *arrays : array
+        Of one library, dtype and device.
+
+    Returns
+    -------
+    list of ndarray
+        Of the same shapes; empty if there are none.
+    """
+    if not arrays:
+        return []
     xp = array_namespace(*arrays)
     host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]))
     ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])

@@ -1,13 +1,15 @@
 """Folded data: X, y, weights and the splits, with summaries computed on first use, once a search."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import array_namespace, device, numpy_dtype, to_device
+from manyfit.arrays import Beside, numpy_dtype, to_host
+from manyfit.folds._matrix import is_foreign
 from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._rows import rows_of
 from manyfit.folds._splits import Splits
@@ -187,12 +189,11 @@ class SplitData:
         given: Any = None,
         targets: Array | None = None,
     ) -> None:
-        self.X, self.y, self.splits = X, y, splits
-        self.given = y if given is None else given
+        self.X, self.splits = X, splits
+        self._y, self._given, self._beside_X = y, y if given is None else given, Beside(X)
         self.weights = Weights() if weights is None else weights
         self.passes = 0.0
         self._Y = _as_columns(y if targets is None else targets)
-        self._there: dict[int, Any] = {}
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._ranges: dict[int, AtomRanges] = {}
         self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
@@ -201,6 +202,21 @@ class SplitData:
     def n_splits(self) -> int:
         """Number of splits."""
         return self.splits.n_splits
+
+    @cached_property
+    def y(self) -> Array:
+        """Targets on the host; of a device they are brought once."""
+        return to_host(self._y)
+
+    @property
+    def given(self) -> Any:
+        """Targets as the user gave them, for scorers of the user's own; those of a device on the host."""
+        return self.y if is_foreign(self._given) else self._given
+
+    @property
+    def n_targets(self) -> int:
+        """Columns of y; 1 where it is one-dimensional."""
+        return int(self._Y.shape[1])
 
     @property
     def moment_bytes(self) -> int:
@@ -218,7 +234,7 @@ class SplitData:
         plain = weighted = self._merged(i, "train", None)
         if self.weights.fit is not None:
             weighted = self._merged(i, "train", self.weights.fit)
-        return View.root(plain, weighted, lambda columns: self._constant(i, columns), self.X, self.y)
+        return View.root(plain, weighted, lambda columns: self._constant(i, columns), self.X, self._y)
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
@@ -241,15 +257,6 @@ class SplitData:
             self._atoms[key] = AtomMoments(self.X, Y, group, own)
             self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
-
-    def _beside_X(self, array: Any) -> Any:
-        """An array where X lies; it is sent there once."""
-        if array is None or isinstance(self.X, np.ndarray):
-            return array
-        if id(array) not in self._there:
-            # The array is kept, so that no other gets its identity.
-            self._there[id(array)] = array, to_device(array, device(self.X), array_namespace(self.X))
-        return self._there[id(array)][1]
 
     def _constant(self, i: int, columns: Array) -> Array:
         g = self._group_of[i]

@@ -6,7 +6,7 @@ import numpy as np
 from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
-from manyfit.arrays import is_array, numpy_dtype, to_host
+from manyfit.arrays import device, float_dtype, is_array, numpy_dtype, to_host
 from manyfit.folds._unsupported import Unsupported
 
 Array = NDArray[Any]
@@ -45,6 +45,9 @@ def as_matrix(X: Any) -> Array:
         )
     if 0 in X.shape:
         raise Unsupported(f"X is empty: shape {X.shape}")
+    if is_foreign(X) and "float64" not in str(float_dtype(X)):
+        # Sums of squares in float32 keep too few digits to be taken apart again.
+        raise Unsupported(f"the device {device(X)} has no float64, so that fits there are made in float32")
     return X
 
 

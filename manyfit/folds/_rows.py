@@ -43,7 +43,20 @@ def rows_of(A: Array, rows: Any) -> Array:
 
 
 def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:
-    """Cut `rows` into pieces of at most `size` rows."""
+    """Cut rows into pieces.
+
+    Parameters
+    ----------
+    rows : slice or ndarray of int
+        A slice has ends and no step.
+    size : int
+        Most rows of a piece.
+
+    Yields
+    ------
+    slice or ndarray of int
+        In order.
+    """
     if isinstance(rows, slice):
         for start in range(rows.start, rows.stop, size):
             yield slice(start, min(start + size, rows.stop))

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.arrays import Beside
 from manyfit.metrics._host_codes import codes_and_known
 
 Array = NDArray[Any]
@@ -39,6 +40,12 @@ class Truth:
     weight: Array | None = None
     classes: Array | None = None
     given_dtype: Any = None
+
+    def beside(self, responses: Array) -> Beside:
+        """What brings its arrays to where predictions lie: to one place, each once."""
+        if "_beside" not in vars(self):
+            vars(self)["_beside"] = Beside(responses)
+        return cast(Beside, vars(self)["_beside"])
 
     @property
     def plain(self) -> bool:

@@ -1,17 +1,19 @@
 """Metrics of many settings in a search: where scikit-learn would give the number without a word, ours."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import check_metric_options
+from manyfit.arrays import array_namespace, device, float_dtype, numpy_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._batched import Batched, Scores, Truth
 from manyfit.metrics._batched_numbers import numbers
 from manyfit.metrics._host_codes import codes_and_known
-from manyfit.metrics._many import Many, Targets
+from manyfit.metrics._many import Many, Targets, in_chunks
 
 Array = NDArray[Any]
 
@@ -54,20 +56,63 @@ def batched_many(
         if found is None:
             return None
         targets, seen = found
+        beside = truth.beside(responses)
+        targets = replace(
+            targets,
+            numbers=beside(targets.numbers),
+            codes=beside(targets.codes),
+            weight=beside(targets.weight),
+        )
 
         def scores(P: Array) -> Array:
             P, sure = seen(P)
             try:
-                out = np.asarray(many.kernel(targets, P, **chosen))
+                out = many.kernel(targets, P, **chosen)
             except Unsupported:
-                return np.full(len(P), np.nan)
+                return _unknown(P)
             if out.ndim > 1:  # several numbers a setting are no score
-                return np.full(len(P), np.nan)
-            return out if sure is None else np.where(sure, out, np.nan)
+                return _unknown(P)
+            return out if sure is None else array_namespace(out).where(sure, out, np.nan)
 
         return scores
 
     return Batched(methods, prepared)
+
+
+def _unknown(responses: Array) -> Array:
+    """NaN for each setting, where the responses lie."""
+    xp = array_namespace(responses)
+    return xp.full(responses.shape[0], np.nan, dtype=float_dtype(responses), device=device(responses))
+
+
+def scores_there(batched: Batched, truth: Truth, responses: Array) -> Array:
+    """Scores of m settings by responses that are not NumPy's, where they lie.
+
+    Parameters
+    ----------
+    batched : Batched
+        From `batched_many`.
+    truth : Truth
+        Of n rows; on the host.
+    responses : array of shape (m, n) or (m, n, n_classes)
+        Numbers, scores, or codes of labels: the positions of their classes.
+
+    Returns
+    -------
+    array of shape (m,)
+        There, of the widest floating dtype. NaN as in `Batched`.
+
+    Notes
+    -----
+    What is needed of the targets is sent there; nothing comes back, and the host does not wait.
+    """
+    with np.errstate(all="ignore"):
+        fits = responses.shape[1:2] == truth.y.shape and truth.plain
+        scores = batched.prepare(truth, responses) if fits else None
+        if scores is None:
+            return _unknown(responses)
+        xp = array_namespace(responses)
+        return xp.astype(in_chunks(scores, responses), float_dtype(responses), copy=False)
 
 
 # What a kernel is given of some responses, and of which settings one is sure; None: of all that it gives.
@@ -92,8 +137,10 @@ def _classes(truth: Truth, options: Mapping[str, Any]) -> Array | None:
 
 
 def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
-    classes = _classes(truth, options)
-    if classes is None or responses.ndim != 2 or responses.dtype.kind != truth.y.dtype.kind:
+    classes, there = _classes(truth, options), not isinstance(responses, np.ndarray)
+    if classes is None or responses.ndim != 2:
+        return None
+    if not there and responses.dtype.kind != truth.y.dtype.kind:
         return None
     if options.get("average") == "binary" and (
         len(classes) != 2 or options.get("pos_label") not in classes.tolist()
@@ -107,6 +154,14 @@ def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tu
     all_predicted = UNDEFINED_WITHOUT in options
     counted: Any = slice(None) if truth.weight is None else truth.weight > 0
 
+    def seen_there(P: Array) -> tuple[Array, Array | None]:
+        if not all_predicted:
+            return P, None
+        xp = array_namespace(P)
+        rows = P if truth.weight is None else xp.where(truth.beside(P)(truth.weight) > 0, P, -1)
+        found = [xp.any(rows == k, axis=1) for k in range(len(classes))]
+        return P, xp.all(xp.stack(found), axis=0)
+
     def seen(P: Array) -> tuple[Array, Array | None]:
         codes, known = codes_and_known(classes, P)
         sure = np.asarray(known.all(axis=1))
@@ -115,14 +170,15 @@ def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tu
                 sure &= (codes[:, counted] == k).any(axis=1)
         return codes, sure
 
-    return Targets(codes=truth.codes, classes=classes, weight=truth.weight), seen
+    targets = Targets(codes=truth.codes, classes=classes, weight=truth.weight)
+    return targets, seen_there if there else seen
 
 
 def _of_scores(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
     classes = _classes(truth, options)
     if (
         classes is None
-        or responses.dtype not in (np.float64, np.float32)
+        or numpy_dtype(responses) not in (np.float64, np.float32)
         or options.get("pos_label", 1) not in (1, None)
     ):
         return None
@@ -134,5 +190,9 @@ def _of_scores(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tu
     if "pos_label" in options and classes.tolist() != [0, 1] and classes.tolist() != [-1, 1]:
         return None  # scikit-learn asks which label is the positive one
     if responses.ndim == 3:
-        return targets, lambda P: (np.ascontiguousarray(P[:, :, 1]), None)
+        return targets, lambda P: (_contiguous(P[:, :, 1]), None)
     return targets, lambda P: (P, None)
+
+
+def _contiguous(P: Array) -> Array:
+    return np.ascontiguousarray(P) if isinstance(P, np.ndarray) else P

@@ -14,6 +14,7 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
+from manyfit.arrays import numpy_dtype
 from manyfit.metrics._batched import Batched, Scores, Truth
 
 Array = NDArray[Any]
@@ -26,12 +27,12 @@ def numbers(truth: Truth, predicted: Array) -> Array | None:
     ----------
     sklearn.metrics._regression._check_reg_targets_with_floating_dtype (1.7 to 1.9).
     """
-    known = (np.float64, np.float32)
-    if predicted.ndim != 2 or predicted.dtype not in known:
+    known, dtype = (np.float64, np.float32), numpy_dtype(predicted)
+    if predicted.ndim != 2 or dtype not in known:
         return None
     if truth.y.dtype not in known and truth.y.dtype.kind not in "iu":
         return None
-    dtypes = [predicted.dtype]
+    dtypes = [dtype]
     if truth.given_dtype is not None and truth.y.dtype.kind == "f":
         dtypes.append(truth.y.dtype)
     if truth.weight is not None:

@@ -35,6 +35,12 @@ def deviance_explained(estimator: Any) -> Batched | None:
     sklearn.linear_model.PoissonRegressor.score, and those of GammaRegressor and TweedieRegressor (1.7 to
     1.9). ``sklearn.metrics.d2_tweedie_score`` is the same quotient of other sums: it loses fewer digits.
     """
+    power = explained_power(estimator)
+    return None if power is None else Batched(("predict",), partial(_prepare, power))
+
+
+def explained_power(estimator: Any) -> float | None:
+    """The power of the deviance that a generalised linear model is scored by; None as above."""
     if type(estimator) is PoissonRegressor:
         power: Any = 1
     elif type(estimator) is GammaRegressor:
@@ -43,7 +49,7 @@ def deviance_explained(estimator: Any) -> Batched | None:
         power = estimator.power
     else:
         return None
-    return Batched(("predict",), partial(_prepare, float(power))) if 1 <= power <= 2 else None
+    return float(power) if 1 <= power <= 2 else None
 
 
 def _prepare(power: float, truth: Truth, predicted: Array) -> Scores | None:

@@ -1,12 +1,12 @@
 """Which scorers can read predictions of many settings, and how they are applied."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -18,12 +18,13 @@ from manyfit._compat import (
     score_params_by_name,
     scorers_by_name,
 )
+from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics._batched import Batched, Truth
 from manyfit.metrics._batched_classes import CLASS_METRICS
-from manyfit.metrics._batched_many import batched_many
+from manyfit.metrics._batched_many import batched_many, scores_there
 from manyfit.metrics._batched_numbers import NUMBER_METRICS
-from manyfit.metrics._deviance_explained import deviance_explained
+from manyfit.metrics._deviance_explained import deviance_explained, explained_power
 from manyfit.metrics._moment_scores import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics._predicted import PredictedClassifier, PredictedRegressor, PredictedWithOwnScore
 from manyfit.metrics._registry import MANY
@@ -48,11 +49,14 @@ class _Metric:
         Its metric where moments may give it: a key of `MOMENT_METRICS`.
     batched : Batched or None
         Its metric of many settings at once; None where scikit-learn's is called for each.
+    there : Batched or None
+        The same for predictions on a device, see `scores_there`.
     """
 
     sign: float = 1.0
     of_moments: Callable[..., Any] | None = None
     batched: Batched | None = None
+    there: Batched | None = None
 
 
 class SharedScoring:
@@ -121,6 +125,34 @@ class SharedScoring:
                 scores[name] = metric.sign * metric.batched(truth, responses[read])
         return scores
 
+    def from_responses_there(self, responses: Mapping[str, Any], truth: Truth) -> Any:
+        """Scores of many settings from what they predict on a device; all scorers have to be known there.
+
+        Parameters
+        ----------
+        responses : dict of str to array of shape (m, n) or (m, n, n_classes)
+            What each method returns for m settings, not NumPy's; ``predict`` of classifiers gives codes of
+            labels.
+        truth : Truth
+            Of the n rows; on the host.
+
+        Returns
+        -------
+        array of shape (n_scorers, m)
+            There, signs included, in the order of the scorers. NaN as in `from_responses`.
+        """
+        scores = []
+        for metric in self._metrics.values():
+            assert metric.there is not None
+            read = next(responses[method] for method in metric.there.methods if method in responses)
+            scores.append(metric.sign * scores_there(metric.there, truth, read))
+        return array_namespace(scores[0]).stack(scores)
+
+    def known_there(self, methods: Collection[str]) -> bool:
+        """Whether every scorer can be had on a device, from what some methods return."""
+        batched = [metric.there for metric in self._metrics.values()]
+        return all(one is not None and not set(one.methods).isdisjoint(methods) for one in batched)
+
     @property
     def multimetric(self) -> bool:
         """Whether scores come as a dict by name."""
@@ -154,10 +186,14 @@ class SharedScoring:
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
+def _of_predictions(function: Callable[..., Any], **options: Any) -> Batched | None:
+    return batched_many(function, MANY[function], options, ("predict",))
+
+
 # Scores that are scikit-learn's metrics.
 INHERITED = {
-    RegressorMixin.score: _Metric(1.0, r2_score, BATCHED[r2_score]),
-    ClassifierMixin.score: _Metric(1.0, None, BATCHED[accuracy_score]),
+    RegressorMixin.score: _Metric(1.0, r2_score, BATCHED[r2_score], _of_predictions(r2_score)),
+    ClassifierMixin.score: _Metric(1.0, None, BATCHED[accuracy_score], _of_predictions(accuracy_score)),
 }
 
 
@@ -184,17 +220,19 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     batched, many = None if kwargs else BATCHED.get(function), MANY.get(function)
     if batched is not None and batched.methods != methods:
         batched = None
-    if batched is None and many is not None and function not in WARNED_OF:
-        batched = batched_many(function, many, kwargs, methods)
+    there = None
+    if many is not None and function not in WARNED_OF:
+        there = batched_many(function, many, kwargs, methods)
+    batched = there if batched is None else batched
     moments = function in MOMENT_METRICS and methods == ("predict",) and not kwargs
-    return _Metric(sign, function if moments else None, batched)
+    return _Metric(sign, function if moments else None, batched, there)
 
 
 def _default(estimator: Any) -> _Metric:
     """The metric that an estimator's own ``score`` is."""
     if _score_of(estimator) in INHERITED:
         return INHERITED[_score_of(estimator)]
-    explained = deviance_explained(estimator)
-    if explained is None:
+    power = explained_power(estimator)
+    if power is None:
         raise Unsupported(f"{type(estimator).__name__} has a score method of its own")
-    return _Metric(1.0, None, explained)
+    return _Metric(1.0, None, deviance_explained(estimator), _of_predictions(d2_tweedie_score, power=power))

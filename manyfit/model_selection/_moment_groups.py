@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.estimators import LinearAnswers, affine_step_of
-from manyfit.folds import Fold, Moments, SplitData, Unsupported, View
+from manyfit.folds import Fold, Moments, SplitData, Unsupported, View, brought_home
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import score_answers
+from manyfit.model_selection._score_answers import Begun, begin_scores
 
 Array = NDArray[Any]
 
@@ -77,11 +77,23 @@ def run_moments(
         root.insert(group)
     outcome = Outcome()
     start = time.perf_counter()
+    waiting = []
     for i in range(data.n_splits):
-        of_fold = Outcome()
-        _Fold(job.options, data, scoring, i, of_fold).run(root)
-        outcome.add(of_fold)
-        arrivals.add(of_fold.results, alone=False)
+        fold = _Fold(job.options, data, scoring, i)
+        fold.run(root)
+        if fold.there:
+            waiting.append(fold)
+            continue
+        fold.finish([])
+        outcome.add(fold.outcome)
+        arrivals.add(fold.outcome.results, alone=False)
+    # The scores of all folds that lie on a device come home together.
+    home = brought_home(*(table for fold in waiting for table in fold.there))
+    for fold in waiting:
+        own, home = home[: len(fold.there)], home[len(fold.there) :]
+        fold.finish(own)
+        outcome.add(fold.outcome)
+        arrivals.add(fold.outcome.results, alone=False)
     outcome.seconds = time.perf_counter() - start
     return outcome
 
@@ -89,11 +101,16 @@ def run_moments(
 class _Fold:
     """One fold of a run."""
 
-    def __init__(
-        self, options: Options, data: SplitData, scoring: SharedScoring, i: int, outcome: Outcome
-    ) -> None:
-        self.options, self.data, self.scoring, self.i, self.outcome = options, data, scoring, i, outcome
+    def __init__(self, options: Options, data: SplitData, scoring: SharedScoring, i: int) -> None:
+        self.options, self.data, self.scoring, self.i = options, data, scoring, i
+        self.outcome = Outcome()
         self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []
+        self._begun: list[tuple[list[int], float, Begun]] = []
+
+    @property
+    def there(self) -> list[Any]:
+        """What waits on a device, see `Begun`."""
+        return [table for _, _, begun in self._begun for table in begun.there]
 
     def run(self, root: _Node) -> None:
         start = time.perf_counter()
@@ -104,21 +121,32 @@ class _Fold:
         for flat in (False, True):
             parts = [part for part in self.linear if part[1].flat == flat]
             if parts:
-                self._score(parts, start)
+                self._begin(parts, start)
                 start = time.perf_counter()
 
-    def _score(self, parts: Sequence[tuple[tuple[int, ...], LinearAnswers]], start: float) -> None:
-        """Score some answers of the same shape as one batch."""
+    def _begin(self, parts: Sequence[tuple[tuple[int, ...], LinearAnswers]], start: float) -> None:
+        """Begin to score some answers of the same shape as one batch."""
         candidates, answers = _joined(parts)
         fitted = time.perf_counter() - start
         try:
-            scored = score_answers(self.scoring, answers, len(candidates), self.data, self.i, self.options)
+            begun = begin_scores(self.scoring, answers, len(candidates), self.data, self.i, self.options)
         except Exception as error:
             self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
             return
-        n = len(candidates)
-        score_time = time.perf_counter() - start - fitted
-        scored.keep(self.outcome, candidates, self.i, (fitted / n, score_time / n))
+        self._begun.append((candidates, fitted, begun))
+
+    def finish(self, home: Sequence[Array]) -> None:
+        """Note all scores, given what `there` was brought home as."""
+        for candidates, fitted, begun in self._begun:
+            own, home = home[: len(begun.there)], home[len(begun.there) :]
+            start, n = time.perf_counter(), len(candidates)
+            try:
+                scored = begun.finish(own)
+            except Exception as error:
+                self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
+                continue
+            times = (fitted / n, (begun.seconds + time.perf_counter() - start) / n)
+            scored.keep(self.outcome, candidates, self.i, times)
 
     def _walk(self, node: _Node, view: View) -> None:
         for group in node.groups:

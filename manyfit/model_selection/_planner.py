@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
@@ -308,11 +308,11 @@ class _Planner:
 
     def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None
-        y, k, X = data.y, self.job.splits.n_splits, data.X
+        k, X = self.job.splits.n_splits, data.X
         n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
         entries = round(X.nnz * n_train / X.shape[0]) if hasattr(X, "nnz") else None
-        n_targets = 1 if y.ndim == 1 else y.shape[1]
-        return Shape(n_train, X.shape[1], n_targets, k, n_classes(estimator, y), entries)
+        classes = n_classes(estimator, data.y) if is_classifier(estimator) else 0
+        return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries)
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job

@@ -1,5 +1,6 @@
 """Scores of a family's answers: from moments where that is exact, else from predictions."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
+from manyfit.arrays import to_host
 from manyfit.estimators import Answers, LinearAnswers, LinkedAnswers
-from manyfit.folds import Fold, FoldedData, Moments, Unsupported
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported, brought_home, is_foreign
 from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
 from manyfit.model_selection._held_warnings import HeldWarnings
 from manyfit.model_selection._job import Options, Pair, Result
@@ -98,59 +100,143 @@ def score_answers(
     scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
 ) -> Scored:
     """Score the answers to some settings on the rows of split `i`."""
-    warned = HeldWarnings()
-    try:
-        scores = {
-            role: _score_role(
-                scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit, warned
-            )
-            for role in (("test", "train") if options.return_train_score else ("test",))
-        }
-    except Exception:
-        warned.settle(())
-        raise
-    return Scored(answers, scores, warned)
+    begun = begin_scores(scoring, answers, n_settings, folded, i, options)
+    return begun.finish(brought_home(*begun.there))
 
 
-def _score_role(
-    scoring: SharedScoring,
-    answers: Answers,
-    n_settings: int,
-    rows: RowsToScore,
-    memory_limit: int,
-    warned: HeldWarnings,
-) -> list[Any]:
-    """The scores of some rows; see `Scored`."""
-    scores: list[Any] = [None] * n_settings
-    missing = [j for j in range(n_settings) if j not in answers.alone]
-    residuals = _residuals(scoring, answers, rows)
-    if residuals is not None and isinstance(answers, LinearAnswers) and answers.roundings:
-        lost = lost_to_rounding(residuals, answers.roundings, rows.moments)
-        for j in map(int, np.flatnonzero(lost)):
-            scores[j] = Unsupported("the normal equations would lose digits of the score")
-        missing = [j for j in missing if not lost[j]]
-    named = scoring.from_moments(residuals) if residuals is not None else None
-    if named is not None:
-        table = np.stack([named[name] for name in scoring.named])
-        exact = np.isfinite(table).all(axis=0)
-        for j in missing:
-            if exact[j]:
-                scores[j] = _shaped(scoring, {name: float(named[name][j]) for name in scoring.named})
-        missing = [j for j in missing if not exact[j]]
-    if not missing:
-        return scores
-    y = rows.fold.targets(rows.role)
-    if isinstance(answers, LinearAnswers) and _constant(y):
-        # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
-        for j in missing:
-            scores[j] = Unsupported("a target is constant in the rows to score")
-        return scores
-    from_responses = _FromResponses(scoring, answers.classes, y, rows, warned)
-    for block in _blocks(missing, len(y), answers, memory_limit):
-        responses = answers.subset(block).respond(rows.role, rows.fold)
-        for j, one in zip(block, from_responses.scores(responses, block), strict=True):
-            scores[j] = one
-    return scores
+def begin_scores(
+    scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
+) -> "Begun":
+    """Score the answers to some settings on the rows of split `i`, but for what waits for a device."""
+    start = time.perf_counter()
+    roles = [
+        _Role(scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit)
+        for role in (("test", "train") if options.return_train_score else ("test",))
+    ]
+    return Begun(answers, roles, time.perf_counter() - start)
+
+
+class Begun:
+    """Scores of a split of which some may lie on a device still.
+
+    Attributes
+    ----------
+    there : list of array
+        What is to be brought home, best together with that of other splits.
+    seconds : float
+        What it took so far.
+    """
+
+    def __init__(self, answers: Answers, roles: "Sequence[_Role]", seconds: float) -> None:
+        self._answers, self._roles, self.seconds = answers, roles, seconds
+        self.there = [table for role in roles for table in role.there]
+
+    def finish(self, home: Sequence[Array]) -> Scored:
+        """The scores, given what `there` was brought home as."""
+        warned, home = HeldWarnings(), list(home)
+        try:
+            scores = {}
+            for role in self._roles:
+                own, home = home[: len(role.there)], home[len(role.there) :]
+                scores[role.rows.role] = role.finish(own, warned)
+        except Exception:
+            warned.settle(())
+            raise
+        return Scored(self._answers, scores, warned)
+
+
+class _Role:
+    """Scores of some rows of a split; see `Scored`. What moments and a device can tell is begun at once."""
+
+    def __init__(
+        self, scoring: SharedScoring, answers: Answers, n_settings: int, rows: RowsToScore, memory_limit: int
+    ) -> None:
+        self.rows = rows
+        self._scoring, self._answers, self._limit = scoring, answers, memory_limit
+        self._scores: list[Any] = [None] * n_settings
+        self._missing = [j for j in range(n_settings) if j not in answers.alone]
+        self._from_moments()
+        self.there: list[Any] = []
+        if self._missing and isinstance(answers, LinearAnswers) and _constant(self._y):
+            # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
+            for j in self._missing:
+                self._scores[j] = Unsupported("a target is constant in the rows to score")
+            self._missing = []
+        if self._missing and folded_there(rows.folded):
+            self.there = self._begin_there()
+
+    def _from_moments(self) -> None:
+        answers, scoring = self._answers, self._scoring
+        residuals = _residuals(scoring, answers, self.rows)
+        if residuals is None:
+            return
+        if isinstance(answers, LinearAnswers) and answers.roundings:
+            lost = lost_to_rounding(residuals, answers.roundings, self.rows.moments)
+            for j in map(int, np.flatnonzero(lost)):
+                self._scores[j] = Unsupported("the normal equations would lose digits of the score")
+            self._missing = [j for j in self._missing if not lost[j]]
+        named = scoring.from_moments(residuals)
+        if named is not None:
+            self._take(np.stack([named[name] for name in scoring.named]), range(len(self._scores)))
+
+    def _take(self, table: Array, settings: Sequence[int]) -> None:
+        """Scores by scorer and setting, of which those that are finite count."""
+        exact = dict(zip(settings, np.asarray(np.isfinite(table).all(axis=0)), strict=True))
+        names = list(self._scoring.named)
+        for column, j in enumerate(settings):
+            if exact[j] and j in self._missing:
+                values = dict(zip(names, map(float, table[:, column]), strict=True))
+                self._scores[j] = _shaped(self._scoring, values)
+        self._missing = [j for j in self._missing if not exact.get(j, False)]
+
+    @cached_property
+    def _y(self) -> Array:
+        return self.rows.fold.targets(self.rows.role)
+
+    def _begin_there(self) -> list[Any]:
+        """Scores of all that are missing, on the device; none if a scorer has to see predictions."""
+        tables, fold, role = [], self.rows.fold, self.rows.role
+        given = getattr(fold.scored_targets(role), "dtype", None)
+        truth = Truth(self._y, fold.score_weight(role), self._answers.classes, given)
+        self._asked = [*self._missing]
+        for block in _blocks(self._asked, len(self._y), self._answers, self._limit):
+            responses = self._answers.subset(block).respond(role, fold)
+            if not self._scoring.known_there(responses):
+                return []
+            tables.append(self._scoring.from_responses_there(responses, truth))
+        return tables
+
+    def finish(self, home: Sequence[Array], warned: HeldWarnings) -> list[Any]:
+        """All scores, given what was begun on a device."""
+        if home:
+            self._take(np.concatenate(home, axis=1), self._asked)
+        if self._missing:
+            self._from_predictions(warned)
+        return self._scores
+
+    def _from_predictions(self, warned: HeldWarnings) -> None:
+        answers, rows = self._answers, self.rows
+        from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
+        for block in _blocks(self._missing, len(self._y), answers, self._limit):
+            responses = _at_home(answers.subset(block).respond(rows.role, rows.fold), answers.classes)
+            for j, one in zip(block, from_responses.scores(responses, block), strict=True):
+                self._scores[j] = one
+
+
+def folded_there(folded: FoldedData) -> bool:
+    """Whether predictions for the rows of some data are arrays of another library than NumPy."""
+    return is_foreign(getattr(folded, "X", None))
+
+
+def _at_home(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
+    """What methods return, on the host and as scikit-learn's do: codes are labels there."""
+    home = {}
+    for method, values in responses.items():
+        home[method] = values
+        if not isinstance(values, np.ndarray):
+            host = to_host(values)
+            home[method] = classes[host] if method == "predict" and classes is not None else host
+    return home
 
 
 def _residuals(scoring: SharedScoring, answers: Answers, rows: RowsToScore) -> Residuals | None:
