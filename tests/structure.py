@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-# From top to bottom: a room may import those after it. _compat, the lowest, names what is private elsewhere.
+# From top to bottom: a room may import those after it. The last three are modules that import nothing of
+# ours; _compat names what is private elsewhere.
 ORDER = (
     "model_selection",
     "joblib_backend",
@@ -14,6 +15,8 @@ ORDER = (
     "metrics",
     "folds",
     "arrays",
+    "_config",
+    "exceptions",
     "_compat",
 )
 LONGEST_MODULE = 600
