@@ -16,6 +16,7 @@ ORDER = (
     "folds",
     "arrays",
     "_config",
+    "_twins",
     "exceptions",
     "_compat",
 )

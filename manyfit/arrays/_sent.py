@@ -1,11 +1,12 @@
-"""Arrays of the host beside one of a device."""
+"""Arrays that cross the border once, however often they are asked for."""
 
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_dask_array
 
-from manyfit.arrays._namespace import Array, array_namespace, device
-from manyfit.arrays._transfer import to_device
+from manyfit.arrays._namespace import Array, array_namespace, device, is_array
+from manyfit.arrays._transfer import to_device, to_host
 
 
 class Beside:
@@ -41,3 +42,32 @@ class Beside:
             there = to_device(array, device(self._like), array_namespace(self._like))
             self._sent[id(array)] = array, there
         return self._sent[id(array)][1]
+
+
+class Brought:
+    """Brings arrays to the host, each once; pickled it is empty."""
+
+    def __init__(self) -> None:
+        self._brought: dict[int, tuple[Array, np.ndarray]] = {}
+
+    def __call__(self, value: Any) -> Any:
+        """Bring an array to the host.
+
+        Parameters
+        ----------
+        value : object
+            An array of any library in memory, or anything else, which comes back as it is.
+
+        Returns
+        -------
+        object
+            A NumPy array for an array; the same object each time.
+        """
+        if isinstance(value, np.ndarray) or not is_array(value) or is_dask_array(value):
+            return value
+        if id(value) not in self._brought:
+            self._brought[id(value)] = value, to_host(value)
+        return self._brought[id(value)][1]
+
+    def __reduce__(self) -> Any:
+        return Brought, ()

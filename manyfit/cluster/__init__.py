@@ -8,7 +8,7 @@ from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
 from manyfit.cluster._start import local_cluster
-from manyfit.cluster._takes_gpu import any_of_gpu, of_gpu, params_of
+from manyfit.cluster._takes_gpu import any_of_gpu, of_gpu, params_of, takes_device_data
 
 __all__ = [
     "GPU",
@@ -30,6 +30,7 @@ __all__ = [
     "run_on_cluster",
     "run_tasks",
     "slots",
+    "takes_device_data",
     "wanted",
     "workers",
 ]

@@ -1,8 +1,13 @@
 """Which objects take a GPU to work with: those of a device, and estimators that compute there."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from manyfit._twins import twin_of
 from manyfit.arrays import on_device
 
 # Estimators, frames and arrays of these packages are of the GPU.
@@ -83,3 +88,38 @@ def params_of(value: Any) -> Mapping[str, Any]:
     if isinstance(value, type) or not hasattr(value, "get_params"):
         return {}
     return dict(value.get_params(deep=True))
+
+
+def takes_device_data(estimator: Any) -> bool:
+    """Whether an estimator can be fitted on arrays of a device, as things are here.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted; of a pipeline every step counts.
+
+    Returns
+    -------
+    bool
+        True for estimators of the GPU, for those of scikit-learn that say so by their tags under
+        ``array_api_dispatch=True``, and for those that bring data to the host by themselves.
+    """
+    return all(_takes(step) for step in _steps(estimator))
+
+
+def _takes(step: Any) -> bool:
+    if of_gpu(step) or twin_of(type(step)) is not type(step):
+        return True
+    try:
+        return bool(get_config()["array_api_dispatch"] and get_tags(step).array_api_support)
+    except Exception:  # no estimator that scikit-learn knows
+        return False
+
+
+def _steps(estimator: Any) -> Iterator[Any]:
+    if not isinstance(estimator, Pipeline):
+        yield estimator
+        return
+    for _, step in estimator.steps:
+        if step is not None and step != "passthrough":
+            yield from _steps(step)

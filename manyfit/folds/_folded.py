@@ -1,5 +1,6 @@
 """Folded data: X, y, weights and the splits, with summaries computed on first use, once a search."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -173,6 +174,8 @@ class SplitData:
         y as the user gave it, for scorers of the user's own; `y` itself if not given.
     targets : ndarray of shape (n,) or (n, q), optional
         Numbers that moments are summed of beside X, where y is labels; `y` itself if not given.
+    home : callable, optional
+        Brings y to the host.
 
     Attributes
     ----------
@@ -188,7 +191,9 @@ class SplitData:
         weights: Weights | None = None,
         given: Any = None,
         targets: Array | None = None,
+        home: Callable[[Any], Any] = to_host,
     ) -> None:
+        self._home = home
         self.X, self.splits = X, splits
         self._y, self._given, self._beside_X = y, y if given is None else given, Beside(X)
         self.weights = Weights() if weights is None else weights
@@ -206,7 +211,7 @@ class SplitData:
     @cached_property
     def y(self) -> Array:
         """Targets on the host; of a device they are brought once."""
-        return to_host(self._y)
+        return np.asarray(self._home(self._y))
 
     @property
     def given(self) -> Any:

@@ -1,6 +1,6 @@
 """The splits of one search, frozen and kept small."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
 from manyfit.folds._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
-from manyfit.folds._splitters import for_splitter, splitter_served
+from manyfit.folds._splitters import at_home, for_splitter, splitter_served
 
 Split = tuple[Any, Any]
 
@@ -102,7 +102,15 @@ class Splits:
         self.n_samples = n_samples
 
     @classmethod
-    def draw(cls, cv: Any, X: Any, y: Any, n_samples: int, params: dict[str, Any]) -> "Splits":
+    def draw(
+        cls,
+        cv: Any,
+        X: Any,
+        y: Any,
+        n_samples: int,
+        params: dict[str, Any],
+        home: Callable[[Any], Any] = at_home,
+    ) -> "Splits":
         """Draw the splits of a splitter, once.
 
         Parameters
@@ -115,13 +123,15 @@ class Splits:
             Rows of X.
         params : dict
             Further arguments of ``cv.split``, such as ``groups``.
+        home : callable
+            Brings arrays to the host.
         """
         given = any(value is not None for value in params.values())  # which KFold warns about
         if splitter_served(cv) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)
-        X, y, params = for_splitter(cv, X, y, params)
+        X, y, params = for_splitter(cv, X, y, params, home)
         return cls.given(cv.split(X, y, **params), n_samples)
 
     @classmethod

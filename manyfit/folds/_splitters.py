@@ -1,7 +1,7 @@
 """scikit-learn's splitters for data on a device: labels and groups come to the host once for all splits."""
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,13 +91,15 @@ def splitter_served(cv: Any) -> type:
     return _SERVED.get(type(cv), type(cv))
 
 
-def for_splitter(cv: Any, X: Any, y: Any, params: Mapping[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+def for_splitter(
+    cv: Any, X: Any, y: Any, params: Mapping[str, Any], home: Callable[[Any], Any]
+) -> tuple[Any, Any, dict[str, Any]]:
     """What a splitter is given of data that may lie on a device: of scikit-learn's what it reads, at home."""
     served = splitter_served(cv)
     if served not in _SERVED.values():
         return X, y, dict(params)
-    home = at_home(y) if served.__name__ in READ_Y else _rows_of(y)
-    return _rows_of(X), home, {name: at_home(value) for name, value in params.items()}
+    y = home(y) if served.__name__ in READ_Y else _rows_of(y)
+    return _rows_of(X), y, {name: home(value) for name, value in params.items()}
 
 
 def train_test_split(

@@ -19,6 +19,7 @@ from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
+from manyfit.model_selection._where import where_fitted
 
 
 def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple[list[Result], Report]:
@@ -45,7 +46,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
         if not on_cluster:
             pairs = [pair for pair in pairs if not arrived.restore([pair], alone=True)]
         if pairs and not on_cluster:
-            rest = run_one_by_one(job, pairs, prepared.plan, arrived)
+            rest = run_one_by_one(where_fitted(job), pairs, prepared.plan, arrived)
             report.spend("one by one", rest.seconds)
             report.add(rest.work)
     results, report.fits_restored = arrived.results, len(arrived.restored)

@@ -7,6 +7,7 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
+from manyfit.arrays import Brought
 from manyfit.folds import Splits
 
 Pair = tuple[int, int]
@@ -56,6 +57,10 @@ class Job:
         The search itself, for callbacks.
     contexts : sequence or None
         A callback context for each pair, candidate by candidate.
+    home : tuple or None
+        X and y as they are on the host, where X was sent to a device for this search.
+    brought : Brought
+        What was brought to the host for this search.
     client : distributed.Client or None
         Of the cluster whose workers do the work; None: this process, and joblib's workers.
     """
@@ -72,6 +77,8 @@ class Job:
     search: Any = None
     contexts: Sequence[Any] | None = None
     client: Any = None
+    home: tuple[Any, Any] | None = None
+    brought: Brought = field(default_factory=Brought, compare=False)
 
     @property
     def n_pairs(self) -> int:

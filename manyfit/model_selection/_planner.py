@@ -28,6 +28,7 @@ from manyfit.model_selection._convergence import reason_of
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
+from manyfit.model_selection._where import goes_there
 from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
 
 
@@ -63,7 +64,7 @@ class _Planner:
         self._paths: frozenset[int] | None = None
         self._data_ready = False
         # Nothing protects these from being changed by a fit, so none is lent rows that others read.
-        self._there = is_foreign(job.X) or is_foreign(job.y)
+        self._there = is_foreign(job.X) or is_foreign(job.y) or goes_there(job.X)
 
     def prepare(self) -> Prepared:
         candidates = list(range(len(self.job.candidates)))
@@ -281,7 +282,7 @@ class _Planner:
         score = job.options.score_params.get("sample_weight")
         if score is not None:
             weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, n))
-        data = SplitData(X, y, job.splits, weights, job.y)
+        data = SplitData(X, y, job.splits, weights, job.y, home=job.brought)
         require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
 
@@ -294,7 +295,7 @@ class _Planner:
 
     def _rows(self, final: Step) -> SplitData:
         job = self.job
-        X, y = as_matrix_or_csr(job.X), as_labels(job.y)
+        X, y = as_matrix_or_csr(job.X), as_labels(job.brought(job.y))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):

@@ -6,7 +6,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
 import joblib
@@ -29,7 +29,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import on_device
+from manyfit.arrays import Brought, on_device
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics, scores_at_home
@@ -43,6 +43,7 @@ from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared, prepare
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._verify import verify
+from manyfit.model_selection._where import where_asked, where_fitted
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class _Setup:
     routed: Any
     cv: Any
     n_splits: int
+    brought: Brought
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class SharedSearch:
             self.report_ = evaluation.report
             self._choose(setup, evaluation)
             if self.refit:
-                self._refit(setup, root, metadata)
+                self._refit(setup, evaluation, root, metadata)
         except BaseException:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
             raise
@@ -214,7 +216,7 @@ class SharedSearch:
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: _Frozen | None = None) -> _Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
-        X, y = indexable(X, y)
+        (X, y), brought = indexable(X, y), Brought()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
         # A plan has read a `cv` that can be read only once. Any other depends on y.
@@ -222,14 +224,17 @@ class SharedSearch:
         if frozen is not None and once:
             cv = frozen.cv
         else:
-            cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+            # Of a classifier its kind decides.
+            y_read = brought(y) if is_classifier(self.estimator) else y
+            cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
         # A hook of scikit-learn 1.8 for searches with demands of their own.
         check_more = getattr(self, "_check_input_parameters", None)
         if check_more is not None:
             check_more(X=X, y=y, split_params=split_params)
         memory_limit_in_bytes(self.memory_limit)
-        return _Setup(X, y, params, scorer, refit_metric, routed, cv, cv.get_n_splits(X, y, **split_params))
+        n_splits = cv.get_n_splits(X, y, **split_params)
+        return _Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, brought)
 
     def _job(self, setup: _Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         options = Options(
@@ -243,7 +248,7 @@ class SharedSearch:
         )
         return Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
-            self.pre_dispatch, self.sharing, self, contexts, client_for(self.client),
+            self.pre_dispatch, self.sharing, self, contexts, client_for(self.client), brought=setup.brought,
         )  # fmt: skip
 
     def _all_candidates(self, n_splits: int) -> list[Any]:
@@ -300,7 +305,7 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _refit(self, setup: _Setup, root: Any, metadata: Any) -> None:
+    def _refit(self, setup: _Setup, evaluation: "_Evaluation", root: Any, metadata: Any) -> None:
         """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""
         params = clone(self.best_params_, safe=False)
         self.best_estimator_ = clone(self.estimator).set_params(**params)
@@ -308,8 +313,9 @@ class SharedSearch:
         with context.propagate_callback_context(self.best_estimator_):
             context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
             start = time.time()
-            targets = () if setup.y is None else (setup.y,)
-            self.best_estimator_.fit(setup.X, *targets, **setup.routed.estimator.fit)
+            X, y = evaluation.data_for(self.best_estimator_)
+            targets = () if y is None else (y,)
+            self.best_estimator_.fit(X, *targets, **setup.routed.estimator.fit)
             self.refit_time_ = time.time() - start
         self.report_.spend("refit", self.refit_time_)
         if hasattr(self.best_estimator_, "feature_names_in_"):
@@ -354,6 +360,7 @@ class _Evaluation:
         self.report = Report()
         self.formatted: dict[str, Any] = {}
         self._arrivals: tuple[list[Any], Arrivals] | None = None
+        self._sent: Job | None = None
 
     def __call__(
         self,
@@ -371,7 +378,7 @@ class _Evaluation:
                 f" totalling {splits.n_splits * len(candidates)} fits"
             )
         contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
-        job = search._job(setup, candidates, splits, contexts)
+        job = self._placed(search._job(setup, candidates, splits, contexts))
         prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         arrivals = Arrivals(job, self._checkpoint(job), self._metric())
@@ -391,6 +398,18 @@ class _Evaluation:
             self.candidates, splits.n_splits, self.out, self.more
         )
         return self.formatted
+
+    def _placed(self, job: Job) -> Job:
+        """The job on data where they are asked to be, sent there once for all settings of the search."""
+        if self._sent is None:
+            self._sent = where_asked(job)
+        return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
+
+    def data_for(self, estimator: Any) -> tuple[Any, Any]:
+        """X and y where an estimator can be fitted on them: as they are, or were sent, or on the host."""
+        assert self._sent is not None
+        job = where_fitted(replace(self._sent, estimator=estimator, candidates=()))
+        return job.X, job.y
 
     def _checkpoint(self, job: Job) -> Checkpoint | None:
         path, verbose = self.search.checkpoint, self.search.verbose
@@ -447,7 +466,8 @@ def _content(value: Any) -> Any:
 
 
 def _draw(setup: _Setup, cv: Any) -> Splits:
-    splits = Splits.draw(cv, setup.X, setup.y, num_samples(setup.X), setup.routed.splitter.split)
+    given = setup.X, setup.y, num_samples(setup.X), setup.routed.splitter.split
+    splits = Splits.draw(cv, *given, home=setup.brought)
     if splits.n_splits != setup.n_splits:
         raise ValueError(
             "cv.split and cv.get_n_splits return inconsistent results. "

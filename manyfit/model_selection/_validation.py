@@ -6,18 +6,21 @@ from typing import Any
 
 from sklearn import model_selection
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import on_device
+from manyfit.arrays import Brought, on_device
 from manyfit.cluster import client_for
-from manyfit.folds import Splits
+from manyfit.folds import Splits, is_foreign
+from manyfit.folds._splitters import for_splitter
 from manyfit.metrics import refuse_metrics, scores_at_home
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
 from manyfit.model_selection._planner import prepare
+from manyfit.model_selection._where import where_asked
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -55,6 +58,7 @@ class _EngineParallel:
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first, X),
             self._n_jobs, self._pre_dispatch, client=client_for(None),
         )  # fmt: skip
+        job = where_asked(job)
         results, _ = run(job, prepare(job))
         return [results[c * len(splits) + i] for i in range(len(splits)) for c in range(n_settings)]
 
@@ -90,9 +94,27 @@ def _check_scoring(estimator: Any = None, scoring: Any = None, **options: Any) -
     return check_scoring(estimator, scoring, **options)
 
 
+def _check_cv(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> Any:
+    """scikit-learn's, for labels that may lie on a device, with a splitter that splits them there."""
+    found = check_cv(cv, Brought()(y) if classifier else y, classifier=classifier)
+    return _Anywhere(found) if is_foreign(y) else found
+
+
+class _Anywhere:
+    """A splitter that is given of data on a device what it reads, on the host."""
+
+    def __init__(self, cv: Any) -> None:
+        self._cv = cv
+
+    def split(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """As the splitter."""
+        X, y, params = for_splitter(self._cv, X, y, params, Brought())
+        return self._cv.split(X, y, **params)
+
+
 _HERE = "manyfit.model_selection"
 _SCORING = {"check_scoring": _check_scoring}
-_NAMES = {"Parallel": _EngineParallel, "delayed": _delayed, **_SCORING}
+_NAMES = {"Parallel": _EngineParallel, "delayed": _delayed, "check_cv": _check_cv, **_SCORING}
 
 cross_validate = with_names(model_selection.cross_validate, _HERE, **_NAMES)
 cross_val_score = with_names(

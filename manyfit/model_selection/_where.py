@@ -1,0 +1,85 @@
+"""Where the data of a search are worked on: where they lie, or where the configuration says."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from manyfit._config import get_config
+from manyfit.arrays import cuda_place, device, is_host, to_place
+from manyfit.cluster import takes_device_data
+from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from manyfit.folds import Unsupported, as_matrix, is_foreign
+from manyfit.model_selection._job import Job
+
+_ADVICE = (
+    "Use the estimators of manyfit.estimators, or scikit-learn's with set_config(array_api_dispatch=True) "
+    "where they support it, or give the search data on the host."
+)
+
+
+def goes_there(X: Any) -> bool:
+    """Whether numbers of the host, in an array or a frame, are to be sent to a GPU."""
+    if get_config()["device"] != "cuda" or is_foreign(X):
+        return False
+    try:
+        as_matrix(X)
+    except Unsupported:
+        return False
+    return True
+
+
+def where_asked(job: Job) -> Job:
+    """The job with its X where `manyfit.set_config` has it; y and weights follow as they are read.
+
+    Raises
+    ------
+    ImportError, RuntimeError
+        If a GPU is asked for, and there is none that a library here can use.
+    """
+    if job.client is not None:
+        return job  # its workers have devices of their own
+    if goes_there(job.X):
+        return replace(job, X=to_place(as_matrix(job.X), cuda_place()), home=(job.X, job.y))
+    if get_config()["device"] == "cpu":
+        return _at_home(job)
+    return job
+
+
+def where_fitted(job: Job) -> Job:
+    """The job with its data where its estimators can be fitted one by one: there, or on the host.
+
+    Raises
+    ------
+    HostFallbackError
+        If data would have to come to the host, and ``host_fallback="error"``.
+    """
+    unable = sorted({type(one).__name__ for one in _estimators(job) if not takes_device_data(one)})
+    if not unable or not (is_foreign(job.X) or is_foreign(job.y)):
+        return job
+    if job.home is None and not all(is_host(one) for one in (job.X, job.y) if is_foreign(one)):
+        _say(unable, next(one for one in (job.X, job.y) if is_foreign(one)))
+    return _at_home(job)
+
+
+def _estimators(job: Job) -> Iterator[Any]:
+    yield job.estimator
+    for params in job.candidates:
+        yield from (value for value in params.values() if hasattr(value, "fit"))
+
+
+def _at_home(job: Job) -> Job:
+    if job.home is not None:
+        return replace(job, X=job.home[0], y=job.home[1])
+    return replace(job, X=job.brought(job.X), y=job.brought(job.y))
+
+
+def _say(names: list[str], X: Any) -> None:
+    how = get_config()["host_fallback"]
+    what = f"{' and '.join(names)} cannot be fitted on device {device(X)}"
+    if how == "error":
+        why = "host_fallback='error' keeps data from coming to the host"
+        raise HostFallbackError(f"{what}, and {why}. {_ADVICE}")
+    if how == "warn":
+        text = f"{what}: what a search leaves to it, or its refit, is fitted on the host. {_ADVICE}"
+        warnings.warn(text, HostFallbackWarning, stacklevel=2)

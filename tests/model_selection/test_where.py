@@ -1,0 +1,115 @@
+"""Where a search works: where its data lie, where the configuration says, or on the host as a last resort."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import Ridge
+from sklearn.svm import SVC
+
+import manyfit
+from manyfit.arrays import place_of, transfers
+from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_score
+from tests.metrics._crossings import there
+
+X, LABELS = make_classification(120, 5, random_state=0)
+Y = X @ np.arange(5.0) + np.random.default_rng(0).normal(size=120)
+GRID = {"alpha": [0.1, 1.0, 10.0]}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """array-api-strict's second device in place of a GPU."""
+    monkeypatch.setattr(_where, "cuda_place", lambda: place_of(there(X)))
+    with manyfit.config_context(device="cuda"):
+        yield
+
+
+def alike(found, expected):
+    for key, wanted in expected.cv_results_.items():
+        if "score" in key and "time" not in key:
+            np.testing.assert_allclose(found.cv_results_[key], wanted, rtol=1e-9, err_msg=key)
+
+
+def test_host_data_are_sent_once_where_that_is_configured(gpu):
+    search = GridSearchCV(Ridge(), GRID, cv=3)
+    assert "shared through moments" in str(search.plan(X, Y))
+    with transfers() as crossed:
+        search.fit(X, Y)
+    assert crossed.bytes_to_device == X.nbytes + Y.nbytes
+    assert crossed.synchronisations == 1
+    alike(search, GridSearchCV(Ridge(), GRID, cv=3, client=False).fit(X, Y))
+    # scikit-learn's Ridge was fitted again on the host, where the user's data are: nothing came back for it.
+    assert type(search.best_estimator_.coef_) is np.ndarray
+
+
+class TwoRounds(BaseSearchCV):
+    def __init__(self, estimator, *, cv=None, refit=True):
+        super().__init__(estimator, cv=cv, refit=refit)
+
+    def _run_search(self, evaluate_candidates):
+        for alpha in (0.1, 10.0):
+            evaluate_candidates([{"alpha": alpha}, {"alpha": 2 * alpha}])
+
+
+def test_searches_in_rounds_send_once(gpu):
+    search = TwoRounds(Ridge(), cv=3, refit=False)
+    with transfers() as crossed:
+        search.fit(X, Y)
+    assert len(search.cv_results_["params"]) == 4
+    assert X.nbytes <= crossed.bytes_to_device < 2 * X.nbytes
+
+
+def test_what_is_no_matrix_of_numbers_stays(gpu):
+    rows = X.tolist()
+    with transfers() as crossed:
+        search = GridSearchCV(Ridge(), GRID, cv=3).fit(rows, Y)
+    assert crossed.bytes_to_device == 0
+    assert search.n_features_in_ == 5
+
+
+def test_data_of_a_device_come_home_once_where_that_is_configured():
+    with manyfit.config_context(device="cpu"), transfers() as crossed:
+        search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(there(X), there(LABELS))
+    assert crossed.synchronisations == 2
+    alike(search, GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, LABELS))
+
+
+@pytest.mark.parametrize("labels_there", [True, False])
+def test_what_no_family_serves_is_fitted_on_the_host_and_says_so(labels_there):
+    y = there(LABELS) if labels_there else np.array(["no", "yes"])[LABELS]
+    with (
+        transfers() as crossed,
+        pytest.warns(HostFallbackWarning, match="SVC cannot be fitted on device") as caught,
+    ):
+        search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3, refit=False).fit(there(X), y)
+    assert len(caught) == 1
+    assert crossed.bytes_to_host <= X.nbytes + 2 * LABELS.nbytes
+    alike(search, GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, LABELS))
+
+
+def test_the_host_can_be_refused():
+    with (
+        manyfit.config_context(host_fallback="error"),
+        pytest.raises(HostFallbackError, match="SVC.*manyfit.estimators"),
+    ):
+        GridSearchCV(SVC(), {"C": [0.1, 1.0]}).fit(there(X), there(LABELS))
+    with manyfit.config_context(host_fallback="error"):
+        search = GridSearchCV(Ridge(), GRID, refit=False).fit(there(X), there(Y))
+    assert search.report_.fits_done == 0
+
+
+def test_it_can_be_quiet_and_cross_validation_does_the_same():
+    with manyfit.config_context(host_fallback="ignore"):
+        found = cross_val_score(SVC(), there(X), there(LABELS), cv=3)
+    np.testing.assert_allclose(found, cross_val_score(SVC(), X, LABELS, cv=3))
+
+
+def test_without_a_gpu_that_is_an_error():
+    with (
+        manyfit.config_context(device="cuda"),
+        pytest.raises((ImportError, RuntimeError), match="device='cuda' needs"),
+    ):
+        GridSearchCV(Ridge(), GRID).fit(X, Y)
