@@ -1,5 +1,6 @@
 """Namespace and device of an array, and the only border between host and device."""
 
+from manyfit.arrays._blocks import block_size, free_device_memory, is_out_of_memory, smaller_blocks
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest
@@ -21,14 +22,18 @@ __all__ = [
     "Transfers",
     "array_digest",
     "array_namespace",
+    "block_size",
     "cuda_place",
     "device",
     "float_dtype",
+    "free_device_memory",
     "is_array",
     "is_host",
+    "is_out_of_memory",
     "numpy_dtype",
     "on_device",
     "place_of",
+    "smaller_blocks",
     "to_device",
     "to_host",
     "to_place",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, float_dtype, to_device, to_host
+from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device, to_host
 from manyfit.folds._atoms import Rows
 from manyfit.folds._rows import blocks_of, length_of, rows_of
 
@@ -61,10 +61,13 @@ class SumsThere:
     def _sum(self, shift: Array, rows: Rows) -> Array:
         xp, d = self._xp, shift.shape[0]
         total = xp.zeros((d + 1, d + 1), dtype=self._dtype, device=self._place)
-        for block in blocks_of(rows, max(1, BLOCK_VALUES // (d + 1))):
-            Z = self._centred(shift, block)
-            total = total + xp.matrix_transpose(Z) @ Z
+        for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // (d + 1))):
+            total = total + self._gram(shift, block)
         return total
+
+    def _gram(self, shift: Array, block: Rows) -> Array:
+        Z = self._centred(shift, block)
+        return self._xp.matrix_transpose(Z) @ Z
 
     def _centred(self, shift: Array, block: Rows) -> Array:
         xp, p = self._xp, self._X.shape[1]
@@ -122,5 +125,5 @@ def _range(X: Array, rows: Rows, columns: Array) -> tuple[Array, Array]:
 
 def _blocks(X: Array, rows: Rows, columns: Array) -> Iterator[Array]:
     xp = array_namespace(X)
-    for block in blocks_of(rows, max(1, BLOCK_VALUES // max(columns.shape[0], 1))):
+    for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // max(columns.shape[0], 1))):
         yield xp.take(rows_of(X, block), columns, axis=1)

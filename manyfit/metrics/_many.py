@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, float_dtype
+from manyfit.arrays import array_namespace, block_size, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._codes import encoded, require_exact
 from manyfit.metrics._placed import beside
@@ -157,7 +157,7 @@ def in_chunks(scores: Callable[[Array], Array], predictions: Array, max_bytes: i
     """Scores of (m, ...) predictions, some settings at a time."""
     xp, m = array_namespace(predictions), predictions.shape[0]
     if max_bytes is None:
-        max_bytes = HOST_BYTES if isinstance(predictions, np.ndarray) else DEVICE_BYTES
+        max_bytes = HOST_BYTES if isinstance(predictions, np.ndarray) else block_size(DEVICE_BYTES)
     of_one = 8 * int(np.prod(predictions.shape[1:]))
     step = max(1, max_bytes // max(of_one, 1))
     if step >= m:

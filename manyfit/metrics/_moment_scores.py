@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import explained_variance_score, mean_squared_error, r2_score, root_mean_squared_error
 
-from manyfit.arrays import array_namespace, device, float_dtype, to_device
+from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device
 from manyfit.folds import Moments
 
 Array = NDArray[Any]
@@ -75,7 +75,7 @@ def _predicted_there(X: Any, flat: Array, linear: LinearPredictors, keeps_single
     sent = xp.astype(to_device(np.vstack([flat, linear.at_origin.ravel()]), place, xp), dtype, copy=False)
     origin = xp.astype(to_device(linear.origin, place, xp), dtype, copy=False)
     kept = xp.float32 if keeps_single and X.dtype == xp.float32 else dtype
-    size = max(1, PREDICTED_VALUES_THERE // max(len(linear.origin), m * q, 1))
+    size = max(1, block_size(PREDICTED_VALUES_THERE) // max(len(linear.origin), m * q, 1))
     parts = []
     for start in range(0, X.shape[0], size):
         block = xp.astype(X[start : min(start + size, X.shape[0]), :], dtype, copy=False) - origin

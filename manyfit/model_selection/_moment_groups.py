@@ -14,6 +14,7 @@ from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._job import Job, Options
+from manyfit.model_selection._less_memory import in_less_memory
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._score_answers import Begun, begin_scores
@@ -115,7 +116,8 @@ class _Fold:
     def run(self, root: _Node) -> None:
         start = time.perf_counter()
         try:
-            self._walk(root, self.data.view(self.i))
+            view = in_less_memory(lambda: self.data.view(self.i), lambda: f"the moments of {_titles(root)}")
+            self._walk(root, view)
         except Exception as error:
             self._leave(root, why_not(error))
         for flat in (False, True):
@@ -129,7 +131,10 @@ class _Fold:
         candidates, answers = _joined(parts)
         fitted = time.perf_counter() - start
         try:
-            begun = begin_scores(self.scoring, answers, len(candidates), self.data, self.i, self.options)
+            begun = in_less_memory(
+                lambda: begin_scores(self.scoring, answers, len(candidates), self.data, self.i, self.options),
+                lambda: f"the scores of {len(candidates)} settings",
+            )
         except Exception as error:
             self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
             return
@@ -174,6 +179,10 @@ class _Fold:
     def _leave(self, node: _Node, why: str) -> None:
         for group in node.all_groups():
             self.outcome.alone.update({(c, self.i): why for c in group.candidates})
+
+
+def _titles(root: _Node) -> str:
+    return ", ".join(dict.fromkeys(group.estimator for group in root.all_groups()))
 
 
 def why_not(error: Exception) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
-from manyfit.arrays import to_host
+from manyfit.arrays import block_size, to_host
 from manyfit.estimators import Answers, LinearAnswers, LinkedAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported, brought_home, is_foreign
 from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
@@ -263,7 +263,7 @@ def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
 def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> list[list[int]]:
     """Settings whose predictions fit in an eighth of the memory limit together."""
     outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | LinkedAnswers) else 1
-    size = max(1, limit // 8 // max(8 * n_rows * outputs, 1))
+    size = max(1, block_size(limit // 8) // max(8 * n_rows * outputs, 1))
     return [missing[j : j + size] for j in range(0, len(missing), size)]
 
 

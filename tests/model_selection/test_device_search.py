@@ -14,6 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.arrays import to_device
+from manyfit.exceptions import HostFallbackWarning
+from manyfit.folds import _device_moments
 from manyfit.model_selection import GridSearchCV, cross_val_score
 from tests.metrics._crossings import DEVICE, crossings, there
 
@@ -163,3 +165,50 @@ def test_the_counter_counts():
     with crossings() as crossed:
         assert float(there([1.0, 2.0])[0]) == 1.0
     assert crossed["__float__"] == 1 and array_api_strict.Device("CPU_DEVICE") != DEVICE
+
+
+class Small:
+    """A device with so little memory that only products of few rows can be had."""
+
+    def __init__(self, monkeypatch, most):
+        self.refused = []
+        concat = array_api_strict.concat
+
+        def limited(arrays, **options):
+            arrays = list(arrays)
+            wanted = 8 * sum(int(np.prod(a.shape)) for a in arrays)
+            if wanted > most:
+                self.refused.append(wanted)
+                raise MemoryError(f"Out of memory allocating {wanted:,} bytes")
+            return concat(arrays, **options)
+
+        monkeypatch.setattr(array_api_strict, "concat", limited)
+
+
+def test_where_memory_is_short_blocks_get_smaller(monkeypatch):
+    X, y = problem(n=3000)
+    Xd, yd = there(X), there(y)
+    expected = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(X, y)
+    small = Small(monkeypatch, X.nbytes // 8)
+    monkeypatch.setattr(_device_moments, "BLOCK_VALUES", X.size // 3)
+    search = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(Xd, yd)
+    assert len(small.refused) == 1
+    assert search.report_.fits_done == 0
+    alike(search, expected)
+
+
+def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatch):
+    X, y = problem(n=3000)
+    Xd, yd = there(X), there(y)
+    expected = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(X, y)
+    small = Small(monkeypatch, 1000)
+    with pytest.warns(HostFallbackWarning, match="Ridge"):
+        search = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(Xd, yd)
+    # Nothing is lost: scikit-learn fits them, on the host.
+    assert search.report_.fits_done == 30
+    alike(search, expected)
+    (why,) = search.report_.left_to_sklearn
+    assert why == (
+        "the moments of Ridge found no memory, nor in smaller blocks: "
+        f"Out of memory allocating {small.refused[-1]:,} bytes"
+    )
