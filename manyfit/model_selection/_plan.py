@@ -5,6 +5,8 @@ from dataclasses import astuple, dataclass, replace
 from html import escape
 from typing import Any, Literal
 
+from dask.utils import format_bytes
+
 from manyfit.estimators import Family
 from manyfit.model_selection._chain import Step
 
@@ -131,7 +133,10 @@ class Plan:
     passes : float
         Passes over X that sum moments; fits made one by one read X as often as scikit-learn's.
     bytes_to_device : int
-        Bytes moved to a device; 0 for data on the host.
+        Bytes of X, y and weights that are moved to a device; 0 where all is on the host, or there already.
+    device_bytes : int
+        Bytes of a device's memory that moments and shared iterations take at most beside the data, as far as
+        can be told before; 0 for data on the host.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -155,6 +160,7 @@ class Plan:
     n_splits: int
     passes: float
     bytes_to_device: int = 0
+    device_bytes: int = 0
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
     alone: bool = False
@@ -189,10 +195,11 @@ class Plan:
         return rows
 
     def _heading(self) -> str:
+        there = f"; memory there: {format_bytes(self.device_bytes)}" if self.device_bytes else ""
         return (
             f"{_count(self.n_candidates, 'setting')} x {_count(self.n_splits, 'split')} = "
             f"{_count(self.fits_requested, 'fit')} asked for, {self.fits_planned} to be made; "
-            f"passes over X for moments: {self.passes:g}; bytes to devices: {self.bytes_to_device}"
+            f"passes over X for moments: {self.passes:g}; bytes to devices: {self.bytes_to_device}{there}"
         )
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ import sklearn
 from sklearn.base import clone, is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
+from manyfit.arrays import is_host
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.folds import (
     SplitData,
@@ -93,6 +94,8 @@ class _Planner:
             by_candidate=by_candidate,
             alone=reason is not None or self._there,
             from_predictions=self.calls_scorers,
+            bytes_to_device=self._bytes_sent() if shared or passed else 0,
+            device_bytes=self._bytes_there() if self._there else 0,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
         return Prepared(plan, data, rows, self.scoring)
@@ -334,6 +337,22 @@ class _Planner:
         assert self.data is not None
         weights = self.data.weights
         return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
+
+    def _bytes_sent(self) -> int:
+        """Bytes of the data that go to a device."""
+        job, found = self.job, self.data or self.rows
+        if not self._there or found is None or (is_foreign(job.X) and is_host(job.X)):
+            return 0
+        weights = {id(one): one for one in (found.weights.fit, found.weights.score) if one is not None}
+        sent = 0 if is_foreign(job.X) else found.X.nbytes
+        sent += 0 if is_foreign(job.y) else found.y.nbytes
+        return int(sent + sum(one.nbytes for one in weights.values()))
+
+    def _bytes_there(self) -> int:
+        """Bytes that shared work takes of a device's memory beside the data."""
+        kinds = {group.kind for group in self.groups}
+        moments = self.data.bytes_there if "moments" in kinds and self.data is not None else 0
+        return moments
 
     # The rest
 

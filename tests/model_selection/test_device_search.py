@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -212,3 +214,29 @@ def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatc
         "the moments of Ridge found no memory, nor in smaller blocks: "
         f"Out of memory allocating {small.refused[-1]:,} bytes"
     )
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "dtype", "cv", "weighted"),
+    [
+        (40_000, 20, np.float64, KFold(5), False),
+        (40_000, 20, np.float32, KFold(5), True),
+        (40_000, 20, np.float32, KFold(5, shuffle=True, random_state=0), False),
+        (3_000, 150, np.float64, KFold(5), False),
+    ],
+)
+def test_the_plan_says_what_memory_is_used_there(n, p, dtype, cv, weighted):
+    X = rng.normal(size=(n, p)).astype(dtype)
+    Xd, yd = there(X), there(X @ rng.normal(size=p))
+    params = {"sample_weight": rng.uniform(1.0, 2.0, n)} if weighted else {}
+    search = GridSearchCV(Ridge(), ALPHAS, cv=cv, refit=False)
+    plan = search.plan(Xd, yd, **params)
+    assert f"bytes to devices: {8 * n if weighted else 0}; memory there:" in str(plan)
+    # The memory of the imitated device is the host's; a little of what is used is the host's own.
+    tracemalloc.start()
+    try:
+        search.fit(Xd, yd, **params)
+        _, used = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert plan.device_bytes + plan.bytes_to_device == pytest.approx(used, rel=0.2)
