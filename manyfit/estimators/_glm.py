@@ -55,7 +55,7 @@ class TweedieFamily:
     ) -> Iterator[LinkedAnswers]:
         """See `Family`."""
         power = _power(estimator)
-        y = np.asarray(folded.y, dtype=np.float64)
+        y = np.asarray(folded.targets, dtype=np.float64)
         smallest = y.min()
         if smallest < 0 or (power == 2 and smallest <= 0):
             raise Unsupported("y has values that the distribution does not have")

@@ -4,6 +4,7 @@ A Hessian is a sum over the rows, so that one product over the rows of each atom
 splits. Settings whose curvatures are near each other share one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from manyfit.arrays import array_namespace, to_host
 from manyfit.estimators._objective import Intercept, LinearProblem
-from manyfit.folds import Rows, map_threads
+from manyfit.folds import Rows, is_sparse, map_threads
 
 Array = NDArray[Any]
 
@@ -26,6 +28,8 @@ COEFFICIENTS_A_COLUMN = 130
 # A Hessian is summed and factored in single precision, which takes half the time, unless a pivot of a factor
 # is less than this share of its diagonal: what holds so little is lost among the rounding of the rest.
 WEAK = 1e-4
+# Numbers of Hessians that are brought home from a device together: 64 MiB.
+SUMS = 2**23
 
 
 @dataclass(frozen=True)
@@ -137,8 +141,8 @@ class _Anchor:
 
     Attributes
     ----------
-    sample : ndarray of shape (K, b)
-        Curvatures of some rows there.
+    sample : array of shape (K, b)
+        Curvatures of some rows there; where X lies.
     blocks : ndarray of shape (n_atoms, k, k)
         Sums over the rows of each atom, for the coefficients that are known whole.
     diagonals : ndarray of shape (n_atoms, K d), or None
@@ -147,7 +151,7 @@ class _Anchor:
         Precision of the blocks.
     """
 
-    sample: Array
+    sample: Any
     blocks: Array
     diagonals: Array | None
     dtype: Any
@@ -164,7 +168,7 @@ class Hessians:
         Features between which, and the intercepts, second derivatives are known; of the others only by one
         coefficient twice. None: all. Not all where there are steps: then none, ``h = 0``.
     some : tuple of (X, Rows)
-        Some rows of X less its origin, dense or sparse, and which they are.
+        Some rows of X less its origin, dense or sparse, and which they are, as `Passes.some` gives them.
     most : int
         Hessians that are kept at most; beyond them the nearest serves.
     dtype : dtype
@@ -180,7 +184,7 @@ class Hessians:
         dtype: Any = np.float32,
     ) -> None:
         self.problem, self._head, self._some, self._most = problem, head, some, most
-        self._dtype = dtype
+        self._dtype, self._squares = dtype, _mean_square(some[0])
         self._anchors: list[_Anchor] = []  # the newest last
         self._used: dict[int, _Anchor] = {}
         self._factors: dict[int, Factor] = {}
@@ -240,12 +244,9 @@ class Hessians:
         """Find a Hessian for each column, and take those that are missing."""
         samples = self._samples(W, columns)
         sound = [one for one in self._anchors if np.finfo(one.dtype).eps <= np.finfo(self._dtype).eps]
-        own = self._away(samples, columns, samples)
-        away = (
-            self._away(samples, columns, np.stack([anchor.sample for anchor in sound], axis=1))
-            if sound
-            else own[:0]
-        )
+        places = [anchor.sample for anchor in sound] + [samples[:, j, :] for j in range(len(columns))]
+        both = self._away(samples, columns, places)
+        away, own = both[: len(sound)], both[len(sound) :]
         chosen = _chosen(away, own, share, self._room(W))
         distances = np.concatenate([away, own[chosen]])
         # Where there is no room for all, those stay that serve, and then the newest.
@@ -254,7 +255,11 @@ class Hessians:
         kept = sorted(sorted(range(len(sound)), key=lambda a: (a in serving, a))[too_many:])
         self._anchors, self._used = [sound[a] for a in kept], {}
         del sound  # there may be no room for them while others are taken
-        self._anchors += [self._taken(W[[j]], int(columns[j]), samples[:, j]) for j in chosen]
+        # A transfer for all of them, as far as their sums are no burden where X lies.
+        step = max(1, SUMS // self._sums(W.shape[1]))
+        for first in range(0, len(chosen), step):
+            some = chosen[first : first + step]
+            self._anchors += self._taken(W[some], columns[some], [samples[:, j, :] for j in some])
         nearest = distances[[*kept, *range(len(away), len(distances))]].argmin(axis=0)
         for c, a in zip(map(int, columns), nearest, strict=True):
             self._used[c] = self._anchors[a]
@@ -284,51 +289,65 @@ class Hessians:
         worth = max(1, round(COEFFICIENTS_A_COLUMN * m / width))
         return max(1, min(worth, self._most))
 
-    def _away(self, samples: Array, columns: Array, anchors: Array) -> Array:
-        """How far the Hessian of each column is from those taken elsewhere, as a share of it, (a, m)."""
-        X, _ = self._some
-        squares = X.multiply(X).mean() if hasattr(X, "tocsc") else np.mean(X**2)
-        # What the penalty adds is the same for both.
-        held = samples.sum(axis=(0, 2))
-        held += (
-            self.problem.columns.penalty[columns] * samples.shape[0] * samples.shape[2] / max(squares, 1e-300)
-        )
-        held = np.maximum(held, 1e-300)
-        return np.stack(
-            [np.abs(anchors[:, [a]] - samples).sum(axis=(0, 2)) / held for a in range(anchors.shape[1])]
-        )
+    def _away(self, samples: Any, columns: Array, places: Sequence[Any]) -> Array:
+        """How far the Hessian of each column is from those taken elsewhere, as a share of it, (a, m).
 
-    def _samples(self, W: Array, columns: Array) -> Array:
-        """Curvatures of some rows at the columns, (K, m, b)."""
+        `samples`, (K, m, b), and those of the places, (K, b), lie where X does; one transfer.
+        """
+        xp = array_namespace(samples)
+        held = xp.sum(samples, axis=(0, 2))
+        apart = [xp.sum(xp.abs(one[:, None, :] - samples), axis=(0, 2)) for one in places]
+        *home, held, squares = to_host(xp.stack([*apart, held, self._squares + xp.zeros_like(held)]))
+        # What the penalty adds is the same for both.
+        added = self.problem.columns.penalty[columns] * samples.shape[0] * samples.shape[2]
+        held = np.maximum(held + added / np.maximum(squares, 1e-300), 1e-300)
+        return np.stack(home) / held
+
+    def _samples(self, W: Array, columns: Array) -> Any:
+        """Curvatures of some rows at the columns, (K, m, b), where X lies."""
         X, rows = self._some
         split = self.problem.columns.split[columns]
         theta = self.problem.to_X(W, split)
         m, K, d = theta.shape
-        part = theta.transpose(1, 0, 2).reshape(K * m, d)
-        Z = np.ascontiguousarray((X @ part[:, :-1].T + part[:, -1]).T).reshape(K, m, -1)
-        out = np.empty(Z.shape)
-        for i in np.unique(split):
-            own = split == i
-            out[:, own] = self.problem.rowwise.curvature(Z[:, own], rows, int(i))[0]
-        return out
+        part = self.problem.passes.put(theta.transpose(1, 0, 2).reshape(K * m, d))
+        Z = (X @ part[:, :-1].T + part[:, -1]).T
+        xp = array_namespace(Z)
+        Z = xp.reshape(np.ascontiguousarray(Z) if isinstance(Z, np.ndarray) else Z, (K, m, -1))
+        return self.problem.rowwise.curvature(Z, rows, split)[0]
 
-    def _taken(self, w: Array, column: int, sample: Array) -> _Anchor:
-        problem, dtype = self.problem, self._dtype
-        split = int(problem.columns.split[column])
-        theta = problem.to_X(w, np.array([split]))
+    def _sums(self, n_outputs: int) -> int:
+        """Numbers of one Hessian, over all atoms."""
+        d = (self.problem.passes.origin.size if self._head is None else len(self._head)) + 1
+        return len(self.problem.passes.rows) * (n_outputs * d) ** 2
 
-        def curvature(Z: Array, rows: Rows) -> tuple[Array, Array | None]:
-            return problem.rowwise.curvature(Z, rows, split)
+    def _taken(self, W: Array, columns: Array, samples: Sequence[Any]) -> list[_Anchor]:
+        """Hessians at some columns."""
+        passes, n = self.problem.passes, len(columns)
+        whole = self._head is None or self._head.size > 0
+        sums = [self._blocks(W[[j]], columns[[j]], self._dtype) for j in range(n) if whole]
+        more = [passes.squares(*self._at(W[[j]], columns[[j]])) for j in range(n) if self._head is not None]
+        home = passes.home(sums + more)
+        blocks = home[: len(sums)] or [np.empty((len(passes.rows), 0, 0))] * n
+        diagonals: Sequence[Array | None] = home[len(sums) :] or [None] * n
+        anchors = []
+        for j in range(n):
+            own, dtype = blocks[j], self._dtype
+            if not np.isfinite(own).all():  # squares of large values overflow in a narrow type
+                dtype = np.float64
+                [own] = passes.home([self._blocks(W[[j]], columns[[j]], dtype)])
+            anchors.append(_Anchor(samples[j], own, diagonals[j], dtype))
+        return anchors
 
-        passes = problem.passes
-        diagonals = None if self._head is None else passes.squares(theta, curvature)
-        if self._head is not None and not self._head.size:
-            return _Anchor(sample, np.empty((len(passes.rows), 0, 0)), diagonals, dtype)
-        blocks = passes.gram(theta, curvature, dtype, self._head)
-        if not np.isfinite(blocks).all():  # squares of large values overflow in a narrow type
-            dtype = np.float64
-            blocks = passes.gram(theta, curvature, dtype, self._head)
-        return _Anchor(sample, blocks, diagonals, dtype)
+    def _blocks(self, w: Array, column: Array, dtype: Any) -> Any:
+        return self.problem.passes.gram(*self._at(w, column), dtype, self._head)
+
+    def _at(self, w: Array, column: Array) -> tuple[Array, Any]:
+        """Coefficients of X at a column, and the curvatures there."""
+        split = self.problem.columns.split[column]
+        return self.problem.to_X(w, split), partial(self._curvature, split=split)
+
+    def _curvature(self, Z: Any, rows: Any, split: Array) -> tuple[Any, Any]:
+        return self.problem.rowwise.curvature(Z, rows, split)
 
     def _matrix(self, anchor: _Anchor, split: int, n_outputs: int) -> Matrix:
         problem, columns = self.problem, self.problem.columns
@@ -351,6 +370,11 @@ class Hessians:
         # With another diagonal than its own, which is not exact behind an origin, a block is not positive.
         diagonal[place] = np.diagonal(block)
         return Matrix(diagonal, block, place)
+
+
+def _mean_square(X: Any) -> Any:
+    """Mean of the squares of all entries; on a device it stays there."""
+    return X.multiply(X).mean() if is_sparse(X) else array_namespace(X).mean(X**2)
 
 
 def _chosen(away: Array, own: Array, share: float, room: int) -> list[int]:

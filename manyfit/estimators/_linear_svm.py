@@ -17,7 +17,7 @@ from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
 from manyfit.estimators._weights import class_weights
-from manyfit.folds import PassData, Unsupported, require_classes
+from manyfit.folds import PassData, Unsupported, is_sparse, require_classes
 
 Array = NDArray[Any]
 
@@ -52,11 +52,11 @@ class LinearSVCFamily:
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[LinkedAnswers]:
         """See `Family`."""
-        classes, codes = np.unique(folded.y, return_inverse=True)
+        classes, codes = np.unique(folded.targets, return_inverse=True)
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
         weights = class_weights(estimator.class_weight, classes, codes, folded)
-        if hasattr(folded.X, "tocsc"):
+        if is_sparse(folded.X):
             folded = folded.condensed()  # once for all classes
         fits = []
         for k in range(n_classes) if n_classes > 2 else [1]:
@@ -104,7 +104,7 @@ class LinearSVRFamily:
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[LinkedAnswers]:
         """See `Family`."""
-        y = np.asarray(folded.y, dtype=np.float64)
+        y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = Rowwise(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0)
         yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())

@@ -1,4 +1,7 @@
-"""Answers of linear models whose responses are functions of the linear predictor: classifiers, log links."""
+"""Answers of linear models whose responses are functions of the linear predictor: classifiers, log links.
+
+They lie where the rows do. A device knows no texts: labels there are positions among the classes.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from manyfit.arrays import array_namespace, to_host
 from manyfit.estimators._family import Role
 from manyfit.estimators._fitted import Fitted
 from manyfit.estimators._losses import softmax
-from manyfit.folds import Fold
+from manyfit.folds import Fold, is_sparse
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
@@ -36,8 +40,11 @@ class Link(Protocol):
     def keeps_single(self) -> bool:
         """See above."""
 
-    def responses(self, Z: Array) -> dict[str, Array]:
-        """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten."""
+    def responses(self, Z: Any) -> dict[str, Any]:
+        """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten.
+
+        They lie where `Z` does. There, if that is not the host, labels are positions in `classes`.
+        """
 
 
 @dataclass(frozen=True)
@@ -52,10 +59,10 @@ class LogLink:
     classes: None = None
     keeps_single: bool = True
 
-    def responses(self, Z: Array) -> dict[str, Array]:
+    def responses(self, Z: Any) -> dict[str, Any]:
         """See `Link`."""
         with np.errstate(over="ignore"):
-            return {"predict": np.exp(Z[:, :, 0])}
+            return {"predict": array_namespace(Z).exp(Z[:, :, 0])}
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Identity:
     classes: None = None
     keeps_single: bool = False  # liblinear's coefficients are float64
 
-    def responses(self, Z: Array) -> dict[str, Array]:
+    def responses(self, Z: Any) -> dict[str, Any]:
         """See `Link`."""
         return {"predict": Z[:, :, 0]}
 
@@ -87,12 +94,13 @@ class Decisions:
     classes: Array
     keeps_single: bool = False
 
-    def responses(self, Z: Array) -> dict[str, Array]:
+    def responses(self, Z: Any) -> dict[str, Any]:
         """See `Link`."""
-        if Z.shape[2] > 1:
-            return {"decision_function": Z, "predict": self.classes[Z.argmax(axis=2)]}
-        decisions = Z[:, :, 0]
-        return {"decision_function": decisions, "predict": self.classes[(decisions > 0).astype(np.intp)]}
+        xp = array_namespace(Z)
+        decisions = Z if Z.shape[2] > 1 else Z[:, :, 0]
+        codes = xp.argmax(Z, axis=2) if Z.shape[2] > 1 else xp.astype(decisions > 0, xp.int64)
+        labels = self.classes[codes] if isinstance(codes, np.ndarray) else codes
+        return {"decision_function": decisions, "predict": labels}
 
 
 @dataclass(frozen=True)
@@ -107,13 +115,14 @@ class Probabilities:
     classes: Array
     keeps_single: bool = True
 
-    def responses(self, Z: Array) -> dict[str, Array]:
+    def responses(self, Z: Any) -> dict[str, Any]:
         """See `Link`."""
-        out = Decisions(self.classes).responses(Z)
-        if Z.shape[2] > 1:
-            return {**out, "predict_proba": softmax(Z.copy(), axis=2)}
-        p = expit(out["decision_function"])  # in the dtype of Z
-        return {**out, "predict_proba": np.stack([1.0 - p, p], axis=2)}
+        xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
+        with np.errstate(over="ignore"):  # of libraries that compute by NumPy
+            if Z.shape[2] > 1:
+                return {**out, "predict_proba": softmax(xp.asarray(Z, copy=True), axis=2)}
+            p = expit(out["decision_function"])  # in the dtype of Z
+        return {**out, "predict_proba": xp.stack([1.0 - p, p], axis=2)}
 
 
 @dataclass(frozen=True)
@@ -158,24 +167,33 @@ class LinkedAnswers:
         """See `Answers`."""
         return LinkedAnswers(self.fitted.subset(list(settings)), self.link)
 
-    def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
+    def respond(self, role: Role, fold: Fold) -> dict[str, Any]:
         """Responses from one product of the rows with the coefficients of all settings."""
         return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
 
     def near_boundary(self, role: Role, fold: Fold) -> Array:
-        """How many rows are nearer a change of their label than the error of the fit, (m,)."""
+        """How many rows are nearer a change of their label than the error of the fit, (m,); on the host."""
         X = fold.rows(role)
         Z, error = (_predicted(one, X, self.link.keeps_single) for one in (self.linear, self.fitted.error))
+        xp = array_namespace(Z)
         if Z.shape[2] == 1:
-            return np.asarray((np.abs(Z) <= np.abs(error)).sum(axis=(1, 2)))
+            near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
+        else:
+            near = _lead(Z) <= xp.max(error, axis=2) - xp.min(error, axis=2)
+        return to_host(xp.sum(xp.astype(near, xp.int64), axis=1))
+
+
+def _lead(Z: Any) -> Any:
+    """How far the largest along the last axis is before the next."""
+    if isinstance(Z, np.ndarray):
         best = np.partition(Z, -2, axis=2)[:, :, -2:]
-        return np.asarray((best[:, :, 1] - best[:, :, 0] <= np.ptp(error, axis=2)).sum(axis=1))
+    else:
+        best = array_namespace(Z).sort(Z, axis=2)[:, :, -2:]
+    return best[:, :, 1] - best[:, :, 0]
 
 
-def _predicted(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
-    if isinstance(X, np.ndarray):
-        return linear(X, keeps_single)
-    return _of_sparse(linear, X, keeps_single)
+def _predicted(linear: LinearPredictors, X: Any, keeps_single: bool) -> Any:
+    return _of_sparse(linear, X, keeps_single) if is_sparse(X) else linear(X, keeps_single)
 
 
 def _of_sparse(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:

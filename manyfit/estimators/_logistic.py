@@ -57,7 +57,7 @@ class LogisticFamily:
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[LinkedAnswers]:
         """See `Family`."""
-        classes, codes = np.unique(folded.y, return_inverse=True)
+        classes, codes = np.unique(folded.targets, return_inverse=True)
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
         targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]

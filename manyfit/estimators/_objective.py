@@ -6,18 +6,22 @@ its own steps, while the rows are read as they are.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.arrays import Beside, array_namespace, float_dtype
 from manyfit.estimators._losses import Loss
-from manyfit.folds import Passes, Rows, Unsupported, View
+from manyfit.folds import Passes, Rows, Unsupported, View, is_sparse
 
 Array = NDArray[Any]
 Intercept = Literal["free", "penalised", "none"]
 Norm = Literal["largest", "euclidean"]
+
+# Sets of columns whose weights of classes are kept on a device; as a rule there is one for each atom.
+KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -48,19 +52,19 @@ class Columns:
 
 @dataclass(frozen=True)
 class Rowwise:
-    """What each row brings to its loss.
+    """What each row brings to its loss; on the host, or where the rows lie, see `beside`.
 
     Attributes
     ----------
     loss : Loss
         Of all rows.
-    targets : ndarray of shape (n_outputs, n)
+    targets : array of shape (n_outputs, n)
         See `Loss`.
-    weight : ndarray of shape (n,) or None
+    weight : array of shape (n,) or None
         Sample weights.
     class_weight : ndarray of shape (n_splits, n_classes) or None
-        Weights of the classes on each split.
-    codes : ndarray of int of shape (n,) or None
+        Weights of the classes on each split; always on the host.
+    codes : array of int of shape (n,) or None
         The class of each row, where classes have weights.
 
     Raises
@@ -70,55 +74,120 @@ class Rowwise:
     """
 
     loss: Loss
-    targets: Array
-    weight: Array | None = None
+    targets: Any
+    weight: Any = None
     class_weight: Array | None = None
-    codes: Array | None = None
+    codes: Any = None
+    _there: dict[bytes, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for weights in (self.weight, self.class_weight):
-            if weights is not None and not (weights >= 0.0).all():
+            # Those on a device were looked at before they went there.
+            if isinstance(weights, np.ndarray) and not (weights >= 0.0).all():
                 # Then the objective is not convex, and a vanishing gradient says nothing.
                 raise Unsupported("a weight is negative or NaN")
 
-    def gradient(self, Z: Array, rows: Rows, splits: Array) -> Array:
+    def gradient(self, Z: Any, rows: Any, splits: Array) -> Any:
         """Weighted derivatives of the loss of some rows, (K, m, b); may overwrite `Z`."""
-        R = self.loss.gradient(Z, self.targets[:, rows])
+        R = self.loss.gradient(Z, _of_rows(self.targets, rows))
         weights = self._weights(rows, splits)
         if weights is not None:
             R *= weights
-        return np.asarray(R)
+        return R
 
-    def curvature(self, Z: Array, rows: Rows, split: int) -> tuple[Array, Array | None]:
-        """Weighted second derivatives of some rows with the weights of one split; see `Loss.curvature`."""
+    def curvature(self, Z: Any, rows: Any, splits: Array) -> tuple[Any, Any]:
+        """Weighted second derivatives of some rows, with the weights of each split; see `Loss.curvature`.
+
+        Parameters
+        ----------
+        Z : array of shape (K, m, b)
+            Linear predictors; may be overwritten.
+        rows : slice or array of int
+            Which rows they are of.
+        splits : ndarray of int of shape (m,) or (1,)
+            The split of each column.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
-            D, P = self.loss.curvature(Z, self.targets[:, rows])
-        weights = self._weights(rows, np.array([split]))
+            D, P = self.loss.curvature(Z, _of_rows(self.targets, rows))
+        weights, xp = self._weights(rows, splits), array_namespace(D)
         if weights is not None:
             D = D * weights
-            P = None if P is None else P * np.sqrt(weights)
+            P = None if P is None else P * xp.sqrt(weights)
         # Far out, where a loss overflows, there is no curvature that would help.
-        return np.nan_to_num(D, posinf=0.0), P
+        return xp.where(xp.isfinite(D), D, xp.zeros_like(D)), P
 
-    def _weights(self, rows: Rows, splits: Array) -> Array | None:
+    def _weights(self, rows: Any, splits: Array) -> Any:
         """Weights of some rows on some splits, of shape (m or 1, b); None if all are 1."""
-        own = None if self.weight is None else self.weight[rows][None, :]
+        own = None if self.weight is None else _of_rows(self.weight, rows)[None, :]
         if self.class_weight is None or self.codes is None:
             return own
-        of_class = self.class_weight[splits][:, self.codes[rows]]
+        of_class = self._of_classes(splits, _of_rows(self.codes, rows))
         return of_class if own is None else own * of_class
 
+    def _of_classes(self, splits: Array, codes: Any) -> Any:
+        """Weights of some classes on some splits, (m, b)."""
+        assert self.class_weight is not None
+        if isinstance(codes, np.ndarray):
+            return self.class_weight[splits][:, codes]
+        # They are the same in pass after pass, and go there once.
+        key = splits.tobytes()
+        if key not in self._there:
+            if len(self._there) > KEPT:
+                self._there.clear()
+            self._there[key] = placed(self.class_weight[splits], codes)
+        return array_namespace(codes).take(self._there[key], codes, axis=1)
+
+    def beside(self, X: Any) -> "Rowwise":
+        """The same where X lies; itself where that is the host."""
+        if isinstance(X, np.ndarray) or is_sparse(X):
+            return self
+        return Rowwise(
+            self.loss,
+            placed(self.targets, X),
+            placed(self.weight, X),
+            self.class_weight,
+            Beside(X)(self.codes),
+        )
+
+    def of_splits(self, splits: range) -> "Rowwise":
+        """With the weights of classes on some splits."""
+        if self.class_weight is None:
+            return self
+        own = self.class_weight[splits.start : splits.stop]
+        return Rowwise(self.loss, self.targets, self.weight, own, self.codes)
+
     def total(self, rows: Rows, split: int) -> float:
-        """Sum of the weights of some rows on one split."""
+        """Sum of the weights of some rows on one split; on the host."""
         weights = self._weights(rows, np.array([split]))
         return float(self.targets[:, rows].shape[1]) if weights is None else float(weights.sum())
 
     def subset(self, rows: Rows) -> "Rowwise":
-        """Some of the rows, by themselves."""
+        """Some of the rows, by themselves; on the host."""
         weight = None if self.weight is None else self.weight[rows]
         codes = None if self.codes is None else self.codes[rows]
         targets = np.ascontiguousarray(self.targets[:, rows])
         return Rowwise(self.loss, targets, weight, self.class_weight, codes)
+
+
+def placed(numbers: Array | None, X: Any) -> Any:
+    """Numbers in the widest floating dtype where X lies; what are small integers go there as such."""
+    if numbers is None:
+        return None
+    xp, dtype = array_namespace(X), float_dtype(X)
+    with np.errstate(invalid="ignore"):  # a cast of what is no small integer
+        small = numbers.astype(np.int8)
+    if (small == numbers).all():
+        numbers = small
+    elif dtype == xp.float32:
+        numbers = numbers.astype(np.float32)
+    return xp.astype(Beside(X)(numbers), dtype, copy=False)
+
+
+def _of_rows(numbers: Any, rows: Any) -> Any:
+    """Some rows of an array that has them along its last axis."""
+    if isinstance(rows, slice) or isinstance(numbers, np.ndarray):
+        return numbers[..., rows]
+    return array_namespace(numbers).take(numbers, rows, axis=-1)
 
 
 class LinearProblem:
@@ -192,7 +261,7 @@ class LinearProblem:
         """See `Problem`; one pass over the rows."""
         asked = self.columns.subset(columns)
 
-        def residual(Z: Array, rows: Rows, used: Array) -> Array:
+        def residual(Z: Any, rows: Any, used: Array) -> Any:
             return self.rowwise.gradient(Z, rows, asked.split[used])
 
         with np.errstate(over="ignore", invalid="ignore"):  # the solver steps back from what is not finite

@@ -5,7 +5,7 @@ in directions that the training rows leave open, any start stays in the answer.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -19,11 +19,11 @@ from manyfit.estimators._objective import Intercept, Norm, Rowwise
 from manyfit.estimators._stage import HESSIAN_SHARE, Goal, Stage
 from manyfit.folds import (
     AtomGroup,
-    DensePasses,
     PassData,
     Passes,
     Rows,
     Unsupported,
+    is_sparse,
     length_of,
     passes_over,
 )
@@ -52,7 +52,7 @@ class Model:
     Attributes
     ----------
     rowwise : Rowwise
-        Loss, targets and weights of all rows.
+        Loss, targets and weights of all rows; on the host.
     penalties : callable
         From the sum of the weights of a training set to the penalties of all settings, relative to the mean
         loss; of shape (m,).
@@ -86,7 +86,7 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
         One for each split, all fitted when the first is asked for. Of sparse data only the coefficients of
         the condensed features are kept; those of all are made for one split at a time.
     """
-    if hasattr(data.X, "tocsc"):
+    if is_sparse(data.X):
         data = data.condensed()
     fitted, T = _fit_path(data, model, solver), data.basis
     del data  # not needed while answers are scored
@@ -95,25 +95,22 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
 
 
 def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
-    return [one for group in data.groups for one in _Group(data, model, solver, group).fit()]
+    there = model.rowwise.beside(data.X)
+    return [one for group in data.groups for one in _Group(data, model, there, solver, group).fit()]
 
 
 class _Group:
-    """Splits that have their atoms in common."""
+    """Splits that have their atoms in common; `there` is what the model has of the rows, where X lies."""
 
-    def __init__(self, data: PassData, model: Model, solver: LBFGS, group: AtomGroup) -> None:
+    def __init__(self, data: PassData, model: Model, there: Rowwise, solver: LBFGS, group: AtomGroup) -> None:
         self.data, self.model, self.solver, self.group = data, model, solver, group
         self.views = [data.views[i] for i in group.splits]
-        rowwise = model.rowwise
-        if rowwise.class_weight is not None:
-            own = rowwise.class_weight[group.splits.start : group.splits.stop]
-            rowwise = replace(rowwise, class_weight=own)
-        self.rowwise = rowwise
-        totals = _totals(rowwise, group.rows, group.train)
+        self.rowwise, self.there = model.rowwise.of_splits(group.splits), there.of_splits(group.splits)
+        totals = _totals(self.rowwise, group.rows, group.train)
         if not ((totals > 0.0) & (totals < np.inf)).all():
             raise Unsupported("the weights of a training part have no finite sum above 0")
         self.penalties = np.stack([model.penalties(total) for total in totals])
-        self.stage = self._stage(data.X, passes_over(data.X, group), rowwise, totals)
+        self.stage = self._stage(data.X, passes_over(data.X, group.rows, data.origin), self.there, totals)
 
     def fit(self) -> list[Fitted]:
         stage, zero, coarse = self.stage, self._zero(), self._coarser()
@@ -125,7 +122,7 @@ class _Group:
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
             start = one.solve(start, zero, Goal(chance, 0.0, scale)).W
         asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
-        tol = max(asked * TOL_SHARE, ROUNDING * np.finfo(np.float64).eps * scale)
+        tol = max(asked * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
         reached = stage.solve(start, zero, Goal(min(tol, asked), asked, scale))
         converged = (reached.size <= asked).reshape(self.penalties.shape)
         cut_short = self._cut_short(reached.W)
@@ -155,7 +152,9 @@ class _Group:
             zero[:, :, -1] = own[:, None]
         return zero
 
-    def _stage(self, X: Any, passes: Passes, rowwise: Rowwise, totals: Array) -> Stage:
+    def _stage(
+        self, X: Any, passes: Passes, rowwise: Rowwise, totals: Array, rows: Array | None = None
+    ) -> Stage:
         return Stage(
             X,
             passes,
@@ -168,16 +167,17 @@ class _Group:
             self.model.norm,
             self.solver,
             self.data.memory_limit,
+            rows,
         )
 
     def _coarser(self) -> list[Stage]:
         """Problems of ever more rows, each some of all; none where that would save nothing."""
         X = self.data.X
-        if not isinstance(X, np.ndarray):
+        if is_sparse(X):
             return []
         size = self.rowwise.loss.n_outputs * (self.stage.problem.n_features + 1)
         stages, share = [], 1
-        while len(X) >= share * COARSER * SMALL_ROWS * size:
+        while X.shape[0] >= share * COARSER * SMALL_ROWS * size:
             share *= COARSER
             stage = self._of_some(share)
             if stage is None:
@@ -197,11 +197,16 @@ class _Group:
         ends = np.cumsum([0, *map(len, parts)])
         atoms: list[Rows] = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
         chosen = np.concatenate(parts)
-        few, rowwise = self.data.X[chosen], self.rowwise.subset(chosen)
+        rowwise = self.rowwise.subset(chosen)
         totals = _totals(rowwise, atoms, self.group.train)
         if not (totals > 0.0).all():
             return None
-        return self._stage(few, DensePasses(few, atoms, self.stage.passes.origin), rowwise, totals)
+        X, origin = self.data.X, self.stage.passes.origin
+        if isinstance(X, np.ndarray):
+            few = X[chosen]
+            return self._stage(few, passes_over(few, atoms, origin), rowwise, totals)
+        # Memory of a device is scarce: they are not copied, but taken a block at a time.
+        return self._stage(X, passes_over(X, parts, origin), self.there, totals, chosen)
 
     def _linear(self, W: Array, i: int) -> LinearPredictors:
         m = self.penalties.shape[1]

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.arrays import array_namespace, to_host
 from manyfit.estimators._hessians import SAMPLE_ROWS, Hessians
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
-from manyfit.folds import Passes, Rows, View
+from manyfit.folds import Passes, View, is_sparse
 
 Array = NDArray[Any]
 
@@ -85,12 +86,12 @@ class Stage:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, p)
-        The rows.
+    X : array or CSR matrix of shape (n, p)
+        The rows, among others.
     passes : Passes
         Over them.
     rowwise : Rowwise
-        Their targets and weights.
+        Targets and weights of all rows of X, where it lies.
     counts : ndarray of shape (n_sets, n_atoms)
         How often each set has the rows of each atom.
     totals : ndarray of shape (n_sets,)
@@ -107,6 +108,8 @@ class Stage:
         What follows the columns.
     memory_limit : int
         Bytes: half for vectors, which waves are made to fit, half for Hessians.
+    rows : ndarray of int, optional
+        Which rows of X are gone over; on the host. All if not given.
     """
 
     def __init__(
@@ -122,9 +125,10 @@ class Stage:
         norm: Norm,
         solver: LBFGS,
         memory_limit: int,
+        rows: Array | None = None,
     ) -> None:
         self.passes, self.solver, self.penalties = passes, solver, penalties
-        self.n_rows = X.shape[0]
+        self.n_rows = X.shape[0] if rows is None else len(rows)
         n_sets, m = penalties.shape
         split = np.repeat(np.arange(n_sets), m)
         columns = Columns(split, penalties.ravel(), totals[split], counts[split])
@@ -137,13 +141,12 @@ class Stage:
             norm,
             lambda G, c: self.hessians.solve(G, c),
         )
-        sparse = hasattr(X, "tocsc")
+        sparse = is_sparse(X)
         self._wide = SPARSE_WIDE if sparse else WIDE
         # Passes over a sparse X keep what they multiply back with of all rows.
         self._at_once = self._fitting(memory_limit / 2, 3 * self.n_rows if sparse else 0)
         step = max(1, self.n_rows // SAMPLE_ROWS)
-        rows: Rows = slice(0, self.n_rows, step)
-        some = X[rows] if sparse else X[rows] - passes.origin
+        some = passes.some(slice(0, self.n_rows, step) if rows is None else rows[::step])
         K, head = rowwise.loss.n_outputs, None
         self._width = (X.shape[1] + 1) * K
         room = memory_limit / 2 / 8.0  # numbers
@@ -151,14 +154,14 @@ class Stage:
         if most == 0 or self._width > WORTH_PASSES * n_sets * m:
             # As wide as leaves room for some, and a factor for each column, with no more to go over in a
             # factor than in X.
-            entries = getattr(X, "nnz", np.size(X))
+            entries = X.nnz if sparse else self.n_rows * X.shape[1]
             there = min(entries, room / (n_sets * (self._at_once + 1) + 3 + SOME * counts.shape[1]))
             width = min(HEAD, int(np.sqrt(there)))
-            head = _largest(some, width // K - 1 if all(view is None for view in views) else 0)
+            head = _largest(some[0], width // K - 1 if all(view is None for view in views) else 0)
             self._width = K * (len(head) + 1)
             most = max(self._most(room), SOME)
         self._partial = head is not None
-        self.hessians = Hessians(self.problem, head, (some, rows), most)
+        self.hessians = Hessians(self.problem, head, some, most)
 
     def _fitting(self, room: float, n_kept: int) -> int:
         """Settings that are followed at once: as many as the solver's vectors leave room for.
@@ -316,7 +319,9 @@ def _depth(penalties: Any) -> Any:
 
 def _largest(some: Any, size: int) -> Array:
     """The features with the largest squares in some rows, at most `size` of them, in order."""
-    squares = some.multiply(some).sum(axis=0) if hasattr(some, "tocsc") else (some**2).sum(axis=0)
-    squares = np.asarray(squares).ravel()
+    if is_sparse(some):
+        squares = np.asarray(some.multiply(some).sum(axis=0)).ravel()
+    else:
+        squares = to_host(array_namespace(some).sum(some**2, axis=0))
     size = min(max(size, 0), squares.size)
     return np.sort(np.argsort(-squares, kind="stable")[:size])

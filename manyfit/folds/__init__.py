@@ -3,17 +3,12 @@
 from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
 from manyfit.folds._device_moments import brought_home
+from manyfit.folds._device_passes import DevicePasses
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
 from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights, is_foreign
 from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
-from manyfit.folds._passes import (
-    DensePasses,
-    PassData,
-    Passes,
-    SparsePasses,
-    passes_over,
-    require_classes,
-)
+from manyfit.folds._pass_data import PassData, finite_middle, is_sparse, passes_over, require_classes
+from manyfit.folds._passes import DensePasses, Passes, SparsePasses
 from manyfit.folds._rows import blocks_of, length_of, rows_of
 from manyfit.folds._splits import Splits
 from manyfit.folds._splitters import SPLITTERS, splitter_served, train_test_split
@@ -26,6 +21,7 @@ __all__ = [
     "AtomGroup",
     "AtomMoments",
     "DensePasses",
+    "DevicePasses",
     "FeatureMoments",
     "Fold",
     "FoldedData",
@@ -51,7 +47,9 @@ __all__ = [
     "brought_home",
     "checked",
     "condensed",
+    "finite_middle",
     "is_foreign",
+    "is_sparse",
     "length_of",
     "map_threads",
     "moments_of_rows",

@@ -5,7 +5,7 @@ matrix-vector product spends its time on, is shared by all settings and splits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -13,13 +13,10 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
 
-from manyfit.folds._atoms import AtomGroup, Rows
-from manyfit.folds._condense import condensed
+from manyfit.folds._atoms import Rows
 from manyfit.folds._moments import middle
 from manyfit.folds._rows import blocks_of, length_of
 from manyfit.folds._threads import blas_threads, map_threads
-from manyfit.folds._unsupported import Unsupported
-from manyfit.folds._view import View
 
 Array = NDArray[Any]
 
@@ -34,12 +31,13 @@ PIECE_BLOCKS = 8
 MIN_SPARSE_ROWS = 256
 # Rows that a Hessian is summed over at a time, in its own precision; the sums of these are float64.
 GRAM_ROWS = 1024
+EPS = float(np.finfo(np.float64).eps)
 
-Residual = Callable[[Array, Rows, Array], Array]
+Residual = Callable[[Any, Any, Array], Any]
 """``residual(Z, rows, columns)``: from linear predictors (K, m_a, b) of some rows and columns to what is
-multiplied back, of the same shape; may overwrite `Z`."""
+multiplied back, of the same shape; may overwrite `Z`. Arrays lie where X does, an index of rows too."""
 
-Curvature = Callable[[Array, Rows], tuple[Array, Array | None]]
+Curvature = Callable[[Any, Any], tuple[Any, Any]]
 """``curvature(Z, rows)``: from linear predictors (K, 1, b) of some rows to their second derivatives of the
 same shape: those by one output twice, and P where those by outputs k and l are ``-P_k P_l``; None: zero.
 Where there is P, only differences of the outputs matter: the derivatives by k and all l sum to zero."""
@@ -66,6 +64,19 @@ class Passes(Protocol):
     def rows_read(self) -> int:
         """Rows that have been gone over so far, each as often as it was."""
 
+    @property
+    def eps(self) -> float:
+        """Machine epsilon of the sums."""
+
+    def put(self, array: Array) -> Any:
+        """A small array of float64 where X lies."""
+
+    def some(self, rows: Rows) -> tuple[Any, Any]:
+        """Some rows of X less the origin, where X lies, and the rows as callbacks are told of them."""
+
+    def home(self, sums: Sequence[Any]) -> list[Array]:
+        """Some results of `gram` and `squares` on the host, in float64, in one transfer."""
+
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """``sum_i c_i [x_i - origin, 1]' r_i`` over the rows, for each column.
 
@@ -84,7 +95,7 @@ class Passes(Protocol):
             float64, on the host.
         """
 
-    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Any:
         """Sums of the second derivatives by the coefficients over the rows of each atom.
 
         Parameters
@@ -100,11 +111,11 @@ class Passes(Protocol):
 
         Returns
         -------
-        ndarray of shape (n_atoms, K (q + 1), K (q + 1))
-            float64; coefficients in the order of a (K, q + 1) array.
+        array of shape (n_atoms, K (q + 1), K (q + 1))
+            float64, where X lies; coefficients in the order of a (K, q + 1) array.
         """
 
-    def squares(self, theta: Array, curvature: Curvature) -> Array:
+    def squares(self, theta: Array, curvature: Curvature) -> Any:
         """The diagonals of `gram` for all features, of shape (n_atoms, K (p + 1))."""
 
 
@@ -121,9 +132,23 @@ class DensePasses:
         See `Passes`.
     """
 
+    eps = EPS
+
     def __init__(self, X: Array, rows: Sequence[Rows], origin: Array | None = None) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0
         self.origin = middle(X, np.empty((len(X), 0)), slice(0, len(X))) if origin is None else origin
+
+    def put(self, array: Array) -> Array:
+        """See `Passes`."""
+        return array
+
+    def some(self, rows: Rows) -> tuple[Array, Rows]:
+        """See `Passes`."""
+        return self.X[rows] - self.origin, rows
+
+    def home(self, sums: Sequence[Array]) -> list[Array]:
+        """See `Passes`."""
+        return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
@@ -263,8 +288,10 @@ class SparsePasses:
     A pass keeps one number a row, column and output, beside the result.
     """
 
+    eps = EPS
+
     def __init__(self, X: Any, rows: Sequence[Rows]) -> None:
-        self.rows, self.rows_read = rows, 0
+        self.X, self.rows, self.rows_read = X, rows, 0
         self.origin = np.zeros(X.shape[1])
         n_pieces = max(1, blas_threads())
         self._n_rows = sum(map(length_of, rows))
@@ -277,6 +304,18 @@ class SparsePasses:
         self._features = [
             (slice(start, stop), by_column[:, start:stop].T.tocsr()) for start, stop in pairwise(ends)
         ]
+
+    def put(self, array: Array) -> Array:
+        """See `Passes`."""
+        return array
+
+    def some(self, rows: Rows) -> tuple[Any, Rows]:
+        """See `Passes`."""
+        return self.X[rows], rows
+
+    def home(self, sums: Sequence[Array]) -> list[Array]:
+        """See `Passes`."""
+        return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
@@ -384,92 +423,3 @@ class _Piece:
 def _by_feature(theta: Array) -> Array:
     """Coefficients (m, K, d) as (d, K m)."""
     return np.ascontiguousarray(theta.transpose(2, 1, 0)).reshape(theta.shape[2], -1)
-
-
-@dataclass(frozen=True)
-class PassData:
-    """Training sets that passes go over: rows of one X, seen behind the steps of each split.
-
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (n, p)
-        On the host.
-    y : ndarray of shape (n,)
-        Numbers or labels.
-    groups : sequence of AtomGroup
-        Atoms of consecutive splits; together they have all splits.
-    weight : ndarray of shape (n,) or None
-        Sample weights of the fit.
-    views : sequence of View or None
-        For each split what its steps make of X; None without steps.
-    memory_limit : int
-        Bytes that all that is kept beside X may take, as far as it can be kept under it.
-    basis : CSR array of shape (p_original, p), or None
-        Where X is condensed, see `condensed`: its features in those that it had.
-    """
-
-    X: Any
-    y: Array
-    groups: Sequence[AtomGroup]
-    weight: Array | None
-    views: Sequence[View | None]
-    memory_limit: int = 2**30
-    basis: Any = None
-
-    def condensed(self) -> "PassData":
-        """The same with as few features of a sparse X as its rows can be told apart by, or itself.
-
-        Raises
-        ------
-        Unsupported
-            If X has no entry.
-        """
-        if self.basis is not None:
-            return self
-        Z, T = condensed(self.X)
-        if not Z.shape[1]:
-            raise Unsupported("X holds nothing but zeros")
-        return replace(self, X=Z, basis=T)
-
-    @property
-    def n_splits(self) -> int:
-        """Number of splits."""
-        return len(self.views)
-
-
-def require_classes(codes: Array, n_classes: int, groups: Sequence[AtomGroup]) -> None:
-    """Raise `Unsupported` unless every training part holds every class: scikit-learn drops missing ones.
-
-    Parameters
-    ----------
-    codes : ndarray of int of shape (n,)
-        Class of each row, from 0.
-    n_classes : int
-        Number of classes.
-    groups : sequence of AtomGroup
-        The splits.
-    """
-    if n_classes < 2:
-        raise Unsupported("y has one class")
-    for group in groups:
-        held = np.stack([np.bincount(codes[rows], minlength=n_classes) for rows in group.rows])
-        if not (group.train @ held).all():
-            raise Unsupported("a class is missing in a training part")
-
-
-def passes_over(X: Any, group: AtomGroup) -> Passes:
-    """Passes over the rows of a group, dense or sparse.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix of shape (n, p)
-        On the host.
-    group : AtomGroup
-        The atoms.
-
-    Returns
-    -------
-    Passes
-        Nothing is read yet; of a sparse X the columns are gathered.
-    """
-    return SparsePasses(X, group.rows) if hasattr(X, "tocsc") else DensePasses(X, group.rows)

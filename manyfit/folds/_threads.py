@@ -48,7 +48,7 @@ _thread = local()
 
 @contextmanager
 def checked(check: Callable[[], None]) -> Iterator[None]:
-    """Within it `map_threads` in this thread calls `check` first, which may raise to put an end to the work.
+    """Within it a pass in this thread calls `check` first, which may raise to put an end to the work.
 
     Parameters
     ----------
@@ -65,6 +65,13 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         _thread.check = before
+
+
+def before_pass() -> None:
+    """Call what `checked` was given in this thread, if anything."""
+    check = getattr(_thread, "check", None)
+    if check is not None:
+        check()
 
 
 def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -86,9 +93,7 @@ def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     -----
     An exception, also KeyboardInterrupt, waits for the items that are being worked on and drops the others.
     """
-    check = getattr(_thread, "check", None)
-    if check is not None:
-        check()
+    before_pass()
     with _lock:
         n_threads = min(blas_threads(), len(items))
         if n_threads <= 1:

@@ -20,6 +20,7 @@ from manyfit.folds import (
     as_labels,
     as_matrix,
     as_matrix_or_csr,
+    finite_middle,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
@@ -127,11 +128,9 @@ def _pass_data(rows: GivenRows, memory_limit: int) -> PassData:
     X, y = rows.X_train, rows.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
-    values = X if isinstance(X, np.ndarray) else X.data  # the sum of a sparse X may write to it
-    if not np.isfinite(values.sum(dtype=np.float64)):
-        raise Unsupported("X holds NaN, infinity or numbers near them")
-    every = AtomGroup(range(1), [slice(0, len(y))], np.ones((1, 1)), np.zeros((1, 1)))
-    return PassData(X, y, [every], rows.fit_weight, [None], memory_limit)
+    origin = finite_middle(X)
+    every = AtomGroup(range(1), [slice(0, y.shape[0])], np.ones((1, 1)), np.zeros((1, 1)))
+    return PassData(X, y, [every], rows.fit_weight, [None], memory_limit, origin=origin)
 
 
 def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:

@@ -3,10 +3,8 @@
 import time
 from collections.abc import Sequence
 
-import numpy as np
-
 from manyfit.estimators import affine_step_of
-from manyfit.folds import PassData, SplitData, Unsupported, View
+from manyfit.folds import PassData, SplitData, View, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
@@ -58,13 +56,12 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
 
 
 def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
-    if isinstance(data.X, np.ndarray) and not np.isfinite(data.X.sum(dtype=np.float64)):
-        raise Unsupported("X holds NaN, infinity or numbers near them")
+    origin = finite_middle(data.X)
     groups = data.splits.atom_groups
     views: list[View | None] = [None] * data.n_splits
     if steps:
         views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
-    return PassData(data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit)
+    return PassData(data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin)
 
 
 def _behind(steps: Sequence[Step], view: View) -> View:

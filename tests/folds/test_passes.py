@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyfit.folds import AtomGroup, DensePasses, SparsePasses, Unsupported, passes_over, require_classes
+from manyfit.folds import (
+    AtomGroup,
+    DensePasses,
+    DevicePasses,
+    SparsePasses,
+    Unsupported,
+    passes_over,
+    require_classes,
+)
 from manyfit.folds._passes import GRAM_ROWS
+from tests.metrics._crossings import there
 
 rng = np.random.default_rng(0)
 N, P, M = 60, 5, 4
@@ -195,10 +204,11 @@ def test_sums_that_overflow_do_so_without_a_word():
 
 
 def test_passes_over_takes_dense_and_sparse():
-    group = AtomGroup(range(1), [slice(0, N)], np.ones((1, 1)), np.zeros((1, 1)))
-    assert isinstance(passes_over(DENSE["float64"], group), DensePasses)
-    assert isinstance(passes_over(SPARSE["csr"], group), SparsePasses)
-    assert not passes_over(SPARSE["csr"], group).origin.any()
+    rows = [slice(0, N)]
+    assert isinstance(passes_over(DENSE["float64"], rows), DensePasses)
+    assert isinstance(passes_over(there(DENSE["float64"]), rows), DevicePasses)
+    assert isinstance(passes_over(SPARSE["csr"], rows), SparsePasses)
+    assert not passes_over(SPARSE["csr"], rows).origin.any()
 
 
 def test_every_training_part_needs_every_class():

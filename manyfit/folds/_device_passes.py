@@ -1,0 +1,261 @@
+"""Passes over rows that lie on a device: rows stay there, and what is small comes home, once a pass.
+
+Coefficients go there and sums come back, in one transfer of all atoms together; nothing of the size of the
+rows crosses but the index of atoms that are no slices, and that once.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import array_namespace, device, float_dtype, to_host
+from manyfit.folds._atoms import Rows
+from manyfit.folds._device_moments import brought_home, sent_there
+from manyfit.folds._moments import SAMPLED_ROWS, middle
+from manyfit.folds._passes import Curvature, Residual
+from manyfit.folds._rows import blocks_of, length_of
+from manyfit.folds._threads import before_pass
+
+Array = NDArray[Any]
+# Of any library, on its device.
+There = Any
+
+# Numbers beside X that are worked on at a time: 64 MiB of float64. Each step is a call or two of the device,
+# which take as long as some MiB of memory to go over.
+BLOCK_VALUES = 2**23
+# A block is at most this part of X, unless X is hardly larger than what calls cost: so many numbers.
+BLOCK_PARTS = 8
+LEAST_VALUES = 2**17
+# Temporary arrays of the size of the linear predictors that losses make.
+OF_LOSS = 5
+
+
+class DevicePasses:
+    """Passes over a dense matrix of any namespace of the array API, where it lies.
+
+    Products are of float64 where the device has it, else of float32, whatever X holds.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Real numbers; read in blocks, never copied as a whole.
+    rows : sequence of slice or ndarray of int
+        The atoms; on the host.
+    origin : ndarray of shape (p,), optional
+        See `Passes`; on the host. It takes a synchronisation to find one.
+
+    Notes
+    -----
+    One synchronisation for each call of `gradient`, `gram` and `squares`.
+    """
+
+    def __init__(self, X: There, rows: Sequence[Rows], origin: Array | None = None) -> None:
+        self.X, self.rows, self.rows_read = X, rows, 0
+        self._xp, self._dtype = array_namespace(X), float_dtype(X)
+        self._host_dtype = host_dtype(X)
+        self.eps = float(self._xp.finfo(self._dtype).eps)
+        self.origin = look(X)[0] if origin is None else origin
+        self._origin = self.put(self.origin)
+        self._there: list[There] = [rows if isinstance(rows, slice) else sent_there(rows, X) for rows in rows]
+        self._last: tuple[Array, list[_Part]] | None = None
+
+    def put(self, array: Array) -> There:
+        """See `Passes`."""
+        return sent_there(np.ascontiguousarray(array, dtype=self._host_dtype), self.X)
+
+    def some(self, rows: Rows) -> tuple[There, There]:
+        """See `Passes`."""
+        there = rows if isinstance(rows, slice) else sent_there(rows, self.X)
+        return self._centred(there), there
+
+    def home(self, sums: Sequence[There]) -> list[Array]:
+        """See `Passes`."""
+        return [one.astype(np.float64, copy=False) for one in brought_home(*sums)]
+
+    def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
+        """See `Passes`."""
+        before_pass()
+        xp, (m, K, d) = self._xp, theta.shape
+        flat = self.put(theta.transpose(1, 0, 2).reshape(K * m, d))
+        out = xp.zeros_like(flat)
+        with np.errstate(over="ignore", invalid="ignore"):  # of libraries that compute by NumPy
+            for part in self._parts(counts, K):
+                own = flat if part.place is None else xp.take(flat, part.place, axis=0)
+                W, at = own[:, :-1], own[:, -1:]
+                G, s = xp.zeros_like(W), xp.zeros_like(at)
+                for rows, B in self._blocks(part.atom, OF_LOSS * own.shape[0]):
+                    Z = xp.reshape(W @ B.T + at, (K, -1, B.shape[0]))
+                    R = xp.reshape(residual(Z, rows, part.columns), (own.shape[0], B.shape[0]))
+                    G += R @ B
+                    s += xp.sum(R, axis=1, keepdims=True)
+                total = xp.concat([G, s], axis=1)
+                if part.times is not None:
+                    total *= part.times
+                if part.back is not None:
+                    # What is not of this atom takes the zeros behind the last.
+                    total = xp.take(xp.concat([total, xp.zeros_like(total[:1, :])]), part.back, axis=0)
+                out += total
+                self.rows_read += length_of(self.rows[part.atom])
+        return self.home([out])[0].reshape(K, m, d).transpose(1, 0, 2)
+
+    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> There:
+        """See `Passes`."""
+        before_pass()
+        xp, K = self._xp, theta.shape[1]
+        flat = self.put(theta[0])
+        taken = None if features is None else sent_there(np.append(features, theta.shape[2] - 1), self.X)
+        narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
+        totals = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for a in range(len(self.rows)):
+                total: There = 0.0
+                for rows, B in self._blocks(a, (K + 1) * flat.shape[1]):
+                    B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
+                    D, P = curvature((flat @ B.T)[:, None, :], rows)
+                    B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
+                    product = _own(B, D[:, 0, :]) if P is None else _joint(B, P[:, 0, :])
+                    total = total + xp.astype(product, self._dtype)
+                totals.append(xp.reshape(_whole(total, K), (-1, K * total.shape[-1])))
+        self.rows_read += sum(map(length_of, self.rows))
+        return xp.stack(totals)
+
+    def squares(self, theta: Array, curvature: Curvature) -> There:
+        """See `Passes`."""
+        before_pass()
+        xp, (K, d) = self._xp, theta.shape[1:]
+        flat, totals = self.put(theta[0]), []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for a in range(len(self.rows)):
+                total = xp.zeros_like(flat)
+                for rows, B in self._blocks(a, d + OF_LOSS * K):
+                    D = curvature((flat[:, :-1] @ B.T + flat[:, -1:])[:, None, :], rows)[0][:, 0, :]
+                    total += xp.concat([D @ (B * B), xp.sum(D, axis=1, keepdims=True)], axis=1)
+                totals.append(total)
+        self.rows_read += sum(map(length_of, self.rows))
+        return xp.reshape(xp.stack(totals), (-1, K * d))
+
+    def _blocks(self, a: int, width: int) -> Iterator[tuple[There, There]]:
+        """Some rows of an atom at a time, less the origin; `width`: numbers that are made of a row."""
+        n, p = self.X.shape
+        width += 2 * p
+        size = min(BLOCK_VALUES // width, max(n // BLOCK_PARTS, LEAST_VALUES // width))
+        rows, there = self.rows[a], self._there[a]
+        for block in blocks_of(slice(0, length_of(rows)), max(size, 1)):
+            assert isinstance(block, slice)
+            if isinstance(rows, slice):
+                own = slice(rows.start + block.start, rows.start + block.stop)
+            else:
+                own = there[block]
+            yield own, self._centred(own)
+
+    def _centred(self, rows: There) -> There:
+        xp = self._xp
+        part = self.X[rows, :] if isinstance(rows, slice) else xp.take(self.X, rows, axis=0)
+        if not xp.isdtype(part.dtype, "real floating"):
+            part = xp.astype(part, self._dtype)
+        return part - self._origin
+
+    def _parts(self, counts: Array, K: int) -> list["_Part"]:
+        """What each atom that is used does for the columns; as a rule that of the pass before."""
+        if self._last is None or not np.array_equal(self._last[0], counts):
+            found = [self._part(a, counts[:, a], K) for a in range(len(self.rows)) if counts[:, a].any()]
+            self._last = counts.copy(), found
+        return self._last[1]
+
+    def _part(self, a: int, counts: Array, K: int) -> "_Part":
+        m, columns = len(counts), np.flatnonzero(counts)
+        own = counts[columns]
+        times = None if (own == 1.0).all() else self.put(np.tile(own, K)[:, None])
+        if columns.size == m:
+            return _Part(a, columns, None, None, times)
+        place = (np.arange(K)[:, None] * m + columns).ravel()
+        back = np.full(K * m, place.size)
+        back[place] = np.arange(place.size)
+        return _Part(a, columns, sent_there(place, self.X), sent_there(back, self.X), times)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Columns that use an atom, in the order (output, column).
+
+    Attributes
+    ----------
+    atom : int
+    columns : ndarray of int of shape (m_a,)
+        On the host.
+    place : array of int of shape (K m_a,), or None
+        Which of all these are; None: all.
+    back : array of int of shape (K m,), or None
+        Where each of all is among these; ``K m_a`` for those that are not.
+    times : array of shape (K m_a, 1), or None
+        How often each repeats the rows; None: once.
+    """
+
+    atom: int
+    columns: Array
+    place: There
+    back: There
+    times: There
+
+
+def _own(B: There, D: There) -> There:
+    """Second derivatives by each output twice, (K, d, d), from curvatures (K, b)."""
+    xp = array_namespace(B)
+    roots = [B * xp.astype(xp.sqrt(D[k, :]), B.dtype)[:, None] for k in range(D.shape[0])]
+    return xp.stack([root.T @ root for root in roots])
+
+
+def _joint(B: There, P: There) -> There:
+    """Second derivatives by two outputs each, (K, d, K, d), negative; not to be read by one twice."""
+    (K, b), xp = P.shape, array_namespace(B)
+    M = xp.reshape(B[:, None, :] * xp.astype(P.T, B.dtype)[:, :, None], (b, -1))
+    return xp.reshape(M.T @ M, (K, B.shape[1], K, B.shape[1]))
+
+
+def _whole(total: There, K: int) -> There:
+    """A Hessian (K, d, K, d) from what `_own` or `_joint` give."""
+    xp = array_namespace(total)
+    same = xp.eye(K, dtype=total.dtype, device=device(total))[:, None, :, None]
+    if total.ndim == 3:
+        return total[:, :, None, :] * same
+    # By one output twice: from all others, since they sum to zero.
+    mixed = xp.where(same > 0.0, xp.zeros_like(total), total)
+    return xp.sum(mixed, axis=0)[None, :, :, :] * same - mixed
+
+
+def host_dtype(X: There) -> Any:
+    """The dtype of NumPy that is the widest floating one where X lies."""
+    return np.float32 if float_dtype(X) == array_namespace(X).float32 else np.float64
+
+
+def look(X: There) -> tuple[Array, bool]:
+    """What has to be known of X before anything else: one look at it, one synchronisation.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        On a device.
+
+    Returns
+    -------
+    origin : ndarray of shape (p,)
+        A point amid the rows, `middle`; on the host.
+    finite : bool
+        Whether the sum of all numbers is finite.
+    """
+    xp, dtype, (n, p) = array_namespace(X), float_dtype(X), X.shape
+    some = min(n, SAMPLED_ROWS)
+    some -= (some + 1) % 2
+    index = np.arange(some) * (n - 1) // max(some - 1, 1)
+    sample = xp.reshape(xp.astype(xp.take(X, sent_there(index, X), axis=0), dtype), (-1,))
+    total = xp.zeros_like(sample[:1])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for block in blocks_of(slice(0, n), max(1, BLOCK_VALUES // p)):
+            total += xp.sum(X[block, :], dtype=dtype)
+    home = to_host(xp.concat([sample, total])).astype(np.float64, copy=False)
+    few = home[:-1].reshape(some, p)
+    return middle(few, np.empty((some, 0)), slice(0, some)), math.isfinite(home[-1])
