@@ -9,12 +9,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, float_dtype
 from manyfit.estimators._family import Role
 from manyfit.estimators._fitted import Fitted
-from manyfit.estimators._losses import softmax
+from manyfit.estimators._losses import expit, softmax
 from manyfit.folds import Fold, is_sparse
 from manyfit.metrics import LinearPredictors
 
@@ -121,7 +120,7 @@ class Probabilities:
         with np.errstate(over="ignore"):  # of libraries that compute by NumPy
             if Z.shape[2] > 1:
                 return {**out, "predict_proba": softmax(xp.asarray(Z, copy=True), axis=2)}
-            p = expit(out["decision_function"])  # in the dtype of Z
+            p = expit(xp.asarray(out["decision_function"], copy=True))  # in the dtype of Z
         return {**out, "predict_proba": xp.stack([1.0 - p, p], axis=2)}
 
 
@@ -171,8 +170,8 @@ class LinkedAnswers:
         """Responses from one product of the rows with the coefficients of all settings."""
         return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
 
-    def near_boundary(self, role: Role, fold: Fold) -> Array:
-        """How many rows are nearer a change of their label than the error of the fit, (m,); on the host."""
+    def near_boundary(self, role: Role, fold: Fold) -> Any:
+        """How many rows are nearer a change of label than the error of the fit, (m,); where they lie."""
         X = fold.rows(role)
         Z, error = (_predicted(one, X, self.link.keeps_single) for one in (self.linear, self.fitted.error))
         xp = array_namespace(Z)
@@ -180,7 +179,7 @@ class LinkedAnswers:
             near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
         else:
             near = _lead(Z) <= xp.max(error, axis=2) - xp.min(error, axis=2)
-        return to_host(xp.sum(xp.astype(near, xp.int64), axis=1))
+        return xp.sum(xp.astype(near, float_dtype(Z)), axis=1)
 
 
 def _lead(Z: Any) -> Any:

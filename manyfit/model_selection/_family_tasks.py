@@ -20,11 +20,12 @@ from manyfit.folds import (
     as_labels,
     as_matrix,
     as_matrix_or_csr,
+    brought_home,
     finite_middle,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
-from manyfit.model_selection._convergence import note_convergence
+from manyfit.model_selection._convergence import doubtful_labels, note_convergence
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._moment_groups import why_not
@@ -118,7 +119,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
     n = len(group.candidates)
     scored = score_answers(scoring, answers, n, folded, 0, task.options)
-    note_convergence(outcome, answers, group.candidates, scoring, folded.fold(0))
+    doubtful = brought_home(*doubtful_labels(answers, scoring, folded.fold(0)))
+    note_convergence(outcome, answers, group.candidates, doubtful)
     score_time = time.perf_counter() - start - fitted
     scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
 

@@ -2,18 +2,20 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from manyfit.estimators import affine_step_of
-from manyfit.folds import PassData, SplitData, View, finite_middle
+from manyfit.estimators import Answers, affine_step_of
+from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._convergence import note_convergence
-from manyfit.model_selection._job import Job
+from manyfit.model_selection._convergence import doubtful_labels, note_convergence
+from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._score_answers import score_answers
+from manyfit.model_selection._score_answers import Begun, begin_scores
 
 
 def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arrivals) -> Outcome:
@@ -43,16 +45,47 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
     seen = _pass_data(job, group.steps, data)
     answers_of_splits = iter(group.family.fit_many(group.prototype, group.settings, seen))
     n, k = len(group.candidates), data.n_splits
+    waiting = []
     for i, answers in enumerate(answers_of_splits):
         taken = time.perf_counter() - start
         if i == 0:  # it is then that all are fitted
             of_all, taken = taken / (n * k), 0.0
         fit_time = of_all + taken / n
         start = time.perf_counter()
-        scored = score_answers(scoring, answers, n, data, i, job.options)
-        note_convergence(outcome, answers, group.candidates, scoring, data.fold(i))
-        times = (fit_time, (time.perf_counter() - start) / n)
-        arrivals.add(scored.keep(outcome, group.candidates, i, times), alone=False)
+        begun = begin_scores(scoring, answers, n, data, i, job.options)
+        doubtful = doubtful_labels(answers, scoring, data.fold(i))
+        split = _Split(group.candidates, i, answers, begun, doubtful, fit_time, time.perf_counter() - start)
+        if begun.there:
+            waiting.append(split)
+        else:
+            arrivals.add(split.finish([], brought_home(*doubtful), outcome), alone=False)
+        start = time.perf_counter()
+    # What lies on a device comes home together.
+    home = iter(brought_home(*(one for split in waiting for one in (*split.begun.there, *split.doubtful))))
+    for split in waiting:
+        scores = [next(home) for _ in split.begun.there]
+        arrivals.add(split.finish(scores, [next(home) for _ in split.doubtful], outcome), alone=False)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The answers on one split, whose scores are begun; `seconds` is what that took."""
+
+    candidates: tuple[int, ...]
+    i: int
+    answers: Answers
+    begun: Begun
+    doubtful: Sequence[Any]
+    fit_time: float
+    seconds: float
+
+    def finish(self, scores: Sequence[Any], doubtful: Sequence[Any], outcome: Outcome) -> dict[Pair, Result]:
+        """Note all scores, given what was begun on a device; on the host."""
+        start, n = time.perf_counter(), len(self.candidates)
+        scored = self.begun.finish(scores)
+        note_convergence(outcome, self.answers, self.candidates, doubtful)
+        times = (self.fit_time, (self.seconds + time.perf_counter() - start) / n)
+        return scored.keep(outcome, self.candidates, self.i, times)
 
 
 def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
