@@ -22,6 +22,7 @@ from manyfit.folds import (
     as_targets,
     as_weights,
     is_foreign,
+    is_sparse,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
@@ -293,7 +294,7 @@ class _Planner:
         """The data for passes: dense, or sparse where there are no steps."""
         if self.rows is None:
             self.rows = self._rows(chain.final)
-        if chain.steps and not isinstance(self.rows.X, np.ndarray):
+        if chain.steps and is_sparse(self.rows.X):
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
 
     def _rows(self, final: Step) -> SplitData:
