@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import array_namespace, device, float_dtype, to_host
+from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_host
 from manyfit.folds._atoms import Rows
 from manyfit.folds._device_moments import brought_home, sent_there
 from manyfit.folds._moments import SAMPLED_ROWS, middle
@@ -30,8 +30,11 @@ BLOCK_VALUES = 2**23
 # A block is at most this part of X, unless X is hardly larger than what calls cost: so many numbers.
 BLOCK_PARTS = 8
 LEAST_VALUES = 2**17
-# Temporary arrays of the size of the linear predictors that losses make.
-OF_LOSS = 5
+# Temporary arrays of the size of the linear predictors that losses make, at most, and as it was measured of
+# the logistic one.
+OF_LOSS, OF_LOSS_AS_A_RULE = 5, 3.5
+# Rows on which families compare curvatures.
+SAMPLED_FOR_CURVATURE = 2000
 
 
 class DevicePasses:
@@ -141,10 +144,8 @@ class DevicePasses:
     def _blocks(self, a: int, width: int) -> Iterator[tuple[There, There]]:
         """Some rows of an atom at a time, less the origin; `width`: numbers that are made of a row."""
         n, p = self.X.shape
-        width += 2 * p
-        size = min(BLOCK_VALUES // width, max(n // BLOCK_PARTS, LEAST_VALUES // width))
         rows, there = self.rows[a], self._there[a]
-        for block in blocks_of(slice(0, length_of(rows)), max(size, 1)):
+        for block in blocks_of(slice(0, length_of(rows)), _rows_of_block(n, width + 2 * p)):
             assert isinstance(block, slice)
             if isinstance(rows, slice):
                 own = slice(rows.start + block.start, rows.start + block.stop)
@@ -176,6 +177,40 @@ class DevicePasses:
         back = np.full(K * m, place.size)
         back[place] = np.arange(place.size)
         return _Part(a, columns, sent_there(place, self.X), sent_there(back, self.X), times)
+
+
+def _rows_of_block(n: int, width: int) -> int:
+    """How many of `n` rows are worked on at a time; `width`: numbers that are made of one."""
+    return max(1, min(block_size(BLOCK_VALUES) // width, max(n // BLOCK_PARTS, LEAST_VALUES // width)))
+
+
+def bytes_of_passes(X: There, n_columns: int, n_outputs: int, n_atoms: int) -> int:
+    """Bytes that passes over X take at most beside it, targets and weights, as `DevicePasses` does.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Anywhere.
+    n_columns : int
+        Columns that are gone over at once.
+    n_outputs : int
+        Outputs of each.
+    n_atoms : int
+        Atoms.
+
+    Returns
+    -------
+    int
+        For the logistic loss, as a rule.
+    """
+    n, p = X.shape
+    K, d = n_outputs, p + 1
+    of_gradient, of_gram = 2 * p + OF_LOSS * n_columns * K, 2 * p + (K + 1) * d
+    rows = [min(-(-n // n_atoms), _rows_of_block(n, width)) for width in (of_gradient, of_gram)]
+    of_block = rows[0] * (2 * p + OF_LOSS_AS_A_RULE * n_columns * K)
+    gradient = of_block + min(n, SAMPLED_FOR_CURVATURE) * 3 * n_columns * K + 3 * n_columns * K * d
+    gram = rows[1] * of_gram + (n_atoms + 2) * (K * d) ** 2
+    return round(8 * max(gradient, gram))
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from manyfit.estimators import Answers, affine_step_of
-from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
+from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle, is_foreign
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._convergence import doubtful_labels, note_convergence
 from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._less_memory import in_less_memory
 from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
@@ -28,7 +30,11 @@ def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arr
         if arrivals.restore(job.pairs(group.candidates)):
             continue
         try:
-            _answer(job, group, data, outcome, arrivals)
+            answer = partial(_answer, job, group, data, outcome, arrivals)
+            if is_foreign(data.X):  # nothing is noted there before the end
+                in_less_memory(answer, partial("the iterations of {}".format, group.estimator))
+            else:
+                answer()
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             done = {pair for pair in outcome.results if pair[0] in set(group.candidates)}

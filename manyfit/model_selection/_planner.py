@@ -21,6 +21,7 @@ from manyfit.folds import (
     as_matrix_or_csr,
     as_targets,
     as_weights,
+    bytes_of_passes,
     is_foreign,
     is_sparse,
 )
@@ -31,7 +32,14 @@ from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
 from manyfit.model_selection._where import goes_there
-from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
+from manyfit.model_selection._worth import (
+    bytes_of_scores,
+    n_classes,
+    operations_of,
+    outputs_of,
+    require_cheaper,
+    require_memory,
+)
 
 
 @dataclass(frozen=True)
@@ -218,7 +226,10 @@ class _Planner:
             self._require(chain)
             self._require_rows(chain)
             shape = self._shape(self.rows, prototype)
-            operations = require_cheaper(family, prototype, [{}] * len(candidates), shape)
+            settings: list[Mapping[str, Any]] = [{}] * len(candidates)
+            # On a device it is steps that take time, which are as many for one fit as for all.
+            check = operations_of if self._there else require_cheaper
+            operations = check(family, prototype, settings, shape)
             kind = "passes"
         else:
             self._require_rows_family(chain, len(candidates))
@@ -351,9 +362,21 @@ class _Planner:
 
     def _bytes_there(self) -> int:
         """Bytes that shared work takes of a device's memory beside the data."""
-        kinds = {group.kind for group in self.groups}
-        moments = self.data.bytes_there if "moments" in kinds and self.data is not None else 0
-        return moments
+        found = [0]
+        for group in self.groups:
+            data = {"moments": self.data, "passes": self.rows}.get(group.kind)
+            if data is not None:
+                found.append(self._bytes_of(group, data))
+        return max(found)
+
+    def _bytes_of(self, group: Group, data: SplitData) -> int:
+        if group.kind == "moments":
+            reads = self.scoring is not None and self.scoring.reads_moments
+            return max(data.bytes_there, 0 if reads else bytes_of_scores(self.job, group, data))
+        atoms = max(self.job.splits.atom_groups, key=lambda one: len(one.splits))
+        columns = len(group.candidates) * len(atoms.splits)
+        passes = bytes_of_passes(data.X, columns, outputs_of(group, data), len(atoms.rows))
+        return max(passes, bytes_of_scores(self.job, group, data))
 
     # The rest
 

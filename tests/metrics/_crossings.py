@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,3 +66,38 @@ def there(values: Any, dtype: Any = None) -> Any:
 def here(array: Any) -> np.ndarray:
     """An array back on the host, uncounted outside of `crossings`."""
     return np.asarray(array.to_device(HOST))
+
+
+@contextmanager
+def memory_there(*known: Any) -> Iterator[list[int]]:
+    """Bytes of arrays on the device beside those that are known: now, and at most; while a block runs."""
+    used, owners = [0, 0], {}
+    apart = {id(_owner(array)) for array in known}
+    new = Array._new.__func__
+
+    def freed(key: int) -> None:
+        used[0] -= owners.pop(key)
+
+    def made(cls: Any, x: Any, /, device: Any) -> Any:
+        array = new(cls, x, device)
+        owner = _owner(array)
+        if device == DEVICE and id(owner) not in owners and id(owner) not in apart:
+            owners[id(owner)] = owner.nbytes
+            weakref.finalize(owner, freed, id(owner)).atexit = False
+            used[0] += owner.nbytes
+            used[1] = max(used)
+        return array
+
+    Array._new = classmethod(made)
+    try:
+        yield used
+    finally:
+        Array._new = classmethod(new)
+
+
+def _owner(array: Any) -> np.ndarray:
+    """Whose memory it is: that of slices is another's."""
+    owner = array._array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import array_api_strict
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.arrays import to_device
+from manyfit.estimators import _hessians
 from manyfit.exceptions import HostFallbackWarning
-from manyfit.folds import _device_moments
+from manyfit.folds import _device_moments, _device_passes
 from manyfit.model_selection import GridSearchCV, cross_val_score
-from tests.metrics._crossings import DEVICE, crossings, there
+from tests.metrics._crossings import DEVICE, crossings, memory_there, there
 
 rng = np.random.default_rng(0)
 ALPHAS = {"alpha": np.logspace(-3, 3, 10)}
@@ -225,18 +224,52 @@ def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatc
         (3_000, 150, np.float64, KFold(5), False),
     ],
 )
-def test_the_plan_says_what_memory_is_used_there(n, p, dtype, cv, weighted):
+def test_the_plan_says_what_memory_moments_take_there(n, p, dtype, cv, weighted):
     X = rng.normal(size=(n, p)).astype(dtype)
-    Xd, yd = there(X), there(X @ rng.normal(size=p))
+    Xd, yd = there(X), there(X @ rng.normal(size=p) + rng.normal(size=n))
     params = {"sample_weight": rng.uniform(1.0, 2.0, n)} if weighted else {}
     search = GridSearchCV(Ridge(), ALPHAS, cv=cv, refit=False)
     plan = search.plan(Xd, yd, **params)
     assert f"bytes to devices: {8 * n if weighted else 0}; memory there:" in str(plan)
-    # The memory of the imitated device is the host's; a little of what is used is the host's own.
-    tracemalloc.start()
-    try:
+    with memory_there(Xd, yd) as used:
         search.fit(Xd, yd, **params)
-        _, used = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert plan.device_bytes + plan.bytes_to_device == pytest.approx(used, rel=0.2)
+    assert plan.device_bytes + plan.bytes_to_device == pytest.approx(used[1], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "K", "m", "scoring"),
+    [
+        (50_000, 20, 2, 4, "accuracy"),
+        (50_000, 20, 3, 4, "neg_log_loss"),
+        (10_000, 200, 2, 8, "accuracy"),
+        (60_000, 3, 2, 20, "accuracy"),  # it is predictions that take most
+    ],
+)
+def test_the_plan_says_what_memory_iterations_take_there(n, p, K, m, scoring):
+    X = rng.normal(size=(n, p))
+    y = (X[:, :K] if p >= K else X)[:, :K].argmax(axis=1)
+    y = np.where(rng.random(n) < 0.3, rng.integers(0, K, n), y)
+    Xd, yd = there(X), there(y)
+    search = GridSearchCV(
+        LogisticRegression(tol=0.1), {"C": np.logspace(-2, 1, m)}, cv=5, refit=False, scoring=scoring
+    )
+    plan = search.plan(Xd, yd)
+    with memory_there(Xd, yd) as used:
+        search.fit(Xd, yd)
+    assert search.report_.fits_done == 0
+    assert plan.device_bytes == pytest.approx(used[1], rel=0.2)
+
+
+def test_what_the_plan_takes_for_sampled_rows_is_what_is_sampled():
+    assert _device_passes.SAMPLED_FOR_CURVATURE == _hessians.SAMPLE_ROWS
+
+
+def test_memory_there_counts_what_is_kept_and_no_views():
+    X = there(np.ones((1000, 8)))
+    with memory_there(X) as used:
+        part = X[:500, :]
+        assert used == [0, 0]
+        more = part + 1.0
+        del more
+    assert used[0] == 0
+    assert 500 * 64 <= used[1] < 500 * 64 + 100  # and the number 1.0
