@@ -1,0 +1,92 @@
+"""Searches of families that iterate, on data of a device: scores, and how often the host waits for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from manyfit.arrays import to_device
+from manyfit.estimators._objective import LinearProblem
+from manyfit.model_selection import GridSearchCV
+from tests.metrics._crossings import crossings, there
+
+rng = np.random.default_rng(0)
+N, P = 2000, 12
+X = rng.normal(size=(N, P)) + 20.0
+SIGNAL = (X - 20.0) @ rng.normal(size=P)
+TWO = (SIGNAL + rng.normal(size=N) > 0).astype(int)
+THREE = np.digitize(SIGNAL + rng.normal(size=N), [-2, 1])
+CS = {"C": np.logspace(-3, 1, 5)}
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """How often gradients of the batch are evaluated."""
+    counted, gradient = [], LinearProblem.gradient
+
+    def counting(*args):
+        counted.append(1)
+        return gradient(*args)
+
+    monkeypatch.setattr(LinearProblem, "gradient", counting)
+    return counted
+
+
+def alike(found, expected, rtol=1e-6):
+    for key, wanted in expected.cv_results_.items():
+        if "score" in key and "time" not in key and "rank" not in key:
+            np.testing.assert_allclose(found.cv_results_[key], wanted, rtol=rtol, atol=rtol, err_msg=key)
+    assert found.report_.near_boundary == expected.report_.near_boundary
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_log_loss", ["roc_auc", "f1"]], ids=str)
+@pytest.mark.parametrize("y_there", [True, False])
+def test_the_host_waits_less_than_twice_an_iteration(scoring, y_there, steps):
+    options = {"cv": 5, "scoring": scoring, "refit": False}
+    away, y = there(X), there(TWO) if y_there else TWO
+    search = GridSearchCV(LogisticRegression(), CS, **options)
+    with crossings() as crossed:
+        search.fit(away, y)
+    assert crossed["to_device"] <= 2 * len(steps)
+    # Splits are drawn by y before anything is run, and reported.
+    assert search.report_.synchronisations == crossed["to_device"] - y_there
+    # Sums of Hessians and gradients, whatever the number of rows; y once.
+    assert crossed["bytes"] == search.report_.bytes_to_host + y_there * TWO.nbytes < X.nbytes
+    assert search.report_.fits_done == 0
+    alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, TWO))
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "y"),
+    [
+        (LogisticRegression(class_weight="balanced"), CS, np.array(["a", "bb", "c"])[THREE]),
+        (make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": CS["C"]}, THREE),
+        (LinearSVC(), CS, TWO),
+        (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0),
+    ],
+    ids=["texts", "steps", "hinge", "poisson"],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scores_are_those_on_the_host(xp, device, model, grid, y, dtype):
+    own = X.astype(dtype)
+    options = {"cv": 3, "refit": False, "return_train_score": True}
+    search = GridSearchCV(model, grid, **options).fit(to_device(own, device, xp), y)
+    assert search.report_.fits_done == 0
+    alike(search, GridSearchCV(model, grid, **options).fit(own, y))
+
+
+def test_a_scorer_of_the_users_own_sees_labels_on_the_host():
+    def macro(y, predicted):
+        assert isinstance(predicted, np.ndarray) and set(predicted) <= {"a", "bb", "c"}
+        return f1_score(y, predicted, average="macro")
+
+    y = np.array(["a", "bb", "c"])[THREE]
+    options = {"cv": 3, "refit": False, "scoring": make_scorer(macro)}
+    search = GridSearchCV(LogisticRegression(), CS, **options).fit(there(X), y)
+    assert search.report_.fits_done == 0
+    alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, y))
