@@ -29,10 +29,10 @@ There = Any
 BLOCK_VALUES = 2**23
 # A block is at most this part of X, unless X is hardly larger than what calls cost: so many numbers.
 BLOCK_PARTS = 8
-LEAST_VALUES = 2**17
+LEAST_VALUES = 2**20
 # Temporary arrays of the size of the linear predictors that losses make, at most, and as it was measured of
 # the logistic one.
-OF_LOSS, OF_LOSS_AS_A_RULE = 5, 3.5
+OF_LOSS, OF_LOSS_AS_A_RULE = 5, 4.2
 # Rows on which families compare curvatures.
 SAMPLED_FOR_CURVATURE = 2000
 
@@ -95,6 +95,7 @@ class DevicePasses:
                     R = xp.reshape(residual(Z, rows, part.columns), (own.shape[0], B.shape[0]))
                     G += R @ B
                     s += xp.sum(R, axis=1, keepdims=True)
+                    del B, Z, R  # before there is another block
                 total = xp.concat([G, s], axis=1)
                 if part.times is not None:
                     total *= part.times
@@ -122,6 +123,7 @@ class DevicePasses:
                     B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
                     product = _own(B, D[:, 0, :]) if P is None else _joint(B, P[:, 0, :])
                     total = total + xp.astype(product, self._dtype)
+                    del B, D, P, product
                 totals.append(xp.reshape(_whole(total, K), (-1, K * total.shape[-1])))
         self.rows_read += sum(map(length_of, self.rows))
         return xp.stack(totals)
@@ -137,6 +139,7 @@ class DevicePasses:
                 for rows, B in self._blocks(a, d + OF_LOSS * K):
                     D = curvature((flat[:, :-1] @ B.T + flat[:, -1:])[:, None, :], rows)[0][:, 0, :]
                     total += xp.concat([D @ (B * B), xp.sum(D, axis=1, keepdims=True)], axis=1)
+                    del B, D
                 totals.append(total)
         self.rows_read += sum(map(length_of, self.rows))
         return xp.reshape(xp.stack(totals), (-1, K * d))
@@ -181,7 +184,7 @@ class DevicePasses:
 
 def _rows_of_block(n: int, width: int) -> int:
     """How many of `n` rows are worked on at a time; `width`: numbers that are made of one."""
-    return max(1, min(block_size(BLOCK_VALUES) // width, max(n // BLOCK_PARTS, LEAST_VALUES // width)))
+    return block_size(min(BLOCK_VALUES // width, max(n // BLOCK_PARTS, LEAST_VALUES // width)))
 
 
 def bytes_of_passes(X: There, n_columns: int, n_outputs: int, n_atoms: int) -> int:
@@ -192,7 +195,7 @@ def bytes_of_passes(X: There, n_columns: int, n_outputs: int, n_atoms: int) -> i
     X : array of shape (n, p)
         Anywhere.
     n_columns : int
-        Columns that are gone over at once.
+        Columns that are gone over at once, of those that use an atom.
     n_outputs : int
         Outputs of each.
     n_atoms : int
@@ -208,7 +211,7 @@ def bytes_of_passes(X: There, n_columns: int, n_outputs: int, n_atoms: int) -> i
     of_gradient, of_gram = 2 * p + OF_LOSS * n_columns * K, 2 * p + (K + 1) * d
     rows = [min(-(-n // n_atoms), _rows_of_block(n, width)) for width in (of_gradient, of_gram)]
     of_block = rows[0] * (2 * p + OF_LOSS_AS_A_RULE * n_columns * K)
-    gradient = of_block + min(n, SAMPLED_FOR_CURVATURE) * 3 * n_columns * K + 3 * n_columns * K * d
+    gradient = of_block + min(n, SAMPLED_FOR_CURVATURE) * n_columns * K + 3 * n_columns * K * d
     gram = rows[1] * of_gram + (n_atoms + 2) * (K * d) ** 2
     return round(8 * max(gradient, gram))
 
@@ -289,7 +292,7 @@ def look(X: There) -> tuple[Array, bool]:
     sample = xp.reshape(xp.astype(xp.take(X, sent_there(index, X), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks_of(slice(0, n), max(1, BLOCK_VALUES // p)):
+        for block in blocks_of(slice(0, n), block_size(BLOCK_VALUES // p)):
             total += xp.sum(X[block, :], dtype=dtype)
     home = to_host(xp.concat([sample, total])).astype(np.float64, copy=False)
     few = home[:-1].reshape(some, p)

@@ -1,13 +1,14 @@
 """Runs the groups of iterating families: all splits at once, seen through the affine steps before them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from manyfit.estimators import Answers, affine_step_of
-from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle, is_foreign
+from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
@@ -30,11 +31,7 @@ def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arr
         if arrivals.restore(job.pairs(group.candidates)):
             continue
         try:
-            answer = partial(_answer, job, group, data, outcome, arrivals)
-            if is_foreign(data.X):  # nothing is noted there before the end
-                in_less_memory(answer, partial("the iterations of {}".format, group.estimator))
-            else:
-                answer()
+            _answer(job, group, data, outcome, arrivals)
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             done = {pair for pair in outcome.results if pair[0] in set(group.candidates)}
@@ -49,17 +46,18 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
     scoring = SharedScoring(job.options.scorer, job.options.score_params, group.prototype)
     start = time.perf_counter()
     seen = _pass_data(job, group.steps, data)
-    answers_of_splits = iter(group.family.fit_many(group.prototype, group.settings, seen))
     n, k = len(group.candidates), data.n_splits
     waiting = []
-    for i, answers in enumerate(answers_of_splits):
+    first, rest = in_less_memory(lambda: _fitted(group, seen), lambda: f"the iterations of {group.estimator}")
+    for i, answers in enumerate(chain([first], rest)):
         taken = time.perf_counter() - start
         if i == 0:  # it is then that all are fitted
             of_all, taken = taken / (n * k), 0.0
         fit_time = of_all + taken / n
         start = time.perf_counter()
-        begun = begin_scores(scoring, answers, n, data, i, job.options)
-        doubtful = doubtful_labels(answers, scoring, data.fold(i))
+        begun, doubtful = in_less_memory(
+            partial(_begun, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
+        )
         split = _Split(group.candidates, i, answers, begun, doubtful, fit_time, time.perf_counter() - start)
         if begun.there:
             waiting.append(split)
@@ -71,6 +69,21 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
     for split in waiting:
         scores = [next(home) for _ in split.begun.there]
         arrivals.add(split.finish(scores, [next(home) for _ in split.doubtful], outcome), alone=False)
+
+
+def _fitted(group: Group, seen: PassData) -> tuple[Answers, Iterator[Answers]]:
+    """The answers on the first split, with which all are fitted, and the others."""
+    assert group.family is not None
+    answers = iter(group.family.fit_many(group.prototype, group.settings, seen))
+    return next(answers), answers
+
+
+def _begun(
+    job: Job, scoring: SharedScoring, answers: Answers, n: int, data: SplitData, i: int
+) -> tuple[Begun, list[Any]]:
+    """The scores of a split and its labels in doubt, as far as nothing waits for a device."""
+    begun = begin_scores(scoring, answers, n, data, i, job.options)
+    return begun, doubtful_labels(answers, scoring, data.fold(i))
 
 
 @dataclass(frozen=True)

@@ -374,7 +374,7 @@ class _Planner:
             reads = self.scoring is not None and self.scoring.reads_moments
             return max(data.bytes_there, 0 if reads else bytes_of_scores(self.job, group, data))
         atoms = max(self.job.splits.atom_groups, key=lambda one: len(one.splits))
-        columns = len(group.candidates) * len(atoms.splits)
+        columns = round(len(group.candidates) * np.count_nonzero(atoms.train) / len(atoms.rows))
         passes = bytes_of_passes(data.X, columns, outputs_of(group, data), len(atoms.rows))
         return max(passes, bytes_of_scores(self.job, group, data))
 

@@ -59,5 +59,5 @@ def bytes_of_scores(job: Job, group: Group, data: SplitData) -> int:
     of_one = 8 * n_test * outputs
     block = max(1, min(len(group.candidates), job.options.memory_limit // 8 // of_one))
     times = OF_NUMBERS if not is_classifier(group.prototype) else OF_TWO if outputs == 1 else OF_MORE
-    # Beside them rows, less the origin, twice, and targets.
-    return round(block * of_one * times) + 8 * n_test * 2 * data.X.shape[1] + 16 * data.X.shape[0]
+    # Beside them rows, less the origin, and targets.
+    return round(block * of_one * times) + 8 * n_test * data.X.shape[1] + 16 * data.X.shape[0]

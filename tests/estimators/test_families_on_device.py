@@ -97,7 +97,7 @@ def alike(found, expected):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_answers_are_those_on_the_host_which_waits_less_than_twice_an_iteration(case, steps):
+def test_answers_are_those_on_the_host_which_waits_at_most_twice_an_iteration(case, steps):
     own = case.rows(X)
     away = there(own)
     with crossings() as crossed, transfers() as moved:

@@ -11,7 +11,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from manyfit.arrays import to_device
+from manyfit.estimators._hessians import SAMPLE_ROWS
 from manyfit.estimators._objective import LinearProblem
+from manyfit.exceptions import HostFallbackWarning
+from manyfit.folds import DevicePasses
 from manyfit.model_selection import GridSearchCV
 from tests.metrics._crossings import crossings, there
 
@@ -46,7 +49,7 @@ def alike(found, expected, rtol=1e-6):
 
 @pytest.mark.parametrize("scoring", [None, "neg_log_loss", ["roc_auc", "f1"]], ids=str)
 @pytest.mark.parametrize("y_there", [True, False])
-def test_the_host_waits_less_than_twice_an_iteration(scoring, y_there, steps):
+def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
     options = {"cv": 5, "scoring": scoring, "refit": False}
     away, y = there(X), there(TWO) if y_there else TWO
     search = GridSearchCV(LogisticRegression(), CS, **options)
@@ -90,3 +93,39 @@ def test_a_scorer_of_the_users_own_sees_labels_on_the_host():
     search = GridSearchCV(LogisticRegression(), CS, **options).fit(there(X), y)
     assert search.report_.fits_done == 0
     alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, y))
+
+
+class Small:
+    """A device that takes no rows for a product beyond some bytes."""
+
+    def __init__(self, monkeypatch, most):
+        self.refused, centred = [], DevicePasses._centred
+
+        def limited(passes, rows):
+            part = centred(passes, rows)
+            if 8 * part.size > most:
+                self.refused.append(8 * part.size)
+                raise MemoryError(f"Out of memory allocating {8 * part.size:,} bytes")
+            return part
+
+        monkeypatch.setattr(DevicePasses, "_centred", limited)
+
+
+def test_where_memory_is_short_blocks_get_smaller(monkeypatch):
+    big, y = np.tile(X, (9, 1)), np.tile(TWO, 9)
+    small = Small(monkeypatch, 2 * SAMPLE_ROWS * big[0].nbytes)  # these are taken in any case
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2, refit=False).fit(there(big), y)
+    assert len(small.refused) == 1 and search.report_.fits_done == 0
+    alike(search, GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2, refit=False).fit(big, y))
+
+
+def test_where_there_is_no_memory_the_report_says_so(monkeypatch):
+    small, model = Small(monkeypatch, 100), LogisticRegression(max_iter=1000)
+    with pytest.warns(HostFallbackWarning, match="LogisticRegression"):
+        search = GridSearchCV(model, CS, cv=3, refit=False).fit(there(X), TWO)
+    (why,) = search.report_.left_to_sklearn
+    assert why == (
+        "the iterations of LogisticRegression found no memory, nor in smaller blocks: "
+        f"Out of memory allocating {small.refused[-1]:,} bytes"
+    )
+    assert search.report_.fits_done == 15
