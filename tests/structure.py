@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-# From top to bottom: a room may import those after it. The last three are modules that import nothing of
+# From top to bottom: a room may import those after it. The last four are modules that import nothing of
 # ours; _compat names what is private elsewhere.
 ORDER = (
     "model_selection",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
+from manyfit._twins import twin_of
 from manyfit.estimators._family import Cost, Shape, register_family
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import LinkedAnswers, LogLink, linked_answers
@@ -88,7 +89,9 @@ def _log_means(y: Array, data: PassData) -> Array:
 
 def _power(estimator: Any) -> Any:
     """The power of the variance function."""
-    return {PoissonRegressor: 1, GammaRegressor: 2}.get(type(estimator), getattr(estimator, "power", 0))
+    return {PoissonRegressor: 1, GammaRegressor: 2}.get(
+        twin_of(type(estimator)), getattr(estimator, "power", 0)
+    )
 
 
 TWEEDIE = register_family(TweedieFamily())

@@ -11,7 +11,7 @@ from manyfit.folds._pass_data import PassData, finite_middle, is_sparse, passes_
 from manyfit.folds._passes import DensePasses, Passes, SparsePasses
 from manyfit.folds._rows import blocks_of, length_of, rows_of
 from manyfit.folds._splits import Splits
-from manyfit.folds._splitters import SPLITTERS, splitter_served, train_test_split
+from manyfit.folds._splitters import SPLITTERS, train_test_split
 from manyfit.folds._threads import checked, map_threads
 from manyfit.folds._unsupported import Unsupported
 from manyfit.folds._view import FeatureMoments, Spectrum, View
@@ -57,6 +57,5 @@ __all__ = [
     "passes_over",
     "require_classes",
     "rows_of",
-    "splitter_served",
     "train_test_split",
 ]

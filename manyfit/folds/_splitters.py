@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection
 
+from manyfit._twins import stands_for, twin_of
 from manyfit.arrays import array_namespace, device, on_device, to_device, to_host
 
 Array = Any
@@ -66,37 +67,22 @@ def _splitter(served: type) -> type:
     Splitter.__name__ = Splitter.__qualname__ = served.__name__
     # What is pickled is the name under which it is found again.
     Splitter.__module__ = "manyfit.model_selection"
+    stands_for(Splitter, served)
     summary, _, rest = (inspect.getdoc(served) or "").partition("\n\n")
     Splitter.__doc__ = f"{summary}\n\n{NOTE}\n\n{rest}"
     return Splitter
 
 
 SPLITTERS: dict[str, type] = {name: _splitter(getattr(model_selection, name)) for name in NAMES}
-_SERVED = {ours: getattr(model_selection, name) for name, ours in SPLITTERS.items()}
-
-
-def splitter_served(cv: Any) -> type:
-    """The class of a splitter, scikit-learn's for one of ours: they split alike.
-
-    Parameters
-    ----------
-    cv : object
-        Any splitter.
-
-    Returns
-    -------
-    type
-        Its class.
-    """
-    return _SERVED.get(type(cv), type(cv))
+_SERVED = {getattr(model_selection, name) for name in NAMES}
 
 
 def for_splitter(
     cv: Any, X: Any, y: Any, params: Mapping[str, Any], home: Callable[[Any], Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
     """What a splitter is given of data that may lie on a device: of scikit-learn's what it reads, at home."""
-    served = splitter_served(cv)
-    if served not in _SERVED.values():
+    served = twin_of(type(cv))
+    if served not in _SERVED:
         return X, y, dict(params)
     y = home(y) if served.__name__ in READ_Y else _rows_of(y)
     return _rows_of(X), y, {name: home(value) for name, value in params.items()}

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
+from manyfit._twins import twin_of
 from manyfit.metrics._batched import Batched, Scores, Truth
 
 Array = NDArray[Any]
@@ -41,11 +42,12 @@ def deviance_explained(estimator: Any) -> Batched | None:
 
 def explained_power(estimator: Any) -> float | None:
     """The power of the deviance that a generalised linear model is scored by; None as above."""
-    if type(estimator) is PoissonRegressor:
+    served = twin_of(type(estimator))
+    if served is PoissonRegressor:
         power: Any = 1
-    elif type(estimator) is GammaRegressor:
+    elif served is GammaRegressor:
         power = 2
-    elif type(estimator) is TweedieRegressor and estimator.link in ("auto", "log"):
+    elif served is TweedieRegressor and estimator.link in ("auto", "log"):
         power = estimator.power
     else:
         return None

@@ -18,6 +18,7 @@ from manyfit._compat import (
     score_params_by_name,
     scorers_by_name,
 )
+from manyfit._twins import twin_of
 from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics._batched import Batched, Truth
@@ -198,7 +199,7 @@ INHERITED = {
 
 
 def _score_of(estimator: Any) -> Any:
-    return getattr(type(estimator), "score", None)
+    return getattr(twin_of(type(estimator)), "score", None)
 
 
 def _metric(scorer: Any, estimator: Any) -> _Metric:

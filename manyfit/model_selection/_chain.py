@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import has_callbacks
+from manyfit._twins import twin_of
 from manyfit.folds import Unsupported
 from manyfit.model_selection._prefix_key import Unkeyable, structural_key
 
@@ -32,7 +33,10 @@ def value_key(value: Any) -> Key:
 
 @dataclass(frozen=True)
 class Step:
-    """One estimator of a chain: its path of names in the pipeline, exact type and parameters."""
+    """One estimator of a chain: its path of names in the pipeline, exact type and parameters.
+
+    Of an estimator that `manyfit.estimators` exports the type is that of its twin in scikit-learn.
+    """
 
     path: str
     cls: type
@@ -131,7 +135,7 @@ def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
     if has_callbacks(estimator):
         raise Unsupported("callbacks are attached to a step")
     if type(estimator) is not Pipeline:
-        yield Step(path, type(estimator), estimator.get_params(deep=False))
+        yield Step(path, twin_of(type(estimator)), estimator.get_params(deep=False))
         return
     if estimator.verbose or getattr(estimator, "transform_input", None) is not None:
         raise Unsupported("the pipeline is verbose or routes metadata through its steps")

@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 
 from manyfit._compat import PassthroughScorer
-from manyfit.folds import splitter_served
+from manyfit._twins import twin_of
 from manyfit.model_selection._prefix_key import (
     GENERATORS,
     SEEDS,
@@ -131,7 +131,7 @@ def _of_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Draw | None:
     if tagged_random(thing):
         return Draw(name or type(thing).__name__, "is not deterministic, by its tags")
     state = vars(thing)
-    rule = idle_rule(splitter_served(thing))
+    rule = idle_rule(twin_of(type(thing)))
     own = _seed(state, name)
     if own is not None and not (rule is not None and rule(thing, sizes) is True):
         return own
@@ -139,7 +139,7 @@ def _of_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Draw | None:
         return _of_steps(thing, name, sizes, depth)
     below = Sizes(sizes.n_samples) if type(thing) in _COMPOSITES else _UNKNOWN
     passed_over: tuple[str, ...] = ("_skl_callbacks", *SEEDS)
-    if isinstance(thing, BaseEnsemble) and type(thing).__module__.startswith("sklearn."):
+    if isinstance(thing, BaseEnsemble) and twin_of(type(thing)).__module__.startswith("sklearn."):
         passed_over += ("estimator",)  # an ensemble seeds its members from its own random state
     return _first(
         _of_attribute(thing, attribute, value, name, below, depth + 1)
@@ -164,6 +164,6 @@ def _of_steps(pipe: Pipeline, name: str, sizes: Sizes, depth: int) -> Draw | Non
         found = first_draw(step, _join(name, step_name), sizes, depth + 1)
         if found is not None:
             return found
-        if step is not None and step != "passthrough" and type(step) not in _KEEP_COLUMNS:
+        if step is not None and step != "passthrough" and twin_of(type(step)) not in _KEEP_COLUMNS:
             sizes = Sizes(sizes.n_samples)
     return None

@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER, callback_context_passed_on
+from manyfit._twins import twin_of
 from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own, protectable
 from manyfit.model_selection._prefix_key import (
     Sizes,
@@ -229,7 +230,8 @@ class Shared(Wrapped):
 
     def _shared_fit_output(self, token: int) -> Item | None:
         """The output of fit_transform on the same input, where that is fit().transform() by definition."""
-        inherited = getattr(type(self._shared_inner), "fit_transform", None) is TransformerMixin.fit_transform
+        served = twin_of(type(self._shared_inner))
+        inherited = getattr(served, "fit_transform", None) is TransformerMixin.fit_transform
         if self._shared_fit_method != "fit_transform" or token != self._shared_fit_x or not inherited:
             return None
         assert self._shared_key is not None

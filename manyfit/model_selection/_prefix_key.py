@@ -47,8 +47,8 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR, NuSVC
 from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, is_metadata_request, pca_is_randomized
+from manyfit._twins import twin_of
 from manyfit.arrays import array_digest
-from manyfit.folds import splitter_served
 
 __all__ = [
     "Unkeyable",
@@ -390,7 +390,7 @@ def tagged_random(thing: Any) -> bool:
         tagged = bool(get_tags(thing).non_deterministic)
     except Exception:  # a user's own tags: scikit-learn says what is wrong with them
         return True
-    if kind.__module__.startswith("sklearn."):
+    if twin_of(kind).__module__.startswith("sklearn."):
         _tag_of_type[kind] = tagged
     return tagged
 
@@ -399,7 +399,7 @@ def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     if has_callbacks(thing) or tagged_random(thing):
         return False  # callbacks are to see every fit
     state = _state(thing)
-    idle = idle_rule(splitter_served(thing))
+    idle = idle_rule(twin_of(type(thing)))
     own = idle(thing, sizes) if idle is not None and not _seeded(state) else _seeded(state)
     if own is False:
         return False
@@ -407,7 +407,7 @@ def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     composite = type(thing) in (Pipeline, FeatureUnion, ColumnTransformer)
     below = Sizes(sizes.n_samples) if composite else _UNKNOWN
     passed_over: tuple[str, ...] = SEEDS
-    if isinstance(thing, BaseEnsemble) and type(thing).__module__.startswith("sklearn."):
+    if isinstance(thing, BaseEnsemble) and twin_of(type(thing)).__module__.startswith("sklearn."):
         passed_over = (*SEEDS, "estimator")  # an ensemble seeds its members from its own random state
     parts = (judge(value, below, depth) for name, value in state.items() if name not in passed_over)
     return _all([own, _all(parts)])
@@ -524,7 +524,7 @@ def holds_generator(fitted: Any, depth: int = 0) -> bool:
         return any(holds_generator(item, depth + 1) for item in items)
     if not hasattr(fitted, "__dict__"):
         return False
-    rule = idle_rule(splitter_served(fitted))
+    rule = idle_rule(twin_of(type(fitted)))
     if rule is not None and rule(fitted, _UNKNOWN) is True:
         return False
     return any(holds_generator(value, depth + 1) for value in vars(fitted).values())

@@ -13,8 +13,9 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from manyfit import model_selection as ours
+from manyfit._twins import twin_of
 from manyfit.arrays import to_device, transfers
-from manyfit.folds import SPLITTERS, Splits, splitter_served
+from manyfit.folds import SPLITTERS, Splits
 
 DEVICE = array_api_strict.Device("device1")
 N = 24
@@ -75,7 +76,7 @@ def test_the_folds_are_scikit_learns(name, options):
     assert crossed.synchronisations == arrays and crossed.bytes_to_host == arrays * N * 8
     assert n_splits == other.get_n_splits(X, Y, groups) == own.get_n_splits(*on_device) == len(expected)
     assert repr(own) == repr(other) and isinstance(own, type(other))
-    assert splitter_served(own) is type(other)
+    assert twin_of(type(own)) is type(other)
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
