@@ -8,12 +8,14 @@ import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
 import dask.config
 import sklearn
 import sklearn.metrics
+import sklearn.utils._array_api as _sklearn_array_api
 from sklearn.base import _fit_context as fit_context
 from sklearn.metrics._scorer import (
     _BaseScorer,
@@ -57,6 +59,7 @@ __all__ = [
     "PassthroughScorer",
     "StrOptions",
     "any_callbacks",
+    "array_api_dispatch",
     "asks_at_once",
     "callback_context",
     "callback_context_passed_on",
@@ -84,6 +87,7 @@ __all__ = [
     "needs_estimator",
     "negative_likelihood_ratio",
     "num_samples",
+    "output_container",
     "parameter_constraints",
     "patient",
     "pca_is_randomized",
@@ -97,6 +101,7 @@ __all__ = [
     "score_params_by_name",
     "scorers_by_name",
     "takes_callback_context",
+    "validate_parameters",
     "with_each_scorer",
     "with_metric",
     "with_names",
@@ -419,3 +424,43 @@ def drop_left_batches(parallel: Any) -> None:
     """
     while not parallel._ready_batches.empty():
         parallel._ready_batches.get(block=False)
+
+
+_dispatches: ContextVar[bool] = ContextVar("manyfit_dispatches", default=False)
+_check_scipy = _sklearn_array_api._check_array_api_dispatch
+
+
+def _check_scipy_but_for_ours(array_api_dispatch: Any) -> None:
+    if not _dispatches.get():
+        _check_scipy(array_api_dispatch)
+
+
+@contextmanager
+def array_api_dispatch() -> Iterator[None]:
+    """scikit-learn's array API dispatch while a block runs, also where SciPy's is off.
+
+    scikit-learn refuses it unless ``SCIPY_ARRAY_API=1`` was set before SciPy was imported. What is run in
+    such blocks does not go through SciPy (a test runs all of it without the variable), so the check is passed
+    over, in this context only: in scikit-learn's module a function takes its place that calls it everywhere
+    else. cuML does the same. SciPy's own behaviour, which the variable changes for all of a process, stays as
+    it is.
+    """
+    # An assignment of the same function again and again: no lock.
+    _sklearn_array_api._check_array_api_dispatch = _check_scipy_but_for_ours
+    token = _dispatches.set(True)
+    try:
+        with sklearn.config_context(array_api_dispatch=True):
+            yield
+    finally:
+        _dispatches.reset(token)
+
+
+def validate_parameters(estimator: Any) -> None:
+    """Raise what scikit-learn raises of an estimator's constructor parameters before a fit."""
+    estimator._validate_params()
+
+
+def output_container(estimator: Any) -> str:
+    """What ``set_output`` and the configuration ask a transformer's output to be; "default" is neither's."""
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    return str(own or sklearn.get_config()["transform_output"])

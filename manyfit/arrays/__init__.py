@@ -1,6 +1,7 @@
 """Namespace and device of an array, and the only border between host and device."""
 
 from manyfit.arrays._blocks import block_size, free_device_memory, is_out_of_memory, smaller_blocks
+from manyfit.arrays._containers import Place, container_place, form_of, from_device
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest
@@ -19,14 +20,18 @@ from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 __all__ = [
     "Beside",
     "Brought",
+    "Place",
     "Transfers",
     "array_digest",
     "array_namespace",
     "block_size",
+    "container_place",
     "cuda_place",
     "device",
     "float_dtype",
+    "form_of",
     "free_device_memory",
+    "from_device",
     "is_array",
     "is_host",
     "is_out_of_memory",

@@ -1,0 +1,168 @@
+"""Estimators that work where an array lies: by scikit-learn's array API dispatch, or fitted by ours."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import is_classifier
+from sklearn.utils.multiclass import check_classification_targets
+
+from manyfit._compat import array_api_dispatch, output_container
+from manyfit._twins import twin_of
+from manyfit.arrays import Place, container_place, form_of, from_device, is_array
+from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels
+from manyfit.estimators._exports import EXPORTS, Dispatch
+from manyfit.estimators._own import Fitter, fitter_of
+from manyfit.folds import Unsupported
+
+# Whose arrays scikit-learn says that it works on.
+DISPATCHED = ("array_api_strict", "cupy", "torch", "dpnp")
+# Fit parameters that are read row by row, or are compared with y.
+_WITH_X = ("X", "y", "sample_weight", "classes")
+
+
+def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
+    """Fit by scikit-learn, where X lies.
+
+    Raises
+    ------
+    Unsupported
+        If scikit-learn does not work there with this estimator.
+    """
+    place = _place(call)
+    if dispatch is None:
+        raise Unsupported("scikit-learn works on it on the host only")
+    if place.library not in DISPATCHED:
+        raise Unsupported(f"scikit-learn does not work on arrays of {place.library}")
+    columns = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
+    reason = dispatch.refuses(call.estimator, columns)
+    if reason:
+        raise Unsupported(reason)
+    _check_container(call)
+    given, state = _labels_as_numbers(call, place, "scikit-learn")
+    with array_api_dispatch():
+        result = call.run(lambda name, value: _brought(given.get(name, value), name, place))
+    _fitted(call, state)
+    return result
+
+
+def fit_by_ours(call: Call) -> Any:
+    """Fit by one of our own fitters.
+
+    Raises
+    ------
+    Unsupported
+        If there is none, or it does not serve this estimator or these data.
+    """
+    place, fitter = _place(call), fitter_of(twin_of(type(call.estimator)))
+    others = set(call.given) - {"X", "y", "sample_weight"}
+    if fitter is None or call.name not in ("fit", "fit_transform") or others:
+        raise Unsupported("manyfit has no fit of its own for it")
+    _check_container(call)
+    given, state = _labels_as_numbers(call, place, "own")
+    parts = [_brought(given.get(name), name, place) for name in ("X", "y", "sample_weight")]
+    fresh = type(call.estimator)(**call.estimator.get_params(deep=False))
+    fitter.fit(fresh, *parts)
+    forget(call.estimator)
+    vars(call.estimator).update(vars(fresh))
+    _fitted(call, state)
+    return call.estimator if call.name == "fit" else call.estimator.transform(call.X)
+
+
+def ask(call: Call, state: Fitted) -> Any:
+    """Run a method of an estimator that was fitted where its attributes lie, on data of any place."""
+    estimator = call.estimator
+    place = attributes_place(estimator) or call.place
+    if place is None or scipy.sparse.issparse(call.X):
+        return call.settle(call.at_home(at_home(estimator)))
+    _check_container(call)
+    if state.classes is None:
+        return call.settle(_run(call, place, state, estimator))
+    numbered = copy.copy(estimator)
+    numbered.classes_ = place.array(np.arange(len(state.classes)))
+    result = _run(call, place, state, numbered)
+    if call.gives_labels:
+        result = state.classes[from_device(result)]
+    return call.settle(result)
+
+
+def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
+    fitter: Fitter | None = fitter_of(twin_of(type(call.estimator))) if state.route == "own" else None
+    method = fitter.methods.get(call.name) if fitter is not None else None
+    if method is not None:
+        return method(estimator, **{name: _brought(v, name, place) for name, v in call.given.items()})
+    with array_api_dispatch():
+        return call.run(lambda name, value: _brought(value, name, place), estimator)
+
+
+def attributes_place(estimator: Any) -> Place | None:
+    """Where the fitted attributes lie: None on the host, or where there are none that are arrays."""
+    return next((container_place(value) for value in vars(estimator).values() if form_of(value)), None)
+
+
+def at_home(estimator: Any) -> Any:
+    """A copy of a fitted estimator with its attributes on the host, as scikit-learn has them."""
+    other = copy.copy(estimator)
+    vars(other).pop(STATE, None)
+    for name, value in vars(estimator).items():
+        if form_of(value):
+            setattr(other, name, from_device(value))
+    return other
+
+
+def dispatch_of(estimator: Any) -> Dispatch | None:
+    """What scikit-learn's dispatch is declared to serve of an estimator, or of a user's subclass of one."""
+    for cls in type(estimator).__mro__:
+        if cls.__module__ == "manyfit.estimators" and cls.__name__ in EXPORTS:
+            return EXPORTS[cls.__name__].dispatch
+    return None
+
+
+def _place(call: Call) -> Place:
+    place = call.place
+    assert place is not None
+    if place.form != "array":
+        raise Unsupported(f"scikit-learn does not work on a {place.library} {place.form}")
+    return place
+
+
+def _check_container(call: Call) -> None:
+    if call.name in ("transform", "fit_transform") and output_container(call.estimator) != "default":
+        raise Unsupported(f"its output is to be a frame of {output_container(call.estimator)}")
+
+
+def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, Any], Fitted]:
+    """What is fitted to, and what is kept: labels that do not lie with X go there as numbers from 0 on."""
+    given, y = dict(call.given), call.y
+    state = Fitted(route, labels_place(y))
+    if y is None or not is_classifier(call.estimator) or place.same(container_place(y)):
+        return given, state
+    if call.name == "partial_fit":
+        raise Unsupported("labels that do not lie with X cannot be learnt in parts")
+    host = np.asarray(from_device(y))
+    if host.ndim != 1:
+        return given, state
+    if isinstance(getattr(call.estimator, "class_weight", None), dict):
+        raise Unsupported("its class_weight is by labels that do not lie with X")
+    check_classification_targets(host)
+    state.classes, numbers = np.unique(host, return_inverse=True)
+    given["y"] = place.array(numbers)
+    return given, state
+
+
+def _brought(value: Any, name: str, place: Place) -> Any:
+    """An argument where the computation is: data and whatever lies on a device; options stay as they are."""
+    if value is None or not (name in _WITH_X or form_of(value)):
+        return value
+    if is_array(value) and place.same(container_place(value)):
+        return value
+    return place.array(value)
+
+
+def _fitted(call: Call, state: Fitted) -> None:
+    setattr(call.estimator, STATE, state)
+    if state.classes is not None:
+        call.estimator.classes_ = with_labels(state.classes, state, call.place)

@@ -1,0 +1,194 @@
+"""Estimators that cuML works on, on CuPy's and cuDF's data: through its own conversion of scikit-learn's."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from manyfit._compat import output_container, validate_parameters
+from manyfit._twins import twin_of
+from manyfit.arrays import Place, container_place, form_of, from_device
+from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels
+from manyfit.estimators._exports import Cuml
+from manyfit.folds import Unsupported
+
+LIBRARIES = ("cupy", "cudf")
+# What cuML raises of parameters and data that it does not serve: its UnsupportedOnGPU is a ValueError. What
+# is wrong with them whoever fits, scikit-learn then says in its own words.
+_REFUSALS = (ValueError, TypeError, NotImplementedError)
+
+
+def fit(call: Call, cuml: Cuml) -> Any:
+    """Fit by cuML, where X lies.
+
+    Raises
+    ------
+    Unsupported
+        If cuML is not there, or refuses the estimator or the data.
+    """
+    estimator, before = call.estimator, call.state
+    if call.name == "fit_transform" and output_container(estimator) != "default":
+        raise Unsupported(f"its output is to be a frame of {output_container(estimator)}")
+    validate_parameters(estimator)
+    goes_on = call.name == "partial_fit" and before is not None and before.model is not None
+    model = before.model if goes_on and before is not None else made(estimator, cuml)
+    method = _method(model, call)
+    try:
+        result = method(**_given(call))
+    except _REFUSALS as error:
+        raise Unsupported(f"cuML refuses: {error}") from error
+    state = Fitted("cuml", labels_place(call.y), None, model)
+    names = _feature_names(call.X)
+    forget(estimator)
+    setattr(estimator, STATE, state)
+    if len(getattr(call.X, "shape", ())) == 2:
+        estimator.n_features_in_ = int(call.X.shape[1])
+    if names is not None:
+        estimator.feature_names_in_ = names
+    return estimator if result is model else call.settle(result)
+
+
+def ask(call: Call, state: Fitted) -> Any:
+    """Run a method of cuML's fitted estimator, on data of any place.
+
+    Raises
+    ------
+    Unsupported
+        If it has no such method or refuses the data.
+    """
+    if call.name == "transform" and output_container(call.estimator) != "default":
+        raise Unsupported(f"its output is to be a frame of {output_container(call.estimator)}")
+    _check_names(call)
+    method = _method(state.model, call)
+    try:
+        result = method(**_given(call))
+    except _REFUSALS as error:
+        raise Unsupported(f"cuML refuses: {error}") from error
+    return call.settle(result)
+
+
+def attribute(estimator: Any, state: Fitted, name: str) -> Any:
+    """A fitted attribute that cuML's estimator has, or the one that it makes of itself for scikit-learn.
+
+    Raises
+    ------
+    AttributeError
+        If neither has it.
+    """
+    if name.endswith("_") and not name.startswith("_") and hasattr(state.model, name):
+        value = getattr(state.model, name)
+    else:
+        value = getattr(at_home(estimator, state), name)
+    if name == "classes_":
+        return with_labels(value, state, None)
+    return value if form_of(value) else _cupy().bring(value)
+
+
+def at_home(estimator: Any, state: Fitted) -> Any:
+    """scikit-learn's estimator with the fitted attributes on the host; made once a fit.
+
+    Raises
+    ------
+    AttributeError
+        If cuML does not convert this estimator.
+    """
+    if "home" not in state.cache:
+        convert = getattr(state.model, "as_sklearn", None)
+        if convert is None:
+            raise AttributeError(
+                f"{type(estimator).__name__} was fitted by cuML, which does not convert it to scikit-learn's"
+            )
+        state.cache["home"] = convert()
+    return state.cache["home"]
+
+
+def made(estimator: Any, cuml: Cuml) -> Any:
+    """cuML's estimator with the parameters of scikit-learn's.
+
+    Raises
+    ------
+    Unsupported
+        If cuML is not installed, has no such class, or refuses a parameter.
+    """
+    module, _, name = cuml.path.rpartition(".")
+    try:
+        cls = getattr(import_module(module), name)
+    except ImportError as error:
+        raise Unsupported("cuML is not installed") from error
+    except AttributeError as error:
+        raise Unsupported(f"this version of cuML has no {cuml.path}") from error
+    try:
+        if cuml.converts and hasattr(cls, "from_sklearn"):
+            fresh = type(estimator)(**estimator.get_params(deep=False))
+            model = cls.from_sklearn(fresh)
+        else:
+            model = cls(**(cuml.parameters or (lambda e: _by_name(e, cls)))(estimator))
+    except _REFUSALS as error:
+        raise Unsupported(f"cuML refuses: {error}") from error
+    model.output_type = "input"  # `from_sklearn` sets NumPy's
+    return model
+
+
+def _by_name(estimator: Any, cls: type) -> dict[str, Any]:
+    """Parameters that are not at scikit-learn's default, if cuML has all of them."""
+    known = inspect.signature(cls).parameters
+    defaults = inspect.signature(twin_of(type(estimator))).parameters
+    params = estimator.get_params(deep=False)
+    given = {name: value for name, value in params.items() if _differs(value, defaults[name].default)}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"{cls.__name__} has no parameter {', '.join(unknown)}")
+    return given
+
+
+def _differs(value: Any, default: Any) -> bool:
+    return value is not default and not (type(value) is type(default) and np.array_equal(value, default))
+
+
+def _method(model: Any, call: Call) -> Any:
+    method = getattr(model, call.name, None)
+    if method is None:
+        raise Unsupported(f"cuML's {type(model).__name__} has no {call.name}")
+    known = inspect.signature(method).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+    unknown = [name for name in call.given if name != call.leading and name not in known]
+    if unknown and not open_ended:
+        raise Unsupported(f"cuML's {type(model).__name__}.{call.name} takes no {', '.join(unknown)}")
+    return method
+
+
+def _given(call: Call) -> dict[str, Any]:
+    """The arguments: CuPy's and cuDF's as they are, others as NumPy has them, None where it is left out."""
+    given = {name: value for name, value in call.given.items() if not (name == "y" and value is None)}
+    for name, value in given.items():
+        place = container_place(value)
+        if place is not None and place.library not in LIBRARIES:
+            given[name] = from_device(value)
+        elif name in ("X", "y", "sample_weight") and hasattr(value, "iloc") and place is None:
+            given[name] = np.asarray(value)
+    return given
+
+
+def _feature_names(X: Any) -> np.ndarray | None:
+    columns = getattr(X, "columns", None)
+    if columns is None or not all(isinstance(name, str) for name in columns):
+        return None
+    return np.asarray(list(columns), dtype=object)
+
+
+def _check_names(call: Call) -> None:
+    known, given = vars(call.estimator).get("feature_names_in_"), _feature_names(call.X)
+    if known is not None and given is not None and list(known) != list(given):
+        raise ValueError(
+            "The feature names should match those that were passed during fit: "
+            f"{list(known)}, got {list(given)}."
+        )
+
+
+def _cupy() -> Place:
+    place = container_place(import_module("cupy").empty(0))
+    assert place is not None
+    return place
