@@ -99,8 +99,12 @@ def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
 
 
 def attributes_place(estimator: Any) -> Place | None:
-    """Where the fitted attributes lie: None on the host, or where there are none that are arrays."""
-    return next((container_place(value) for value in vars(estimator).values() if form_of(value)), None)
+    """Where the fitted attributes lie: None on the host, or where there are none that are arrays.
+
+    Labels do not count, which follow y.
+    """
+    attributes = (value for name, value in vars(estimator).items() if name != "classes_")
+    return next((container_place(value) for value in attributes if form_of(value)), None)
 
 
 def at_home(estimator: Any) -> Any:
