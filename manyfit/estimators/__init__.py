@@ -8,6 +8,7 @@ from manyfit.estimators import (  # noqa: F401  (they register themselves)
     _linear,
     _linear_svm,
     _logistic,
+    _own_fits,
 )
 from manyfit.estimators._exported import export
 from manyfit.estimators._exports import EXPORTS

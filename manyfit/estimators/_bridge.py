@@ -22,6 +22,7 @@ from manyfit.estimators._exports import EXPORTS, Export
 from manyfit.estimators._own import fitter_of
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
+from manyfit.metrics._deviance_explained import explained_power
 from manyfit.metrics._functions import FUNCTIONS
 
 _told: set[tuple[type, str]] = set()
@@ -172,9 +173,10 @@ def _score_of(call: Call) -> Callable[[Call], float] | None:
         return functools.partial(_score, metric=FUNCTIONS["accuracy_score"])
     if score is RegressorMixin.score:
         return functools.partial(_score, metric=FUNCTIONS["r2_score"])
-    if twin_of(type(call.estimator)).__name__ == "PoissonRegressor":
-        return functools.partial(_score, metric=functools.partial(FUNCTIONS["d2_tweedie_score"], power=1))
-    return None
+    power = explained_power(call.estimator)
+    if power is None:
+        return None
+    return functools.partial(_score, metric=functools.partial(FUNCTIONS["d2_tweedie_score"], power=power))
 
 
 def _score(call: Call, metric: Callable[..., Any]) -> float:

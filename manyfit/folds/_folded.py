@@ -360,12 +360,16 @@ class GivenFold:
             self._view = self._root()
         return self._view
 
+    @cached_property
+    def fitted_moments(self) -> Moments:
+        """Moments of the training rows with the weights of the fit; summed once."""
+        return _moments(self._fold.X_train, self._fold.y_train, self._fold.fit_weight)
+
     def _root(self) -> View:
-        fold = self._fold
-        plain = weighted = _moments(fold.X_train, fold.y_train, None)
+        fold, plain = self._fold, self.fitted_moments
         if fold.fit_weight is not None:
-            weighted = _moments(fold.X_train, fold.y_train, fold.fit_weight)
-        return View.root(plain, weighted, self._constant, fold.X_train, fold.y_train)
+            plain = _moments(fold.X_train, fold.y_train, None)
+        return View.root(plain, self.fitted_moments, self._constant, fold.X_train, fold.y_train)
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows, with the weights of the scores; summed once a role."""
@@ -382,8 +386,8 @@ class GivenFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, _as_columns(y), slice(0, len(X)), weights)
-    return _checked(moments, 0, role, X.dtype)
+    moments = moments_of_rows(X, _as_columns(y), slice(0, X.shape[0]), weights)
+    return _checked(moments, 0, role, numpy_dtype(X))
 
 
 def _as_columns(y: Any) -> Any:
