@@ -374,7 +374,8 @@ class Hessians:
 
 def _mean_square(X: Any) -> Any:
     """Mean of the squares of all entries; on a device it stays there."""
-    return X.multiply(X).mean() if is_sparse(X) else array_namespace(X).mean(X**2)
+    with np.errstate(over="ignore"):
+        return X.multiply(X).mean() if is_sparse(X) else array_namespace(X).mean(X**2)
 
 
 def _chosen(away: Array, own: Array, share: float, room: int) -> list[int]:

@@ -64,7 +64,7 @@ class DevicePasses:
         self.origin = look(X)[0] if origin is None else origin
         self._origin = self.put(self.origin)
         self._there: list[There] = [rows if isinstance(rows, slice) else sent_there(rows, X) for rows in rows]
-        self._last: tuple[Array, list[_Part]] | None = None
+        self._last: tuple[Array, int, list[_Part]] | None = None
 
     def put(self, array: Array) -> There:
         """See `Passes`."""
@@ -165,10 +165,10 @@ class DevicePasses:
 
     def _parts(self, counts: Array, K: int) -> list["_Part"]:
         """What each atom that is used does for the columns; as a rule that of the pass before."""
-        if self._last is None or not np.array_equal(self._last[0], counts):
+        if self._last is None or self._last[1] != K or not np.array_equal(self._last[0], counts):
             found = [self._part(a, counts[:, a], K) for a in range(len(self.rows)) if counts[:, a].any()]
-            self._last = counts.copy(), found
-        return self._last[1]
+            self._last = counts.copy(), K, found
+        return self._last[2]
 
     def _part(self, a: int, counts: Array, K: int) -> "_Part":
         m, columns = len(counts), np.flatnonzero(counts)
@@ -248,7 +248,7 @@ def _own(B: There, D: There) -> There:
 
 
 def _joint(B: There, P: There) -> There:
-    """Second derivatives by two outputs each, (K, d, K, d), negative; not to be read by one twice."""
+    """Less the second derivatives by two outputs each, (K, d, K, d); not to be read by one twice."""
     (K, b), xp = P.shape, array_namespace(B)
     M = xp.reshape(B[:, None, :] * xp.astype(P.T, B.dtype)[:, :, None], (b, -1))
     return xp.reshape(M.T @ M, (K, B.shape[1], K, B.shape[1]))
