@@ -25,6 +25,7 @@ SIGNAL = (X - 20.0) @ rng.normal(size=P)
 TWO = (SIGNAL + rng.normal(size=N) > 0).astype(int)
 THREE = np.digitize(SIGNAL + rng.normal(size=N), [-2, 1])
 CS = {"C": np.logspace(-3, 1, 5)}
+BEHIND = {"logisticregression__C": CS["C"]}
 
 
 @pytest.fixture
@@ -47,8 +48,9 @@ def alike(found, expected, rtol=1e-6):
     assert found.report_.near_boundary == expected.report_.near_boundary
 
 
-@pytest.mark.parametrize("scoring", [None, "neg_log_loss", ["roc_auc", "f1"]], ids=str)
-@pytest.mark.parametrize("y_there", [True, False])
+@pytest.mark.parametrize(
+    ("scoring", "y_there"), [(None, True), ("neg_log_loss", False), (["roc_auc", "f1"], True)], ids=str
+)
 def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
     options = {"cv": 5, "scoring": scoring, "refit": False}
     away, y = there(X), there(TWO) if y_there else TWO
@@ -65,16 +67,15 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
 
 
 @pytest.mark.parametrize(
-    ("model", "grid", "y"),
+    ("model", "grid", "y", "dtype"),
     [
-        (LogisticRegression(class_weight="balanced"), CS, np.array(["a", "bb", "c"])[THREE]),
-        (make_pipeline(StandardScaler(), LogisticRegression()), {"logisticregression__C": CS["C"]}, THREE),
-        (LinearSVC(), CS, TWO),
-        (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0),
+        (LogisticRegression(class_weight="balanced"), CS, np.array(["a", "bb", "c"])[THREE], np.float32),
+        (make_pipeline(StandardScaler(), LogisticRegression()), BEHIND, THREE, np.float64),
+        (LinearSVC(), CS, TWO, np.float64),
+        (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0, np.float32),
     ],
     ids=["texts", "steps", "hinge", "poisson"],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scores_are_those_on_the_host(xp, device, model, grid, y, dtype):
     own = X.astype(dtype)
     options = {"cv": 3, "refit": False, "return_train_score": True}
