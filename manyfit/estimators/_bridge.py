@@ -17,7 +17,7 @@ from manyfit import _config
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, from_device
 from manyfit.estimators import _there, _with_cuml
-from manyfit.estimators._call import STATE, Call, Fitted, is_inside, labels_place
+from manyfit.estimators._call import STATE, Call, Fitted, is_inside, labels_place, x_place
 from manyfit.estimators._exports import EXPORTS, Export
 from manyfit.estimators._own import fitter_of
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
@@ -51,7 +51,11 @@ def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
             return inner(self, *args, **kwargs)
         if is_inside(self):
             return inner(self, *args, **kwargs)
-        return _answer(Call(self, name, inner, args, kwargs))
+        try:
+            call = Call(self, name, inner, args, kwargs)
+        except TypeError:  # arguments that it does not take: Python says so of scikit-learn's
+            return inner(self, *args, **kwargs)
+        return _answer(call)
 
     return method
 
@@ -86,9 +90,9 @@ def _answer(call: Call) -> Any:
 def _fit(call: Call) -> Any:
     if not call.foreign:  # after a fit on a device
         state = call.state
-        goes_on = call.name == "partial_fit" and state is not None and state.route != "host"
-        if not goes_on:
-            vars(call.estimator).pop(STATE, None)
+        if call.name != "partial_fit" or state is None or state.route == "host":
+            if call.name != "partial_fit":
+                vars(call.estimator).pop(STATE, None)
             return call.at_home()
     if call.place is None and not (call.state and call.name == "partial_fit"):
         # Only y or weights lie elsewhere; the fit is where X is.
@@ -202,7 +206,8 @@ def _at_home(call: Call, reasons: list[str], estimator: Any = None) -> Any:
         vars(call.estimator).pop(STATE, None)
     result = call.at_home(estimator)
     if call.fits:
-        setattr(call.estimator, STATE, Fitted("host", labels_place(call.y), reason=reason))
+        state = Fitted("host", labels_place(call.y), place=x_place(call.X), reason=reason)
+        setattr(call.estimator, STATE, state)
     return call.settle(result)
 
 

@@ -34,6 +34,8 @@ class Fitted:
         Labels of which only the numbers went to the device: those of y lie elsewhere, or are strings.
     model : object
         Estimator of cuML's, which has the fitted attributes.
+    place : tuple of str or None
+        That of X, for methods that are asked without any.
     reason : str
         Why it was fitted on the host.
     """
@@ -42,6 +44,7 @@ class Fitted:
     labels: tuple[str, str] | None = None
     classes: Any = None
     model: Any = None
+    place: tuple[str, str] | None = None
     reason: str = "it was fitted on the host"
     cache: dict[str, Any] = field(default_factory=dict)
 
@@ -133,13 +136,16 @@ class Call:
             return result
         if self.gives_labels and self.state is not None:
             return with_labels(result, self.state, self.place)
-        if self.place is None:
+        place = self.place if self.X is not None else self._fitted_place
+        if place is None:
             return _home(result)
-        return result if self._is_there(result) else self.place.bring(result)
+        there = form_of(result) is not None and place.same(container_place(result))
+        return result if there else place.bring(result)
 
-    def _is_there(self, result: Any) -> bool:
-        assert self.place is not None
-        return form_of(result) is not None and self.place.same(container_place(result))
+    @property
+    def _fitted_place(self) -> Place | None:
+        words = self.state.place if self.state is not None else None
+        return None if words is None else container_place(to_place(np.empty(0), words))
 
 
 def _home(result: Any) -> Any:
@@ -169,8 +175,14 @@ def with_labels(labels: Any, state: Fitted, place: Place | None) -> Any:
     return to_place(host, state.labels)
 
 
+def x_place(X: Any) -> tuple[str, str] | None:
+    """The place of X, for another process; cuDF's frames are known by CuPy's arrays."""
+    place = container_place(X)
+    return None if place is None else _words(place)
+
+
 def _words(place: Place) -> tuple[str, str]:
-    return place.library, str(place.device).partition(":")[0]
+    return place_of(place.xp.empty(0, device=place.device))
 
 
 @contextmanager

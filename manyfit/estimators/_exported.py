@@ -13,6 +13,7 @@ from manyfit.estimators import _with_cuml
 from manyfit.estimators._bridge import bridged
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._pickled import getstate, setstate
 
 # Methods that take data, or compute with fitted attributes.
 BRIDGED = frozenset(
@@ -43,7 +44,13 @@ def exported(twin: type) -> type:
     cls = type(
         twin.__name__,
         (twin,),
-        {"__module__": "manyfit.estimators", "__doc__": twin.__doc__, "__getattr__": _fitted_attribute},
+        {
+            "__module__": "manyfit.estimators",
+            "__doc__": twin.__doc__,
+            "__getattr__": _fitted_attribute,
+            "__getstate__": getstate,
+            "__setstate__": setstate,
+        },
     )
     # After the class is made: scikit-learn would wrap a `transform` that it finds in the body once more.
     for name in sorted(BRIDGED & set(dir(twin))):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from manyfit._compat import array_api_dispatch, output_container
 from manyfit._twins import twin_of
 from manyfit.arrays import Place, container_place, form_of, from_device, is_array
-from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels
+from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels, x_place
 from manyfit.estimators._exports import EXPORTS, Dispatch
 from manyfit.estimators._own import Fitter, fitter_of
 from manyfit.folds import Unsupported
@@ -81,7 +80,7 @@ def ask(call: Call, state: Fitted) -> Any:
     _check_container(call)
     if state.classes is None:
         return call.settle(_run(call, place, state, estimator))
-    numbered = copy.copy(estimator)
+    numbered = _shallow(estimator)
     numbered.classes_ = place.array(np.arange(len(state.classes)))
     result = _run(call, place, state, numbered)
     if call.gives_labels:
@@ -109,11 +108,17 @@ def attributes_place(estimator: Any) -> Place | None:
 
 def at_home(estimator: Any) -> Any:
     """A copy of a fitted estimator with its attributes on the host, as scikit-learn has them."""
-    other = copy.copy(estimator)
+    other = _shallow(estimator)
     vars(other).pop(STATE, None)
     for name, value in vars(estimator).items():
         if form_of(value):
             setattr(other, name, from_device(value))
+    return other
+
+
+def _shallow(estimator: Any) -> Any:
+    other = object.__new__(type(estimator))
+    vars(other).update(vars(estimator))
     return other
 
 
@@ -141,7 +146,7 @@ def _check_container(call: Call) -> None:
 def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, Any], Fitted]:
     """What is fitted to, and what is kept: labels that do not lie with X go there as numbers from 0 on."""
     given, y = dict(call.given), call.y
-    state = Fitted(route, labels_place(y))
+    state = Fitted(route, labels_place(y), place=x_place(call.X))
     if y is None or not is_classifier(call.estimator) or place.same(container_place(y)):
         return given, state
     if call.name == "partial_fit":

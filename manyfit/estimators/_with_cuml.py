@@ -11,7 +11,7 @@ import numpy as np
 from manyfit._compat import output_container, validate_parameters
 from manyfit._twins import twin_of
 from manyfit.arrays import Place, container_place, form_of, from_device
-from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels
+from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels, x_place
 from manyfit.estimators._exports import Cuml
 from manyfit.folds import Unsupported
 
@@ -40,7 +40,7 @@ def fit(call: Call, cuml: Cuml) -> Any:
         result = method(**_given(call))
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
-    state = Fitted("cuml", labels_place(call.y), None, model)
+    state = Fitted("cuml", labels_place(call.y), None, model, x_place(call.X))
     names = _feature_names(call.X)
     forget(estimator)
     setattr(estimator, STATE, state)

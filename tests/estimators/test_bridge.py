@@ -1,0 +1,423 @@
+"""Drop-in estimators on arrays that lie elsewhere: scikit-learn's numbers, in the place that is promised.
+
+This process has SciPy's array API switch off, as most have: scikit-learn's dispatch works here all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+from importlib.util import find_spec
+
+import array_api_compat as compat
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import sklearn
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import NotFittedError
+
+import manyfit
+from manyfit import estimators
+from manyfit._compat import array_api_dispatch
+from manyfit.arrays import container_place, form_of, is_host, to_device, to_host, transfers
+from manyfit.estimators import _bridge
+from manyfit.estimators._call import STATE
+from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._own import register_fitter, unregister_fitter
+from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from manyfit.folds import Unsupported
+from tests.estimators._samples import LABELS, NAMES, NUMBERS, X, made, results, sample
+from tests.metrics._crossings import DEVICE, crossings, there
+
+WORDS = np.array(["ant", "bee", "cat"])[LABELS]
+# What scikit-learn's own numbers may differ by: other solvers of the same equations, sums in another order.
+CLOSE = {"rtol": 1e-6, "atol": 1e-8}
+STAYS = [name for name in NAMES if EXPORTS[name].dispatch and not EXPORTS[name].dispatch.refuses(made(name))]
+OTHERS = [
+    pytest.param(name, marks=pytest.mark.gpu if name == "cupy" else ())
+    for name in ("array_api_strict", "torch", "cupy")
+    if find_spec(name)
+]
+quiet = pytest.mark.filterwarnings("ignore")  # of fits, on either side; fallbacks have tests of their own
+
+
+@pytest.fixture(autouse=True)
+def _each_test_is_told() -> None:
+    _bridge.tell_again()
+
+
+def home(value):
+    if isinstance(value, (tuple, list)):
+        return [home(one) for one in value]
+    if scipy.sparse.issparse(value):
+        return value.toarray()
+    return to_host(value) if form_of(value) else value
+
+
+def alike(found, wanted):
+    found, wanted = home(found), home(wanted)
+    if not isinstance(wanted, list):
+        found, wanted = [found], [wanted]
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(one, float), np.asarray(other, float), **CLOSE)
+
+
+def in_place(value, xp, device):
+    """Whether all arrays of a result lie with X."""
+    if isinstance(value, (tuple, list)):
+        return all(in_place(one, xp, device) for one in value)
+    if isinstance(value, float | np.floating) or scipy.sparse.issparse(value):
+        return True
+    if xp is np:
+        return isinstance(value, np.ndarray)
+    return (
+        form_of(value) == "array" and compat.array_namespace(value) is xp and compat.device(value) == device
+    )
+
+
+@quiet
+@pytest.mark.parametrize("xp", OTHERS, indirect=True)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_estimator_on_every_library(name, xp, device):
+    """The same numbers as scikit-learn's on the host, from arrays, to arrays of the same place."""
+    given, y = sample(name)
+    X, Y = (None if one is None else to_device(one, device, xp) for one in (given, y))
+    ours, twin = made(name), made(name, twin=True)
+    ours.fit(*(one for one in (X, Y) if one is not None))
+    twin.fit(*(one for one in (given, y) if one is not None))
+    route = vars(ours)[STATE].route
+    assert route == ("scikit-learn" if name in STAYS else "host")
+    for fitted in (ours, pickle.loads(pickle.dumps(ours))):
+        found, wanted = results(fitted, X, Y), results(twin, given, y)
+        assert set(found) == set(wanted)
+        for method, result in found.items():
+            signs = abs if (name, method) == ("LinearDiscriminantAnalysis", "transform") else lambda x: x
+            alike(signs(result), signs(wanted[method]))  # the directions of its axes are not determined
+            asked = found["transform"] if method == "inverse_transform" else X
+            assert in_place(result, *((xp, device) if form_of(asked) else (np, "cpu"))), method
+    for attribute in (n for n in vars(twin) if n.endswith("_") and not n.startswith("_")):
+        value = getattr(ours, attribute)
+        if isinstance(getattr(twin, attribute), np.ndarray):
+            assert (form_of(value) == "array") == (route != "host"), attribute
+            if getattr(twin, attribute).dtype.kind in "fi" and attribute != "scalings_":
+                alike(value, getattr(twin, attribute))
+
+
+@quiet
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(STAYS)))
+def test_what_is_left_to_the_host_does_not_work_on_the_device(name):
+    """The table of `Dispatch` leaves out nothing that the installed scikit-learn does."""
+    given, y = sample(name)
+    twin = made(name, twin=True)
+    with pytest.raises(Exception) as caught, array_api_dispatch():  # noqa: PT012  whatever it is
+        twin.fit(*(there(one) for one in (given, y) if one is not None))
+        twin.transform(there(given))
+    assert isinstance(caught.value, (TypeError, ValueError, AttributeError, RuntimeError))
+
+
+SERVED = [
+    ("Ridge", {"solver": "svd", "fit_intercept": False}),
+    ("PCA", {"n_components": 0.9}),
+    (
+        "PCA",
+        {
+            "svd_solver": "randomized",
+            "n_components": 2,
+            "random_state": 0,
+            "power_iteration_normalizer": "QR",
+        },
+    ),
+    ("PCA", {"n_components": 2, "whiten": True, "svd_solver": "covariance_eigh"}),
+    ("LinearDiscriminantAnalysis", {"n_components": 1}),
+    ("MinMaxScaler", {"clip": True, "feature_range": (-1, 1)}),
+    ("Normalizer", {"norm": "max"}),
+    ("LogisticRegression", {"class_weight": "balanced", "tol": 1e-8}),
+    ("LogisticRegression", {"fit_intercept": False, "C": 0.1, "tol": 1e-8}),
+    ("RidgeClassifier", {"solver": "svd", "alpha": 0.5}),
+    ("GaussianNB", {"priors": [0.2, 0.3, 0.5]}),
+    ("StandardScaler", {"with_std": False}),
+    ("PolynomialFeatures", {"interaction_only": True, "include_bias": False}),
+    ("PoissonRegressor", {"alpha": 0.0, "tol": 1e-8}),
+]
+LEFT = [
+    ("Ridge", {"solver": "lsqr"}),
+    ("Ridge", {"positive": True}),
+    ("PCA", {"svd_solver": "arpack", "n_components": 2}),
+    ("LinearDiscriminantAnalysis", {"solver": "lsqr"}),
+    ("LinearDiscriminantAnalysis", {"priors": [0.2, 0.3, 0.5]}),
+    ("LinearDiscriminantAnalysis", {"store_covariance": True}),
+    ("LogisticRegression", {"solver": "newton-cg"}),
+    ("RidgeClassifier", {"class_weight": "balanced", "solver": "svd"}),
+    ("PoissonRegressor", {"solver": "newton-cholesky"}),
+    ("PolynomialFeatures", {"order": "F"}),
+]
+
+
+@quiet
+@pytest.mark.parametrize(("name", "params"), [*SERVED, *LEFT])
+def test_parameters_that_scikit_learn_serves_on_a_device(name, params):
+    if name not in STAYS:
+        pytest.skip("not of this version of scikit-learn")
+    given, y = sample(name)
+    ours = getattr(estimators, name)(**params)
+    ours.fit(there(given), None if y is None else there(y))
+    served = (name, params) in SERVED
+    assert vars(ours)[STATE].route == ("scikit-learn" if served else "host")
+    twin = ours.__class__.__mro__[1](**params).fit(given, y)
+    method = (
+        "predict_proba" if hasattr(twin, "predict_proba") else "predict" if y is not None else "transform"
+    )
+    alike(getattr(ours, method)(there(given)), getattr(twin, method)(given))
+    if not served:  # and does not, as the table says
+        with pytest.raises(Exception), array_api_dispatch():  # noqa: B017  whatever it is
+            clone(twin).fit(there(given), None if y is None else there(y)).transform(there(given))
+
+
+def test_scikit_learns_check_holds_everywhere_else():
+    if os.environ.get("SCIPY_ARRAY_API") == "1":
+        pytest.skip("this process has the switch on")
+    made("Ridge").fit(there(X), there(NUMBERS))
+    with (
+        pytest.raises(RuntimeError, match="SCIPY_ARRAY_API"),
+        sklearn.config_context(array_api_dispatch=True),
+    ):
+        pass
+    assert sklearn.get_config()["array_api_dispatch"] is False
+
+
+def test_what_crosses():
+    """A fit and its answers on the device hand nothing over but numbers that Python asks for."""
+    Xd, Yd = there(X), there(NUMBERS)
+    with crossings() as crossed, transfers() as counted:
+        scaler = estimators.MinMaxScaler().fit(Xd)
+        scaler.transform(Xd)
+        made("Ridge").fit(Xd, Yd).predict(Xd)
+    assert not crossed["__array__"] and not crossed["__dlpack__"] and not crossed["to_device"]
+    assert counted.bytes_to_host == counted.bytes_to_device == 0
+    with transfers() as counted, pytest.warns(HostFallbackWarning):
+        estimators.KMeans(2, n_init=1).fit(Xd)
+    assert counted.bytes_to_host == X.nbytes and counted.bytes_to_device == 0
+
+
+# Labels follow y, all else X
+
+
+CLASSIFIERS = ["LinearDiscriminantAnalysis", "SVC", "GaussianNB", "LogisticRegression", "RidgeClassifier"]
+
+
+@quiet
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize("y", [WORDS, LABELS, pd.Series(WORDS), list(WORDS), WORDS.astype(object)], ids=type)
+def test_labels_of_the_host_stay_there(name, y):
+    ours, twin = made(name).fit(there(X), y), made(name, twin=True).fit(X, y)
+    predicted = ours.predict(there(X))
+    assert type(predicted) is np.ndarray and type(ours.classes_) is np.ndarray
+    np.testing.assert_array_equal(predicted, twin.predict(X))
+    np.testing.assert_array_equal(ours.classes_, twin.classes_)
+    np.testing.assert_array_equal(ours.predict(X), twin.predict(X))
+    method = "predict_proba" if hasattr(twin, "predict_proba") else "decision_function"
+    alike(getattr(ours, method)(there(X)), getattr(twin, method)(X))
+    assert in_place(getattr(ours, method)(there(X)), compat.array_namespace(there(X)), DEVICE)
+    assert type(getattr(ours, method)(X)) is np.ndarray
+    assert ours.score(there(X), y) == pytest.approx(twin.score(X, y), abs=1e-12)
+
+
+@quiet
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_labels_of_a_device_stay_there(name):
+    ours = made(name).fit(X, there(LABELS))
+    assert container_place(ours.predict(X)).device == DEVICE
+    assert type(ours.classes_) is np.ndarray  # fitted where X is
+    ours = made(name).fit(there(X), there(LABELS))
+    for data in (X, there(X), pd.DataFrame(X)):
+        assert container_place(ours.predict(data)).device == DEVICE
+    assert form_of(ours.classes_) == ("array" if name in STAYS else None)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        made(name).fit(there(X), NUMBERS)
+
+
+@quiet
+def test_weights_and_targets_come_to_x():
+    weights = np.linspace(0.1, 1.0, len(X))
+    wanted = sklearn.linear_model.Ridge(solver="svd").fit(X, NUMBERS, weights)
+    for y, weight in ((NUMBERS, weights), (there(NUMBERS), weights), (pd.Series(NUMBERS), list(weights))):
+        ours = estimators.Ridge(solver="svd").fit(there(X), y, sample_weight=weight)
+        alike(ours.coef_, wanted.coef_)
+        assert in_place(ours.coef_, compat.array_namespace(there(X)), DEVICE)
+        assert ours.score(there(X), y, weight) == pytest.approx(wanted.score(X, NUMBERS, weights))
+
+
+@quiet
+def test_a_fitted_estimator_answers_data_of_another_place():
+    there_fitted, home_fitted = made("PCA").fit(there(X)), made("PCA").fit(X)
+    wanted = home_fitted.transform(X)
+    for data in (X, pd.DataFrame(X), X.tolist()):
+        assert type(there_fitted.transform(data)) is np.ndarray
+        alike(there_fitted.transform(data), wanted)
+    with pytest.warns(HostFallbackWarning, match="PCA works on the host.*it was fitted on the host"):
+        assert in_place(home_fitted.transform(there(X)), compat.array_namespace(there(X)), DEVICE)
+    alike(there_fitted.get_covariance(), home_fitted.get_covariance())
+    assert in_place(there_fitted.get_covariance(), compat.array_namespace(there(X)), DEVICE)
+    sparse = scipy.sparse.csr_array(X)
+    alike(made("MaxAbsScaler").fit(there(X)).transform(sparse), made("MaxAbsScaler").fit(X).transform(sparse))
+
+
+@quiet
+def test_a_new_fit_forgets_the_old_one():
+    ours = made("LinearDiscriminantAnalysis").fit(there(X), WORDS)
+    ours.fit(X, LABELS)
+    assert STATE not in vars(ours) and ours.predict(X).dtype == LABELS.dtype
+    assert type(ours.coef_) is np.ndarray
+    ours.fit(there(X), there(LABELS)).fit(X, WORDS)
+    np.testing.assert_array_equal(
+        ours.predict(X), made("LinearDiscriminantAnalysis").fit(X, WORDS).predict(X)
+    )
+
+
+@quiet
+@pytest.mark.parametrize(
+    "name", ["MinMaxScaler", "StandardScaler", "GaussianNB", "IncrementalPCA", "MiniBatchKMeans"]
+)
+def test_learning_in_parts_goes_on_where_it_began(name):
+    halves, y = (X[:30], X[30:]), LABELS.reshape(2, 30)
+    classes = [0, 1, 2]
+
+    def learnt(estimator, move, last):
+        for half, (rows, labels) in enumerate(zip(halves, y, strict=True)):
+            rows = move(rows) if half == 0 else last(rows)
+            more = (labels,) if is_classifier(estimator) else ()
+            options = {"classes": classes} if more and half == 0 else {}
+            estimator.partial_fit(rows, *map(move if half == 0 else last, more), **options)
+        return estimator
+
+    wanted = learnt(made(name, twin=True), np.asarray, np.asarray)
+    for last in (there, np.asarray):
+        ours = learnt(made(name), there, last)
+        assert vars(ours)[STATE].route == ("scikit-learn" if name in STAYS else "host")
+        method = "predict" if hasattr(wanted, "predict") else "transform"
+        alike(getattr(ours, method)(there(X)), getattr(wanted, method)(X))
+
+
+# Warnings and errors
+
+
+def told(run):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        run()
+    return [one for one in caught if issubclass(one.category, HostFallbackWarning)]
+
+
+def test_one_warning_for_an_estimator_and_a_reason():
+    def run():
+        fitted = made("SVC").fit(there(X), there(LABELS))
+        fitted.predict(there(X))
+        made("SVC").fit(there(X), there(LABELS))
+        estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
+
+    first, second = told(run)
+    assert str(first.message) == (
+        "SVC works on the host, to which its data are brought: scikit-learn works on it on the host only."
+    )
+    assert "Ridge works on the host" in str(second.message) and "solver='lsqr'" in str(second.message)
+    assert first.filename == second.filename == __file__
+    assert told(run) == []
+
+
+def test_nothing_is_told_where_nothing_crosses():
+    import array_api_strict
+
+    data = array_api_strict.asarray(X)
+    assert is_host(data)
+    fitted = []
+    assert told(lambda: fitted.append(made("KMeans").set_params(n_clusters=2).fit(data))) == []
+    assert told(lambda: fitted[0].predict(data)) == []
+    assert told(lambda: made("SVC").fit(X, there(LABELS))) == []  # X is where the fit is
+    with manyfit.config_context(host_fallback="ignore"):
+        assert told(lambda: made("SVC").fit(there(X), there(LABELS))) == []
+
+
+def test_an_error_instead_and_nothing_is_moved():
+    with manyfit.config_context(host_fallback="error"), transfers() as counted:
+        with pytest.raises(
+            HostFallbackError, match=r"SVC works on the host.*config_context\(host_fallback='warn'\)"
+        ):
+            made("SVC").fit(there(X), there(LABELS))
+        made("MinMaxScaler").fit(there(X))
+        made("SVC").fit(X, LABELS)
+    assert counted.bytes_to_host == 0
+
+
+def test_an_unfitted_estimator_says_so_wherever_the_data_lie():
+    for name in ("SVC", "Ridge", "PCA"):
+        with pytest.raises(NotFittedError):
+            (made(name).transform if name == "PCA" else made(name).predict)(there(X))
+    in_xp = made("Normalizer").transform(there(X))  # needs no fit
+    alike(in_xp, made("Normalizer").transform(X))
+    assert in_place(in_xp, compat.array_namespace(there(X)), DEVICE)
+
+
+@quiet
+def test_frames_are_asked_for():
+    """What `set_output` asks for is a frame of the host, so it is made there."""
+    ours = made("MinMaxScaler").set_output(transform="pandas")
+    assert isinstance(ours.fit_transform(there(X)), pd.DataFrame)
+    ours = made("MinMaxScaler").fit(there(X)).set_output(transform="pandas")
+    frame = ours.transform(there(X))
+    assert isinstance(frame, pd.DataFrame)
+    alike(frame.to_numpy(), made("MinMaxScaler").fit(X).transform(X))
+
+
+def test_wrong_arguments_are_scikit_learns_errors():
+    with pytest.raises(TypeError, match=r"fit\(\) missing 1 required positional argument: 'y'"):
+        made("Ridge").fit(there(X))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        made("Ridge").fit(there(X), there(NUMBERS), weights=None)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        made("Ridge").fit(there(X), there(NUMBERS[:5]))
+    with pytest.raises(ValueError, match="The 'alpha' parameter of Ridge must be"):
+        estimators.Ridge(alpha="much").fit(there(X), there(NUMBERS))
+
+
+@quiet
+def test_a_users_subclass_keeps_its_own_way():
+    class Twice(estimators.Ridge):
+        def predict(self, X):
+            return 2 * super().predict(X)
+
+    fitted = Twice(solver="svd").fit(there(X), there(NUMBERS))
+    alike(fitted.predict(there(X)), 2 * sklearn.linear_model.Ridge().fit(X, NUMBERS).predict(X))
+
+
+# Fits of our own
+
+
+@quiet
+def test_a_fit_of_our_own_goes_first():
+    seen = []
+
+    def fit(estimator, X, y, sample_weight):
+        if estimator.positive:
+            raise Unsupported("not positive ones")
+        seen.append((form_of(X), form_of(y), sample_weight))
+        xp = compat.array_namespace(X)
+        estimator.n_features_in_ = X.shape[1]
+        estimator.coef_, estimator.intercept_ = xp.ones(X.shape[1], device=X.device, dtype=X.dtype), 1.0
+
+    twin = sklearn.linear_model.LinearRegression
+    fitter = register_fitter(twin, fit, score=lambda estimator, X, y: 0.5)
+    try:
+        ours = estimators.LinearRegression().fit(there(X), NUMBERS)
+        assert vars(ours)[STATE].route == "own" and seen == [("array", "array", None)]
+        alike(ours.predict(there(X)), X.sum(axis=1) + 1)
+        alike(ours.predict(X), X.sum(axis=1) + 1)
+        positive = estimators.LinearRegression(positive=True)
+        (warning,) = told(lambda: positive.fit(there(X), there(NUMBERS)))
+        assert "not positive ones; scikit-learn works on it on the host only" in str(warning.message)
+    finally:
+        unregister_fitter(fitter)
+    estimators.LinearRegression().fit(there(X), NUMBERS)
+    assert len(seen) == 1
