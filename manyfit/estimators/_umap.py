@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from manyfit._compat import Interval, StrOptions, validate_parameters
+
+_POSITIVE, _NOT_NEGATIVE = Interval(Real, 0, None, closed="neither"), Interval(Real, 0, None, closed="left")
+_SHARE = Interval(Real, 0, 1, closed="both")
 
 
 class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -72,6 +78,29 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
     Reduction, arXiv:1802.03426, 2018.
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_neighbors": [Interval(Integral, 2, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "metric": [str, callable],
+        "metric_kwds": [dict, None],
+        "n_epochs": [Interval(Integral, 0, None, closed="left"), None],
+        "learning_rate": [_POSITIVE],
+        "init": [StrOptions({"spectral", "random", "pca", "tswspectral"}), "array-like"],
+        "min_dist": [_NOT_NEGATIVE],
+        "spread": [_POSITIVE],
+        "set_op_mix_ratio": [_SHARE],
+        "local_connectivity": [_NOT_NEGATIVE],
+        "repulsion_strength": [_NOT_NEGATIVE],
+        "negative_sample_rate": [Interval(Integral, 0, None, closed="left")],
+        "a": [Real, None],
+        "b": [Real, None],
+        "target_n_neighbors": [Interval(Integral, -1, None, closed="left")],
+        "target_metric": [str, callable],
+        "target_weight": [_SHARE],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
     def __init__(
         self,
         n_neighbors: int = 15,
@@ -136,6 +165,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         ImportError
             On the host, if umap-learn is not installed.
         """
+        validate_parameters(self)
         umap = _umap_learn()
         X = validate_data(self, X, accept_sparse="csr", ensure_min_samples=2)
         self._model = umap.UMAP(**self.get_params(deep=False)).fit(X, y)

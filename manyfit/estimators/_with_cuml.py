@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -139,7 +140,7 @@ def _by_name(estimator: Any, cls: type) -> dict[str, Any]:
     params = estimator.get_params(deep=False)
     given = {name: value for name, value in params.items() if _differs(value, defaults[name].default)}
     unknown = sorted(set(given) - set(known))
-    if unknown:
+    if unknown and not _takes_any(known):
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(unknown)}")
     return given
 
@@ -148,14 +149,17 @@ def _differs(value: Any, default: Any) -> bool:
     return value is not default and not (type(value) is type(default) and np.array_equal(value, default))
 
 
+def _takes_any(known: Mapping[str, inspect.Parameter]) -> bool:
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+
+
 def _method(model: Any, call: Call) -> Any:
     method = getattr(model, call.name, None)
     if method is None:
         raise Unsupported(f"cuML's {type(model).__name__} has no {call.name}")
     known = inspect.signature(method).parameters
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
     unknown = [name for name in call.given if name != call.leading and name not in known]
-    if unknown and not open_ended:
+    if unknown and not _takes_any(known):
         raise Unsupported(f"cuML's {type(model).__name__}.{call.name} takes no {', '.join(unknown)}")
     return method
 

@@ -1,0 +1,257 @@
+"""The bridge to cuML, against a stand-in: what is asked of it, and where its answers go. No GPU is needed."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import warnings
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import sklearn
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+import manyfit
+from manyfit import estimators
+from manyfit.arrays import container_place
+from manyfit.estimators import _bridge, _with_cuml
+from manyfit.estimators._call import STATE
+from manyfit.estimators._exports import EXPORTS
+from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from tests.estimators import _fake_cuml as fake
+from tests.estimators._samples import LABELS, NUMBERS, X
+from tests.metrics._crossings import here, there
+
+WORDS = np.array(["ant", "bee", "cat"])[LABELS]
+
+
+@pytest.fixture(autouse=True)
+def _cuml(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.install(monkeypatch)
+    _bridge.tell_again()
+
+
+def route(estimator):
+    return vars(estimator)[STATE].route
+
+
+def alike(found, wanted):
+    np.testing.assert_allclose(here(found), wanted, rtol=1e-9)
+
+
+def test_fitted_by_cuml():
+    ours = estimators.Ridge(alpha=2.0).fit(there(X), there(NUMBERS))
+    twin = sklearn.linear_model.Ridge(alpha=2.0).fit(X, NUMBERS)
+    assert route(ours) == "cuml" and ours.get_params() == twin.get_params()
+    check_is_fitted(ours)
+    assert ours.n_features_in_ == 5
+    for fitted in (ours, pickle.loads(pickle.dumps(ours))):
+        alike(fitted.coef_, twin.coef_)
+        alike(fitted.predict(there(X)), twin.predict(X))
+        assert type(fitted.predict(X)) is np.ndarray and type(fitted.predict(pd.DataFrame(X))) is np.ndarray
+        assert fitted.score(there(X), there(NUMBERS)) == pytest.approx(twin.score(X, NUMBERS))
+        assert fitted.score(there(X), NUMBERS) == pytest.approx(twin.score(X, NUMBERS))
+    with pytest.raises(AttributeError, match="wrong_"):
+        ours.wrong_  # noqa: B018
+    assert STATE not in vars(clone(ours))
+
+
+def test_a_fit_on_the_host_forgets_cumls_and_the_other_way():
+    ours = estimators.Ridge().fit(X, NUMBERS)
+    ours.fit(there(X), there(NUMBERS))
+    assert "coef_" not in vars(ours) and container_place(ours.coef_) is not None
+    ours.fit(X, NUMBERS)
+    assert STATE not in vars(ours) and type(ours.coef_) is np.ndarray
+
+
+def test_weights_and_other_arguments():
+    weights = np.linspace(0.1, 1, len(X))
+    ours = estimators.Ridge().fit(there(X), NUMBERS, sample_weight=there(weights))
+    alike(ours.coef_, sklearn.linear_model.Ridge().fit(X, NUMBERS, weights).coef_)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        ours.fit(there(X), NUMBERS, weights=weights)
+    with pytest.raises(ValueError, match="The 'alpha' parameter of Ridge must be"):
+        estimators.Ridge(alpha=-1.0).fit(there(X), there(NUMBERS))
+
+
+@pytest.mark.parametrize("y", [WORDS, LABELS])
+def test_labels_follow_y(y):
+    twin = sklearn.linear_model.LogisticRegression().fit(X, y)
+    ours = estimators.LogisticRegression().fit(there(X), y)
+    assert route(ours) == "cuml"
+    for data in (X, there(X)):
+        assert type(ours.predict(data)) is np.ndarray
+        np.testing.assert_array_equal(ours.predict(data), twin.predict(X))
+    np.testing.assert_array_equal(ours.classes_, twin.classes_)
+    alike(ours.predict_proba(there(X)), twin.predict_proba(X))
+    assert ours.score(there(X), y) == twin.score(X, y)
+
+
+def test_labels_of_a_device():
+    ours = estimators.LogisticRegression().fit(there(X), there(LABELS))
+    assert here(ours.predict(there(X))).dtype.kind == "i"
+    assert container_place(ours.predict(X)) is not None
+
+
+def test_what_cuml_refuses_goes_on_with_the_reason():
+    with pytest.warns(HostFallbackWarning) as caught:
+        ours = estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
+    assert route(ours) == "host"
+    (told,) = caught
+    assert "cuML refuses: `solver='lsqr'` is not supported; scikit-learn does not serve solver='lsqr'" in str(
+        told.message
+    )
+    with (
+        manyfit.config_context(host_fallback="error"),
+        pytest.raises(HostFallbackError, match="cuML refuses"),
+    ):
+        estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_method_that_cuml_lacks_is_scikit_learns():
+    ours = estimators.KMeans(3, random_state=0, n_init=1).fit(there(X))
+    twin = sklearn.cluster.KMeans(3, random_state=0, n_init=1).fit(X)
+    assert route(ours) == "cuml"
+    assert ours.inertia_ == pytest.approx(twin.inertia_)  # by as_sklearn
+    alike(ours.cluster_centers_, twin.cluster_centers_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HostFallbackWarning)
+        with pytest.raises(HostFallbackWarning, match="cuML's KMeans has no transform"):
+            ours.transform(there(X))
+    alike(ours.transform(there(X)), twin.transform(X))
+    alike(estimators.KMeans(3, random_state=0, n_init=1).fit_predict(there(X)), twin.labels_)
+
+
+def test_parameters_by_name():
+    counts = np.floor(3 * X)
+    ours = estimators.MultinomialNB(alpha=0.5).fit(there(counts), there(LABELS))
+    assert route(ours) == "cuml"
+    alike(
+        ours.predict(there(counts)),
+        sklearn.naive_bayes.MultinomialNB(alpha=0.5).fit(counts, LABELS).predict(counts),
+    )
+    with pytest.warns(HostFallbackWarning, match="MultinomialNB has no parameter fit_prior"):
+        estimators.MultinomialNB(fit_prior=False).fit(there(counts), there(LABELS))
+    with pytest.raises(AttributeError, match="does not convert it"):
+        ours.theta_  # noqa: B018
+
+
+def test_scikit_learns_dispatch_goes_before_what_does_not_convert():
+    ours = estimators.MinMaxScaler().fit(there(X))
+    assert route(ours) == "scikit-learn"
+    ours = estimators.MinMaxScaler().fit(fake.DataFrame(pd.DataFrame(X)))
+    assert route(ours) == "cuml"
+
+
+def test_frames():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    ours = estimators.MinMaxScaler().fit(fake.DataFrame(frame))
+    assert list(ours.feature_names_in_) == list("abcde")
+    transformed = ours.transform(fake.DataFrame(frame))
+    assert isinstance(transformed, fake.DataFrame)
+    np.testing.assert_allclose(transformed.to_pandas(), sklearn.preprocessing.MinMaxScaler().fit_transform(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        ours.transform(fake.DataFrame(frame[list("bacde")]))
+
+
+def test_frames_and_sparse_matrices_that_come_to_the_host():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    with pytest.warns(HostFallbackWarning, match="this version of cuML has no cuml.neighbors|not installed"):
+        ours = estimators.KNeighborsRegressor().fit(fake.DataFrame(frame), there(NUMBERS))
+    assert list(ours.feature_names_in_) == list("abcde")
+    predicted = ours.predict(fake.DataFrame(frame))
+    assert isinstance(predicted, fake.Series)
+    twin = sklearn.neighbors.KNeighborsRegressor().fit(frame, NUMBERS)
+    np.testing.assert_allclose(predicted.to_pandas(), twin.predict(frame))
+    assert isinstance(ours.kneighbors_graph(fake.DataFrame(frame)), fake.csr_matrix)
+    sparse = fake.csr_matrix(scipy.sparse.csr_matrix(X))
+    with pytest.warns(HostFallbackWarning, match="does not work on a cupy sparse"):
+        ours = estimators.MaxAbsScaler().fit(sparse)
+    found = ours.transform(sparse)
+    assert isinstance(found, fake.csr_matrix)
+    np.testing.assert_allclose(found.get().toarray(), sklearn.preprocessing.MaxAbsScaler().fit_transform(X))
+
+
+def test_without_cuml(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuml.linear_model", None)  # as if it were not installed
+    with pytest.warns(
+        HostFallbackWarning, match="cuML is not installed; scikit-learn does not serve solver='lsqr'"
+    ):
+        estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
+    assert route(estimators.Ridge(solver="svd").fit(there(X), there(NUMBERS))) == "scikit-learn"
+
+
+def test_hdbscan_is_asked_for_what_scikit_learn_means():
+    ours = estimators.HDBSCAN(min_cluster_size=7, max_cluster_size=20, copy=True).fit(there(X))
+    params = vars(ours)[STATE].model.params
+    assert params["min_samples"] == 6 and params["min_cluster_size"] == 7 and params["max_cluster_size"] == 20
+    with pytest.raises(ValueError, match="does not serve"):
+        EXPORTS["HDBSCAN"].cuml.parameters(estimators.HDBSCAN(metric="manhattan"))
+
+
+def test_a_users_subclass_is_not_cumls():
+    class Mine(estimators.Ridge):
+        pass
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert route(Mine(solver="svd").fit(there(X), there(NUMBERS))) == "scikit-learn"
+
+
+def test_every_line_names_a_class_of_cuml():
+    paths = [export.cuml.path for export in EXPORTS.values() if export.cuml]
+    assert len(paths) == len(set(paths)) > 35
+    assert {path.rpartition(".")[2] for path in paths} <= set(EXPORTS)
+    assert all(path.startswith("cuml.") for path in paths)
+    with pytest.raises(Exception, match="this version of cuML has no cuml.linear_model.Lasso"):
+        _with_cuml.made(estimators.Lasso(), EXPORTS["Lasso"].cuml)
+
+
+# UMAP
+
+
+def test_umap_by_cuml():
+    ours = estimators.UMAP(n_neighbors=5)
+    alike(ours.fit_transform(there(X)), X[:, :2])
+    alike(ours.embedding_, X[:, :2])
+    assert vars(ours)[STATE].model.params == {"n_neighbors": 5}
+
+
+def test_umap_without_umap_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "umap", None)
+    with pytest.raises(ImportError, match="pip install umap-learn, or pass a CuPy array"):
+        estimators.UMAP().fit(X)
+
+
+def test_umap_by_umap_learn(monkeypatch):
+    class Theirs:
+        def __init__(self, **params):
+            self.params = params
+
+        def fit(self, X, y=None):
+            self.embedding_ = X[:, : self.params["n_components"]]
+            return self
+
+        def transform(self, X):
+            return X[:, : self.params["n_components"]]
+
+        inverse_transform = staticmethod(np.asarray)
+
+    module = ModuleType("umap")
+    module.UMAP = Theirs
+    monkeypatch.setitem(sys.modules, "umap", module)
+    monkeypatch.setitem(sys.modules, "cuml.manifold", None)
+    ours = estimators.UMAP(n_components=3)
+    np.testing.assert_array_equal(ours.fit_transform(X), X[:, :3])
+    np.testing.assert_array_equal(ours.transform(X), ours.embedding_)
+    assert list(ours.get_feature_names_out()) == ["umap0", "umap1", "umap2"]
+    assert ours._model.params == ours.get_params()
+    with pytest.warns(HostFallbackWarning, match="cuML is not installed"):
+        ours.fit(there(X))
+    alike(ours.transform(there(X)), X[:, :3])
+    assert SimpleNamespace(**ours.get_params()).n_components == 3
