@@ -1,6 +1,7 @@
 """What stays on a cluster between runs: parts of things that are still there, the newest first."""
 
 import contextlib
+import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -69,7 +70,8 @@ class Kept:
         this = weakref.ref(self)
 
         def gone(reference: Any) -> None:
-            kept = this()
+            # Nothing of this module is left at the very end of the interpreter.
+            kept = this() if sys is not None and not sys.is_finalizing() else None
             if kept is not None:
                 kept._drop(key, thing, reference)
 

@@ -20,6 +20,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
+from manyfit.cluster import _kept
+from manyfit.cluster._kept import Kept
 from manyfit.cluster._placement import placement_of
 from manyfit.joblib_backend._pack import REREAD_BYTES, Packer
 from tests.joblib_backend._clusters import soon, within
@@ -420,6 +422,16 @@ def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
             most[0] = max(most[0], len(placement._sent))
         assert 8 <= most[0] < 30  # and those that are under way
         assert placement.kept._nbytes <= 10 * 8 * LARGE
+
+
+def test_arrays_that_go_with_the_interpreter_are_no_errors(monkeypatch):
+    """Modules are emptied then before all arrays are gone; an error would be a warning here."""
+    kept, data = Kept(lambda: None), np.ones(2)
+    assert kept.keep("a", 16, data)
+    for name in ("sys", "contextlib"):
+        monkeypatch.setattr(_kept, name, None)
+    del data
+    gc.collect()
 
 
 def test_the_packer_holds_nothing():
