@@ -60,6 +60,7 @@ __all__ = [
     "StrOptions",
     "any_callbacks",
     "array_api_dispatch",
+    "as_sent",
     "asks_at_once",
     "callback_context",
     "callback_context_passed_on",
@@ -372,6 +373,16 @@ def with_names(function: Callable[..., Any], module: str, **names: Any) -> Calla
 def is_fit_and_score(function: Callable[..., Any]) -> bool:
     """Whether a task of scikit-learn's is the fit and score of one setting on one split."""
     return function is _fit_and_score
+
+
+def as_sent(function: Any) -> tuple[Any, dict[str, Any] | None]:
+    """A function within what scikit-learn's own `delayed` makes of it, and the configuration sent with it.
+
+    Any other function is itself, and has no configuration.
+    """
+    if not hasattr(type(function), "with_config_and_warning_filters"):
+        return function, None
+    return function.function, {**sklearn.get_config(), **getattr(function, "config", {})}
 
 
 def parameter_constraints(cls: Any) -> dict[str, Any]:

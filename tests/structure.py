@@ -24,7 +24,7 @@ LONGEST_MODULE = 600
 # Names with an underscore that are documented for users all the same.
 DOCUMENTED = {"os._exit"}
 # What the first search with a client loads: modules that cannot do without `distributed`.
-WITH_A_CLIENT = ("_call", "_dispatch", "_memory", "_parts", "_placement", "_queue", "_worker")
+WITH_A_CLIENT = ("_call", "_dispatch", "_memory", "_on_device", "_parts", "_placement", "_queue", "_worker")
 
 
 def imports(source: str, module: str, is_package: bool) -> Iterator[str]:

@@ -163,7 +163,12 @@ def key_of(thing: Any, host: Array, place: tuple[str, str] | None = None) -> str
     key = array_key(host)
     if place is None and not isinstance(thing, np.ndarray):
         place = place_of(thing)
-    return key if place is None else _AT.join((key, *place))
+    return key if place is None else key_at(key, place)
+
+
+def key_at(key: str, place: tuple[str, str]) -> str:
+    """The key of an array on a device, from that of its content."""
+    return _AT.join((key, *place))
 
 
 def _is_plain(thing: Any) -> bool:

@@ -17,10 +17,11 @@ from distributed.system import MEMORY_LIMIT
 from distributed.utils import sync
 from distributed.utils_comm import gather_from_workers, retry_operation
 
+from manyfit.arrays import to_place
 from manyfit.cluster._died import end_if_device_is_lost
 from manyfit.cluster._here import Partly, Task, at_task, wanted
 from manyfit.cluster._memory import Keeper, Room
-from manyfit.cluster._package import is_pickle, placed, unpacked
+from manyfit.cluster._package import array_key, is_pickle, key_at, placed, unpacked
 from manyfit.cluster._store import Store
 
 # A task that has taken longer hands the rest of its items back, for others to take.
@@ -228,6 +229,32 @@ def parts_of(
             found[key] = part if is_pickle(key) else placed(key, part)
             store.add(key, found[key], sizes[key])
     return found, tuple(key for key in names if key not in found)
+
+
+def on_place(worker: Worker, key: str | None, host: Any, place: tuple[str, str]) -> Any:
+    """An array on this worker's device, brought there once; it goes with the part that it is.
+
+    Parameters
+    ----------
+    worker : distributed.Worker
+    key : str or None
+        Of the part; None is an array that travelled in its task, and is known by its content.
+    host : numpy.ndarray
+    place : tuple of str
+        As `to_place` takes it.
+    """
+    store, key = store_of(worker), key or array_key(host)
+    there = key_at(key, place)
+    with _lock:
+        making = _making[id(store), there]
+    with making:
+        found = store.find([there])
+        if not found:
+            found = {there: to_place(host, place)}
+            store.add(there, found[there], host.nbytes, holds=[key])
+    with _lock:
+        _making.pop((id(store), there), None)
+    return found[there]
 
 
 def _wait_for_room(worker: Worker, key: str, nbytes: int) -> None:

@@ -1,7 +1,7 @@
 """joblib's contract of a backend: what each call of Parallel asks, and who answers."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from joblib.parallel import (
 )
 
 from manyfit._compat import drop_left_batches
-from manyfit.cluster import client_for, slots
+from manyfit.cluster import GPU, client_for, slots
 from manyfit.cluster._package import APART_BYTES
 from manyfit.cluster._takes_gpu import takes_gpu
 from manyfit.joblib_backend._there import Needs, wait_for_a_worker
@@ -27,6 +27,12 @@ NO_CLIENT = (
     "The joblib backend 'manyfit' runs on a Dask cluster, and there is no client of one here: create a Dask "
     "client first, with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
 )
+
+
+Place = str | tuple[str, str]
+
+# Parameters that `Parallel` may be given as well, and that go along to a worker.
+_OF_A_CALL = ("resources", "workers", "device", "nested", "apart_bytes", "wait_for_workers_timeout")
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,8 @@ class Options:
         Threads of BLAS and OpenMP of each task.
     patience : float
         Seconds to wait where there is no worker.
+    device : str, tuple of str or None
+        Where data of estimators that take them there go.
     """
 
     n_jobs: int
@@ -61,6 +69,7 @@ class Options:
     copied: int | None
     threads: int | None
     patience: float
+    device: Place | None
 
 
 class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
@@ -79,6 +88,11 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         estimators that compute there, if any worker declares one.
     workers : str, sequence of str, or None, default=None
         Addresses or names of the only workers to run on.
+    device : "cuda", tuple of (str, str) or None, default=None
+        Where workers put the arrays of a call whose estimators take data of a device, once each; the calls
+        then go to workers that declare a GPU, unless `resources` are given. "cuda" is CuPy's device, or
+        torch's where CuPy is not installed; a tuple is a library and the kind of its device, as
+        ``("torch", "cuda")``. None moves nothing.
     nested : {"inline", "cluster"}, default="inline"
         Where `Parallel` within a task runs: in the task's own process, as with joblib's other backends, or on
         the cluster. A task that takes resources holds them while it waits, so that with these it is always
@@ -117,6 +131,13 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     supports_retrieve_callback = True
     supports_inner_max_num_threads = True
     default_n_jobs = -1
+    client: Any
+    resources: Mapping[str, float] | None
+    workers: Sequence[str] | None
+    device: Place | None
+    nested: str
+    apart_bytes: int
+    wait_for_workers_timeout: float
     # As joblib's backend for Dask.
     MAX_IDEAL_BATCH_DURATION = 1.0
 
@@ -126,6 +147,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         *,
         resources: Mapping[str, float] | None = None,
         workers: Any = None,
+        device: Place | None = None,
         nested: Literal["inline", "cluster"] = "inline",
         apart_bytes: int | str = APART_BYTES,
         wait_for_workers_timeout: float = 10.0,
@@ -134,23 +156,40 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     ) -> None:
         super().__init__(nesting_level=nesting_level)
         self.inner_max_num_threads = inner_max_num_threads
-        if nested not in ("inline", "cluster"):
-            raise ValueError(f"nested must be 'inline' or 'cluster', not {nested!r}.")
-        self.client = client
-        self.resources = resources
-        self.workers = (workers,) if isinstance(workers, str) else workers
-        self.nested = nested
-        self.apart_bytes = _bytes(apart_bytes)
-        self.wait_for_workers_timeout = wait_for_workers_timeout
+        self._set(
+            client=client,
+            resources=resources,
+            workers=workers,
+            device=device,
+            nested=nested,
+            apart_bytes=apart_bytes,
+            wait_for_workers_timeout=wait_for_workers_timeout,
+        )
         self.parallel: Any = None  # on a copy of its own only
         self._depth = 0  # on the cluster within tasks of the cluster
         self._call: Call | None = None
         self._array_bytes: int | None = None
         self._client()
 
+    def _set(self, **options: Any) -> None:
+        """Take some of the parameters."""
+        if options.get("nested", "inline") not in ("inline", "cluster"):
+            raise ValueError(f"nested must be 'inline' or 'cluster', not {options['nested']!r}.")
+        if not _is_place(options.get("device")):
+            raise ValueError(
+                f"device must be 'cuda', None, or a library and a kind of device as ('torch', 'cuda'), not "
+                f"{options['device']!r}."
+            )
+        if isinstance(options.get("workers"), str):
+            options["workers"] = (options["workers"],)
+        if "apart_bytes" in options:
+            options["apart_bytes"] = _bytes(options["apart_bytes"])
+        for name, value in options.items():
+            setattr(self, name, value)
+
     def __reduce__(self) -> Any:
-        options = ("resources", "workers", "nested", "apart_bytes", "wait_for_workers_timeout")
-        kwargs = {name: getattr(self, name) for name in (*options, "nesting_level", "inner_max_num_threads")}
+        names = (*_OF_A_CALL, "nesting_level", "inner_max_num_threads")
+        kwargs = {name: getattr(self, name) for name in names}
         return _remade, (kwargs, self._depth)
 
     def __copy__(self) -> "ManyfitBackend":
@@ -204,7 +243,10 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def _needs(self) -> Needs:
         from dask.base import get_annotations
 
-        return tuple(sorted((self.resources or get_annotations().get("resources") or {}).items()))
+        resources = self.resources
+        if resources is None:
+            resources = get_annotations().get("resources") or ({} if self.device is None else {GPU: 1})
+        return tuple(sorted(resources.items()))
 
     # ------------------------------------------------------------------------------- calls of Parallel
 
@@ -239,8 +281,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             own = copy(self)
             own.parallel, own._call = parallel, None
             own.reset_batch_stats()
-            for name in ("client", "resources", "workers", "nested", "wait_for_workers_timeout"):
-                setattr(own, name, options.get(name, getattr(own, name)))
+            own._set(**{name: options[name] for name in ("client", *_OF_A_CALL) if name in options})
             raise FallbackToBackend(own)
         n = self.effective_n_jobs(n_jobs)
         if n == 1:
@@ -257,12 +298,13 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         options = Options(
             n_jobs=self.parallel.n_jobs,
             needs=needs,
-            workers=self.workers,
+            workers=tuple(self.workers) if self.workers else None,
             priority=self._depth,  # what others wait for goes first
             apart_bytes=self.apart_bytes,
             copied=self._array_bytes,
             threads=self.inner_max_num_threads,
             patience=self.wait_for_workers_timeout,
+            device=self.device,
         )
         self._call = Call(self._client(), options, (lambda value: False) if needs else takes_gpu)
 
@@ -372,6 +414,12 @@ def _in_task() -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_place(given: Any) -> bool:
+    if isinstance(given, tuple):
+        return len(given) == 2 and all(isinstance(one, str) for one in given)
+    return given is None or given == "cuda"
 
 
 def _bytes(given: int | str) -> int:

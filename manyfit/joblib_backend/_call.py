@@ -141,7 +141,8 @@ class Call:
         parts, options = task.parts, self._options
         task = replace(task, names=self._parts.names(parts))
         batches = [batch.packed.whole or batch.packed.pickled for batch in task.batches]
-        load = pickle.dumps(Load(batches, task.names, sizes_of(parts), options.copied, options.threads))
+        sizes = sizes_of(parts)
+        load = pickle.dumps(Load(batches, task.names, sizes, options.copied, options.threads, options.device))
 
         def submit() -> Future:
             return self._client.submit(

@@ -1,11 +1,15 @@
 """What became of a batch on its worker, pickled there, and read by the caller."""
 
+import io
 import pickle
 import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
+import numpy as np
+
+from manyfit.arrays import on_device, to_host
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,28 @@ class Outcome:
         return self.results
 
 
+@dataclass(frozen=True)
+class Home:
+    """A result whose arrays come from the worker's device as NumPy's: the caller's data were NumPy's, too.
+
+    Attributes
+    ----------
+    result : object
+    """
+
+    result: Any
+
+    def __reduce__(self) -> Any:
+        file = io.BytesIO()
+        _Homewards(file, protocol=5).dump(self.result)
+        return pickle.loads, (file.getvalue(),)
+
+
+class _Homewards(cloudpickle.Pickler):  # type: ignore[misc]
+    def reducer_override(self, thing: Any) -> Any:
+        return (np.asarray, (to_host(thing),)) if on_device(thing) else super().reducer_override(thing)
+
+
 class RemoteTraceback(Exception):
     """The traceback of an exception where it was raised, as its cause."""
 
@@ -43,7 +69,7 @@ def succeeded(results: list[Any], seconds: float) -> bytes:
     try:
         return cloudpickle.dumps((True, results, seconds))  # type: ignore[no-any-return]
     except Exception as error:
-        kinds = ", ".join(sorted({type(result).__name__ for result in results}))
+        kinds = ", ".join(sorted({type(_plain(result)).__name__ for result in results}))
         refusal = pickle.PicklingError(
             f"Could not pickle a result of type {kinds} to bring it back from its worker: {error!r}"
         )
@@ -77,3 +103,7 @@ def read(pickled: bytes) -> Outcome:
         return Outcome(result, seconds=told)
     result.__cause__ = RemoteTraceback(told)
     return Outcome(error=result)
+
+
+def _plain(result: Any) -> Any:
+    return result.result if isinstance(result, Home) else result

@@ -15,6 +15,7 @@ from manyfit.cluster import end_if_device_is_lost, wanted
 from manyfit.cluster._here import Task, at_task
 from manyfit.cluster._package import is_pickle
 from manyfit.cluster._worker import parts_of, store_of, wanted_on
+from manyfit.joblib_backend._on_device import OnDevice
 from manyfit.joblib_backend._outcome import failed, succeeded
 from manyfit.joblib_backend._pickling import unpickled
 from manyfit.joblib_backend._threads import limited_to
@@ -36,6 +37,8 @@ class Load:
         Each batch has its own copies of arrays smaller than that, and finds others read-only; None: of all.
     threads : int or None
         Threads of BLAS and OpenMP, if they were asked for.
+    device : str, tuple of str or None
+        Where data of estimators that take them there go, if that was asked for.
     """
 
     batches: Sequence[bytes | str]
@@ -43,6 +46,7 @@ class Load:
     sizes: Mapping[str, int]
     copied: int | None = None
     threads: int | None = None
+    device: str | tuple[str, str] | None = None
 
 
 def run(pickled: bytes) -> list[bytes] | tuple[str, ...]:
@@ -84,8 +88,11 @@ def run(pickled: bytes) -> list[bytes] | tuple[str, ...]:
 
 
 def _results(worker: Worker, load: Load, pickled: bytes, parts: Mapping[str, Any]) -> list[Any]:
-    calls, (backend, n_jobs) = _loaded(worker, load, pickled, parts)
-    results = []
+    made: dict[str, Any] = {}
+    calls, (backend, n_jobs) = _loaded(worker, load, pickled, parts, made)
+    results, run_one = [], _called
+    if load.device is not None:
+        run_one = OnDevice(worker, load.device, {id(array): key for key, array in made.items()}).run
     with (
         at_task(Task(wanted_on(worker), _alone(worker), None)),
         parallel_config(backend=backend, n_jobs=n_jobs),
@@ -94,13 +101,17 @@ def _results(worker: Worker, load: Load, pickled: bytes, parts: Mapping[str, Any
         for function, args, kwargs in calls:
             if not wanted():
                 break  # nobody reads it
-            results.append(function(*args, **kwargs))
+            results.append(run_one(function, args, kwargs))
     return results
 
 
-def _loaded(worker: Worker, load: Load, pickled: bytes, parts: Mapping[str, Any]) -> Any:
-    made: dict[str, Any] = {}
+def _called(function: Any, args: Any, kwargs: Any) -> Any:
+    return function(*args, **kwargs)
 
+
+def _loaded(
+    worker: Worker, load: Load, pickled: bytes, parts: Mapping[str, Any], made: dict[str, Any]
+) -> Any:
     def find(key: str) -> Any:
         if key not in made:
             if is_pickle(key):

@@ -1,0 +1,219 @@
+"""Calls on a worker whose data go to its device first, since their estimators compute there.
+
+Moved are arrays among the arguments, also in tuples, lists, dicts and partials: those with rows and columns
+that travelled apart, and whatever else has a number for each of their rows, as y and weights. So the indices
+of a split stay where they are, as do labels that are texts.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from distributed import Worker
+from sklearn import clone, config_context, get_config
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from manyfit._compat import as_sent, is_fit_and_score
+from manyfit.cluster import any_of_gpu, of_gpu, params_of
+from manyfit.cluster._worker import on_place
+from manyfit.joblib_backend._outcome import Home
+
+# Those that every library of the array API has.
+_NUMBERS = frozenset(("bool", *(f"{kind}{n}" for kind in ("int", "uint") for n in (8, 16, 32, 64))))
+_FLOATS = frozenset(("float32", "float64"))
+# scikit-learn's own tasks that take data on a device; others read them as NumPy's.
+_SKLEARNS = "sklearn.model_selection."
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """Runs calls on a worker, those of estimators that take device data on its device.
+
+    Attributes
+    ----------
+    worker : Worker
+    place : str or tuple of str
+        "cuda", or what `to_place` takes.
+    keys : dict of int to str
+        The keys of arrays that travelled apart, by their id.
+    """
+
+    worker: Worker
+    place: str | tuple[str, str]
+    keys: Mapping[int, str]
+
+    def run(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call it. What comes of data that were moved comes `Home`.
+
+        Raises
+        ------
+        ValueError, RuntimeError, ImportError
+            If the worker, or the configuration that was sent, does not let its estimators compute there.
+        """
+        estimators = estimators_of(function, args, kwargs)
+        call = function, args, kwargs
+        moving = self._moving(call) if estimators and all(map(takes_device_data, estimators)) else {}
+        if not moving:
+            return function(*args, **kwargs)
+        with self._dispatch(function, estimators):
+            place = _cuda(self.worker) if isinstance(self.place, str) else self.place
+            moved = {one: self._moved(array, place) for one, array in moving.items()}
+            function, args, kwargs = _replaced(call, moved)
+            return Home(function(*args, **kwargs))
+
+    def _moving(self, call: Any) -> dict[int, np.ndarray]:
+        arrays = {id(leaf): leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and _of_numbers(leaf)}
+        rows = {len(array) for one, array in arrays.items() if array.ndim > 1 and one in self.keys}
+        return {one: array for one, array in arrays.items() if array.ndim and len(array) in rows}
+
+    def _moved(self, array: np.ndarray, place: tuple[str, str]) -> Any:
+        return on_place(self.worker, self.keys.get(id(array)), array, place)
+
+    def _dispatch(self, function: Any, estimators: Sequence[Any]) -> AbstractContextManager[None]:
+        """Have scikit-learn's estimators compute there, or say why they would not."""
+        names = sorted({type(e).__name__ for one in estimators for e in _steps(one) if not _of_its_own(e)})
+        if not names:
+            return nullcontext()
+        who = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
+        if os.environ.get("SCIPY_ARRAY_API") != "1":
+            raise RuntimeError(
+                f"{who}, for which scikit-learn needs SCIPY_ARRAY_API=1 in the environment that these are "
+                f"started in; {self.worker.address} was started without."
+            )
+        _, sent = as_sent(function)
+        if sent is None:  # joblib's own `delayed` sends no configuration
+            return config_context(**{**get_config(), "array_api_dispatch": True})  # type: ignore[no-any-return]
+        if not sent["array_api_dispatch"]:
+            raise ValueError(
+                f"{who}, which scikit-learn does under sklearn.config_context(array_api_dispatch=True) only: "
+                "set that around the call."
+            )
+        return nullcontext()
+
+
+def estimators_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The estimators that a call fits or asks; none where scikit-learn's own function keeps to the host."""
+    plain, _ = as_sent(function)
+    if is_fit_and_score(plain):
+        return [_with_parameters(args[0], kwargs.get("parameters"))]
+    module = str(getattr(plain, "__module__", ""))
+    if module.startswith("sklearn.") and not (module.startswith(_SKLEARNS) or inspect.ismethod(plain)):
+        return []
+    leaves = _leaves((plain, args, kwargs))
+    return [one for one in leaves if hasattr(one, "fit") and not isinstance(one, type)]
+
+
+def takes_device_data(estimator: Any) -> bool:
+    """Whether an estimator is to be given arrays of a device: one that is fitted has chosen already."""
+    return all(_of_its_own(step) or _of_the_array_api(step) for step in _steps(estimator))
+
+
+def _of_its_own(step: Any) -> bool:
+    """Whether an estimator takes them without scikit-learn's help."""
+    if of_gpu(step):
+        return True
+    return type(step).__module__.startswith("xgboost.") and any_of_gpu(params_of(step))
+
+
+def _of_the_array_api(step: Any) -> bool:
+    try:
+        if not get_tags(step).array_api_support:
+            return False
+        check_is_fitted(step)
+        return not any(name.endswith("_") for name in vars(step))  # some need no fit
+    except NotFittedError:
+        return True
+    except Exception:  # no estimator that scikit-learn knows
+        return False
+
+
+def _steps(estimator: Any) -> Iterator[Any]:
+    if not isinstance(estimator, Pipeline):
+        yield estimator
+        return
+    for _, step in estimator.steps:
+        if step is not None and step != "passthrough":
+            yield from _steps(step)
+
+
+def _with_parameters(estimator: Any, parameters: Mapping[str, Any] | None) -> Any:
+    if not parameters:
+        return estimator
+    try:
+        return clone(estimator).set_params(**clone(parameters, safe=False))
+    except Exception:  # which the call will raise
+        return estimator
+
+
+def _leaves(thing: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
+    """What a call is made of; whatever holds itself is looked at once."""
+    if id(thing) in within:
+        return
+    parts = _parts(thing)
+    if parts is None:
+        yield thing
+    else:
+        for part in parts:
+            yield from _leaves(part, (*within, id(thing)))
+
+
+def _parts(thing: Any) -> Sequence[Any] | None:
+    if type(thing) in (tuple, list):
+        return thing  # type: ignore[no-any-return]
+    if type(thing) is dict:
+        return list(thing.values())
+    if type(thing) is partial:
+        return (thing.func, thing.args, thing.keywords)
+    return (thing.__self__,) if inspect.ismethod(thing) else None
+
+
+def _replaced(thing: Any, moved: Mapping[int, Any], within: tuple[int, ...] = ()) -> Any:
+    """The same call with other arrays; what holds none of them stays as it is."""
+    if id(thing) in moved:
+        return moved[id(thing)]
+    if id(thing) in within:
+        return thing
+    within = (*within, id(thing))
+    if type(thing) in (tuple, list):
+        again = [_replaced(one, moved, within) for one in thing]
+        same = all(one is other for one, other in zip(thing, again, strict=True))
+        return thing if same else type(thing)(again)
+    if type(thing) is dict:
+        values = _replaced(list(thing.values()), moved, within)
+        return dict(zip(thing, values, strict=True))
+    if type(thing) is partial:
+        return partial(
+            thing.func, *_replaced(thing.args, moved, within), **_replaced(thing.keywords, moved, within)
+        )
+    return thing
+
+
+def _of_numbers(array: np.ndarray) -> bool:
+    return array.dtype.isnative and array.dtype.name in _NUMBERS | _FLOATS
+
+
+def _cuda(worker: Worker) -> tuple[str, str]:
+    """The library that has a worker's GPU: CuPy where it is installed, else torch."""
+    if find_spec("cupy") is not None:
+        return "cupy", "cuda"
+    if find_spec("torch") is None:
+        raise ImportError(
+            f"device='cuda' needs CuPy or torch on the workers, and {worker.address} has neither: install "
+            "cupy-cuda12x or cupy-cuda13x there, by its version of CUDA."
+        )
+    if not import_module("torch").cuda.is_available():
+        raise RuntimeError(
+            f"device='cuda' needs a GPU on the workers, and on {worker.address} torch finds none "
+            f"(CUDA_VISIBLE_DEVICES is {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')})."
+        )
+    return "torch", "cuda"
