@@ -25,8 +25,9 @@ from manyfit.cluster._package import Package, is_pickle
 from manyfit.cluster._scheduler import soon
 from manyfit.cluster._worker import LONGEST_WAIT_S, WAIT_S, drop, room_for
 
-# So long a worker that is there may take until it has what is sent.
-SEND_S = 60.0
+# How often it is looked whether a worker that something is being sent to still takes it.
+WATCH_S = 1.0
+FOREVER_S = 86400.0
 # Before as many bytes are sent to a worker it is asked for room.
 LARGE = 16 * 2**20
 # How soon it is tried again to let go of what an array left behind while a search was sending.
@@ -121,7 +122,7 @@ class Placement:
             parts.pop(names[package.key], None)
             sizes = {key: nbytes_of(package.parts[key]) for key in others}
             parts[whole] = package.parts[package.key], others, sizes
-            sent = self.client.scatter(parts, workers=[worker], hash=False, timeout=SEND_S)
+            sent = self._scatter(parts, worker)
             self._sent.update({key: sent[name] for key, name in others.items() if name in sent})
             self._sent[package.key] = sent[whole]
             return whole
@@ -135,8 +136,26 @@ class Placement:
             names = {_name(key): key for key in parts if not self._is_there(key)}
             if names:
                 content = self._for(worker, {name: parts[key] for name, key in names.items()})
-                sent = self.client.scatter(content, workers=[worker], hash=False, timeout=SEND_S)
+                sent = self._scatter(content, worker)
                 self._sent.update({key: sent[name] for name, key in names.items()})
+
+    def _scatter(self, parts: Any, worker: str) -> Any:
+        """Send to a worker for as long as it takes something: Dask would wait for one that has gone."""
+        client: Any = self.client
+
+        async def send() -> Any:
+            call = client.scatter(parts, workers=[worker], hash=False, timeout=FOREVER_S, asynchronous=True)
+            sending = asyncio.ensure_future(call)
+            try:
+                while not (await asyncio.wait([sending], timeout=WATCH_S))[0]:
+                    workers = (await client.scheduler.identity(n_workers=-1))["workers"]
+                    if worker not in workers or workers[worker]["status"] != "running":
+                        raise ConnectionError(f"The worker {worker} went away, or takes nothing any more.")
+                return sending.result()
+            finally:
+                sending.cancel()
+
+        return client.sync(send)
 
     def names(self, keys: Iterable[str]) -> dict[str, str]:
         """What Dask calls some parts, an empty text where they are not there."""

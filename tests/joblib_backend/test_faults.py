@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, Future
+from distributed import Client, Future, Status, Worker
 from joblib import Parallel, delayed, parallel_config
 
 from manyfit.cluster import WorkerDied, local_cluster
+from manyfit.cluster._placement import placement_of
 from tests.cluster._processes import running, wait_for
 from tests.joblib_backend._clusters import nothing_is_left, within
 
@@ -110,6 +111,40 @@ def test_an_exception_that_holds_what_cannot_be_pickled(two):
 
     with pytest.raises(RuntimeError, match="ValueError: of a lock"):
         Parallel(backend="manyfit")(delayed(fails)() for _ in range(4))
+
+
+def test_an_exception_without_a_text(two):
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise OSError("no text")
+
+    class Alone(Mute):
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+    with pytest.raises(Mute):
+        Parallel(backend="manyfit")(delayed(_raise)(Mute) for _ in range(4))
+    with pytest.raises(RuntimeError, match="Alone: its text could not be had .the exception itself"):
+        Parallel(backend="manyfit")(delayed(_raise)(Alone) for _ in range(4))
+
+
+def _raise(kind: Any) -> None:
+    raise kind()
+
+
+def test_a_recursion_without_end(two):
+    def deeper(chained: bool) -> Any:
+        try:
+            return deeper(False)
+        except RecursionError as error:
+            if chained:
+                raise ValueError("too deep") from error
+            raise
+
+    for chained, kind in ((False, RecursionError), (True, ValueError)):
+        with pytest.raises(kind) as raised:
+            Parallel(backend="manyfit")(delayed(deeper)(chained) for _ in range(4))
+        assert "RecursionError: maximum recursion depth exceeded" in str(raised.value.__cause__)
 
 
 def test_a_result_that_cannot_be_read(two):
@@ -225,6 +260,34 @@ def test_workers_that_come_late_are_waited_for():
         threading.Timer(0.5, lambda: client.cluster.scale(1)).start()
         found = Parallel(backend="manyfit")(delayed(identity)(i) for i in range(8))
     assert found == list(range(8))
+
+
+def test_nothing_waits_for_a_worker_that_takes_nothing():
+    """Dask does, with what it is to send there."""
+
+    async def pause(dask_worker: Worker) -> None:
+        dask_worker.status = Status.paused
+
+    with within(1, memory_limit=0) as client:
+        (first,) = client.nthreads()
+        client.run(pause)
+        wait_for(lambda: client.scheduler_info()["workers"][first]["status"] == "paused", "the pause")
+        start = time.monotonic()
+        with pytest.raises(ConnectionError, match="takes nothing any more"):
+            placement_of(client).send_parts({"a": np.ones(2)}, first)
+        assert time.monotonic() - start < SECONDS
+
+
+@pytest.mark.thorough
+def test_a_cluster_that_is_restarted_in_the_middle():
+    with local_cluster(2, gpu=False) as client:
+        data = np.random.default_rng(0).normal(size=50_000)
+        threading.Timer(1.0, client.restart).start()
+        start = time.monotonic()
+        with parallel_config(backend="manyfit", wait_for_workers_timeout=40):
+            found = Parallel(batch_size=1)(delayed(_sum)(data, i, 0.1) for i in range(40))
+        assert found == [data.sum() + i for i in range(40)]
+        assert time.monotonic() - start < 50
 
 
 def test_a_client_that_is_closed_in_the_middle():
