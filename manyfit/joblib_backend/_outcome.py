@@ -80,17 +80,27 @@ def succeeded(results: list[Any], seconds: float) -> bytes:
 def failed(error: BaseException) -> bytes:
     """The exception of a batch, with its traceback as text."""
     text = "".join(traceback.format_exception(error))
+    # The text has them; and where Dask has them pickled, those of a deep recursion cannot be.
+    error.__traceback__ = error.__cause__ = error.__context__ = None
     try:
         pickled: bytes = cloudpickle.dumps((False, error, text))
         pickle.loads(pickled)  # not all that can be pickled can be read again
         return pickled
     except Exception as why:
-        kind = type(error)
         stand_in = RuntimeError(
-            f"{kind.__module__}.{kind.__qualname__}: {error} (the exception itself cannot be brought back "
-            f"from its worker: {why!r})"
+            f"{described(error)} (the exception itself cannot be brought back from its worker: {why!r})"
         )
         return cloudpickle.dumps((False, stand_in, text))  # type: ignore[no-any-return]
+
+
+def described(error: BaseException) -> str:
+    """The class and the text of an exception, whose own text may fail."""
+    kind = type(error)
+    try:
+        text = str(error)
+    except Exception:
+        text = "its text could not be had"
+    return f"{kind.__module__}.{kind.__qualname__}: {text}"
 
 
 def read(pickled: bytes) -> Outcome:

@@ -16,7 +16,7 @@ from manyfit.cluster._here import Task, at_task
 from manyfit.cluster._package import is_pickle
 from manyfit.cluster._worker import parts_of, store_of, wanted_on
 from manyfit.joblib_backend._on_device import OnDevice
-from manyfit.joblib_backend._outcome import failed, succeeded
+from manyfit.joblib_backend._outcome import described, failed, succeeded
 from manyfit.joblib_backend._pickling import unpickled
 from manyfit.joblib_backend._threads import limited_to
 
@@ -81,7 +81,7 @@ def run(pickled: bytes) -> list[bytes] | tuple[str, ...]:
             except (
                 BaseException
             ) as error:  # what ends a process elsewhere ends the call, as with other backends
-                end_if_device_is_lost(f"{type(error).__name__}: {error}")
+                end_if_device_is_lost(described(error))
                 outcomes.append(failed(error))
                 break
     return outcomes
