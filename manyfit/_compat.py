@@ -72,6 +72,7 @@ __all__ = [
     "check_parameters",
     "d2_brier_score",
     "deliver",
+    "dispatch_more",
     "drop_left_batches",
     "fail_parallel",
     "fit_and_score",
@@ -426,6 +427,28 @@ def fail_parallel(callback: Any, outcome: Any) -> None:
             # Of joblib 1.5.
             getattr(parallel, "_register_new_job", parallel._jobs.append)(tracker)
             tracker(outcome)
+
+
+def dispatch_more(callback: Any, n: int) -> None:
+    """Have a call of ``joblib.Parallel`` (1.4 to 1.6) hand out more batches than it does by itself.
+
+    It has as many under way all the time as its ``pre_dispatch`` said at the start, by the number of jobs
+    then. Whoever was given a number, or ``"all"``, is left alone.
+
+    Parameters
+    ----------
+    callback : joblib.parallel.BatchCompletionCallBack
+        Of any batch of the call.
+    n : int
+        How many.
+    """
+    parallel = callback.parallel
+    if not isinstance(parallel.pre_dispatch, str):
+        return
+    with parallel._lock:
+        for _ in range(n):
+            if parallel._call_id == callback.parallel_call_id and parallel._original_iterator is not None:
+                parallel.dispatch_next()
 
 
 def drop_left_batches(parallel: Any) -> None:

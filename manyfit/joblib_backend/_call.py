@@ -13,8 +13,9 @@ from uuid import uuid4
 from dask.utils import funcname
 from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 
-from manyfit._compat import fail_parallel
+from manyfit._compat import dispatch_more, fail_parallel
 from manyfit.cluster import GPU, WorkerDied
+from manyfit.cluster._lane import TASKS_PER_SLOT
 from manyfit.cluster._scheduler import soon
 from manyfit.cluster._standing import LOOK_AT_LEAST_S, LOOK_S, SchedulerLost
 from manyfit.cluster._worker import waiting, wanted_on
@@ -59,6 +60,7 @@ class Call:
         self._packer, self._parts = Packer(options.apart_bytes), Parts(client)
         self._there = There(client, options.workers, options.patience)
         self._parts.limit(self._there.memory)
+        self._most_slots = self._there.slots(options.needs)
         self._wanted = _wanted_here()
         self._stuck_since: dict[str, float] = {}
         self._queue = Queue(options.n_jobs)
@@ -237,10 +239,17 @@ class Call:
         try:
             if not self._queue.closed:
                 batch.callback(outcome)  # which may submit the next one, of the same parts
+                dispatch_more(batch.callback, self._grown())
         except BaseException as error:  # of the caller's generator; joblib itself handles most
             fail_parallel(batch.callback, Outcome(error=error))
         finally:
             self._parts.release(batch.packed)
+
+    def _grown(self) -> int:
+        """How many more tasks are to be under way, since there are more slots than so far in this call."""
+        before, now = self._most_slots, self._there.slots(self._options.needs)
+        self._most_slots = max(before, now)
+        return TASKS_PER_SLOT * (self._most_slots - before) if self._options.n_jobs < 0 else 0
 
     def _fail(self, error: Exception) -> None:
         """End all batches with an error that is none of theirs."""

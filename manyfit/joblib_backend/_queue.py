@@ -8,7 +8,7 @@ from typing import Any
 
 from distributed import Future
 
-from manyfit.cluster._lane import LEAST_TASK_S, TASK_S, TASKS_LEFT, TASKS_PER_SLOT
+from manyfit.cluster._lane import AHEAD_S, LEAST_TASK_S, TASK_S, TASKS_LEFT, TASKS_PER_SLOT
 from manyfit.joblib_backend._outcome import Outcome
 from manyfit.joblib_backend._pack import Packed
 from manyfit.joblib_backend._there import Needs, There, most_at_a_time
@@ -109,14 +109,29 @@ class Queue:
                 return self._again.popleft()
             for needs, waiting in self._waiting.items():
                 slots = max(1, there.slots(needs))
-                most = most_at_a_time(self._n_jobs, slots)
-                # Two for each slot, so that none waits for the client; but no more at a time than asked.
-                most = most if most < slots else TASKS_PER_SLOT * slots
+                each = self._each_slot(needs)
                 alike = sum(task.needs == needs for task in self._running.values())
-                if waiting and alike < TASKS_PER_SLOT * slots and len(self._running) < most:
+                if waiting and alike < each * slots and len(self._running) < self._most(slots, each):
                     n = self._together(len(waiting), slots)
                     return Task(tuple(waiting.popleft() for _ in range(n)))
         return None
+
+    def _each_slot(self, needs: Needs) -> int:
+        """How many tasks each slot has under way, so that none waits for the client.
+
+        Long ones more, by which Dask sees whether a cluster should grow; but those that take resources wait
+        at a worker, and die with it.
+        """
+        if needs or self._seconds < TASK_S:
+            return TASKS_PER_SLOT
+        return max(TASKS_PER_SLOT, int(AHEAD_S / self._seconds))
+
+    def _most(self, slots: int, each: int) -> int:
+        """How many tasks may be under way: no more run at a time than was asked for."""
+        most = most_at_a_time(self._n_jobs, slots)
+        if most < slots:
+            return most
+        return each * slots if self._n_jobs < 0 else max(TASKS_PER_SLOT * slots, min(each * slots, most))
 
     def _together(self, n_waiting: int, slots: int) -> int:
         """How many batches are one task, where they are short and wait: to send one takes milliseconds."""

@@ -7,6 +7,7 @@ import multiprocessing
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -21,6 +22,7 @@ from sklearn.utils.parallel import delayed as sklearn_delayed
 from threadpoolctl import threadpool_info
 
 from manyfit.joblib_backend import ManyfitBackend
+from manyfit.joblib_backend._queue import Batch, Queue
 from tests.joblib_backend._clusters import within
 
 pytestmark = pytest.mark.slow
@@ -69,6 +71,10 @@ def test_options_by_context_and_by_parallel(two):
     if "backend_kwargs" in inspect.signature(Parallel).parameters:  # of joblib 1.5
         found = Parallel(backend="manyfit", workers=[second])(delayed(worker_of)(i) for i in range(8))
         assert set(found) == {second}
+        parallel = Parallel(backend="manyfit", apart_bytes="1 MB", device=("torch", "cuda"), resources={})
+        assert parallel(delayed(square)(i) for i in range(3)) == [0, 1, 4]
+        with pytest.raises(ValueError, match="nested must be"):
+            Parallel(backend="manyfit", nested="elsewhere")(delayed(square)(i) for i in range(3))
 
 
 def test_a_client_of_another_cluster(two):
@@ -228,6 +234,42 @@ def test_pre_dispatch_bounds_what_is_read_ahead(two):
     list(results)
     assert len(read) == 12
     assert Parallel(backend="manyfit", pre_dispatch="all")(delayed(square)(i) for i in range(9))[-1] == 64
+
+
+@pytest.mark.parametrize(
+    ("options", "grows"), [({}, True), ({"pre_dispatch": "all"}, True), ({"pre_dispatch": 2}, False)]
+)
+def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
+    """Unless a number says how many tasks are read ahead."""
+    monkeypatch.setattr("manyfit.joblib_backend._call.LOOK_AT_LEAST_S", 0.05)
+    AtATime.most = 0
+    with within(1) as client:
+        results = Parallel(backend="manyfit", batch_size=1, return_as="generator", **options)(
+            delayed(wait_a_bit)(0.03) for _ in range(60)
+        )
+        next(results)
+        client.cluster.scale(4)
+        assert len(list(results)) == 59
+    assert (AtATime.most > 2) == grows
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "seconds", "needs", "most"),
+    [(-1, 0.0, 0, 8), (-1, 0.1, 0, 8), (-1, 1.0, 0, 40), (-2, 1.0, 0, 3), (-1, 1.0, 1, 8), (2, 1.0, 0, 2)]
+    + [(4, 1.0, 0, 8), (12, 1.0, 0, 12), (99, 1.0, 0, 40), (99, 0.1, 0, 8)],
+)
+def test_how_many_tasks_are_under_way(n_jobs, seconds, needs, most):
+    """On four slots: ten seconds of long tasks, by which a cluster grows, and no more than were asked for."""
+    there: Any = SimpleNamespace(slots=lambda needs: 4)
+    waiting = Queue(n_jobs)
+    waiting.took(seconds)
+    for _ in range(200):
+        waiting.add(Batch(None, None, (("GPU", 1.0),) * needs, "", 1))  # type: ignore[arg-type]
+    n = 0
+    while (task := waiting.next(there)) is not None:
+        waiting.run(task, object)  # type: ignore[arg-type]
+        n += 1
+    assert n == most
 
 
 def test_short_tasks_are_put_together(two):
