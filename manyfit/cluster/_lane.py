@@ -136,7 +136,9 @@ def _free(worker: Mapping[str, Any]) -> float:
 
 def annotated() -> Mapping[str, float]:
     """The resources that `dask.annotate` asks for here, as for any other work on Dask."""
-    return get_annotations().get("resources") or {}
+    resources = get_annotations().get("resources") or {}
+    # Dask would look for a worker that declares what nothing is taken of.
+    return {name: n for name, n in resources.items() if n}
 
 
 def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:

@@ -1,10 +1,9 @@
 """joblib's contract of a backend: what each call of Parallel asks, and who answers."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from joblib.parallel import (
@@ -15,10 +14,12 @@ from joblib.parallel import (
 )
 
 from manyfit._compat import drop_left_batches
-from manyfit.cluster import GPU, client_for, slots
+from manyfit.cluster import GPU, client_for
+from manyfit.cluster._lane import annotated
 from manyfit.cluster._package import APART_BYTES
 from manyfit.cluster._takes_gpu import takes_gpu
-from manyfit.joblib_backend._there import Needs, wait_for_a_worker
+from manyfit.joblib_backend._options import OF_A_CALL, Options, Place, checked
+from manyfit.joblib_backend._there import Names, Needs, There
 
 if TYPE_CHECKING:
     from manyfit.joblib_backend._call import Call
@@ -27,49 +28,6 @@ NO_CLIENT = (
     "The joblib backend 'manyfit' runs on a Dask cluster, and there is no client of one here: create a Dask "
     "client first, with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
 )
-
-
-Place = str | tuple[str, str]
-
-# Parameters that `Parallel` may be given as well, and that go along to a worker.
-_OF_A_CALL = ("resources", "workers", "device", "nested", "apart_bytes", "wait_for_workers_timeout")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a call of Parallel was asked for.
-
-    Attributes
-    ----------
-    n_jobs : int
-        As joblib has it: -1 is all slots, -2 all but one.
-    needs : tuple of (str, float)
-        Resources that each task takes of its worker.
-    workers : tuple of str or None
-        Addresses or names of the only workers to run on.
-    priority : int
-        Tasks with a higher one run first.
-    apart_bytes : int
-        Bytes from which on arrays and arguments travel apart.
-    copied : int or None
-        Bytes from which on tasks find arrays read-only; None: never.
-    threads : int or None
-        Threads of BLAS and OpenMP of each task.
-    patience : float
-        Seconds to wait where there is no worker.
-    device : str, tuple of str or None
-        Where data of estimators that take them there go.
-    """
-
-    n_jobs: int
-    needs: Needs
-    workers: tuple[str, ...] | None
-    priority: int
-    apart_bytes: int
-    copied: int | None
-    threads: int | None
-    patience: float
-    device: Place | None
 
 
 class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
@@ -86,7 +44,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         What each task takes of its worker, as ``{"GPU": 1}``: it runs only where that is declared. None is
         what `dask.annotate` says, or else what arguments need: a GPU for arrays of a device and for
         estimators that compute there, if any worker declares one.
-    workers : str, sequence of str, or None, default=None
+    workers : str, int, sequence of these, or None, default=None
         Addresses or names of the only workers to run on.
     device : "cuda", tuple of (str, str) or None, default=None
         Where workers put the arrays of a call whose estimators take data of a device, once each; the calls
@@ -133,7 +91,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     default_n_jobs = -1
     client: Any
     resources: Mapping[str, float] | None
-    workers: Sequence[str] | None
+    workers: Names
     device: Place | None
     nested: str
     apart_bytes: int
@@ -173,27 +131,17 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     def _set(self, **options: Any) -> None:
         """Take some of the parameters."""
-        if options.get("nested", "inline") not in ("inline", "cluster"):
-            raise ValueError(f"nested must be 'inline' or 'cluster', not {options['nested']!r}.")
-        if not _is_place(options.get("device")):
-            raise ValueError(
-                f"device must be 'cuda', None, or a library and a kind of device as ('torch', 'cuda'), not "
-                f"{options['device']!r}."
-            )
-        if isinstance(options.get("workers"), str):
-            options["workers"] = (options["workers"],)
-        if "apart_bytes" in options:
-            options["apart_bytes"] = _bytes(options["apart_bytes"])
         for name, value in options.items():
-            setattr(self, name, value)
+            setattr(self, name, checked(name, value))
 
     def __reduce__(self) -> Any:
-        names = (*_OF_A_CALL, "nesting_level", "inner_max_num_threads")
+        # Without the client: workers have their own.
+        names = (*OF_A_CALL[1:], "nesting_level", "inner_max_num_threads")
         kwargs = {name: getattr(self, name) for name in names}
         return _remade, (kwargs, self._depth)
 
     def __copy__(self) -> "ManyfitBackend":
-        # Pickles are for workers, which have clients of their own.
+        # Pickles are for workers.
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
@@ -223,9 +171,9 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             return 1
         if n_jobs is not None and n_jobs > 1:
             return n_jobs
-        wait_for_a_worker(client, self._needs(), self.wait_for_workers_timeout)
-        found = slots(client, dict(self._needs()))
-        return max(2, found + 1 + (n_jobs or -1))
+        there = There(client, self.workers, self.wait_for_workers_timeout)
+        there.wait(self._needs())
+        return max(2, there.slots(self._needs()) + 1 + (n_jobs or -1))
 
     def _client(self) -> Any:
         """The client, or None within a task that is to run in its place."""
@@ -241,11 +189,9 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return client
 
     def _needs(self) -> Needs:
-        from dask.base import get_annotations
-
         resources = self.resources
         if resources is None:
-            resources = get_annotations().get("resources") or ({} if self.device is None else {GPU: 1})
+            resources = annotated() or ({} if self.device is None else {GPU: 1})
         return tuple(sorted(resources.items()))
 
     # ------------------------------------------------------------------------------- calls of Parallel
@@ -281,7 +227,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             own = copy(self)
             own.parallel, own._call = parallel, None
             own.reset_batch_stats()
-            own._set(**{name: options[name] for name in ("client", *_OF_A_CALL) if name in options})
+            own._set(**{name: options[name] for name in OF_A_CALL if name in options})
             raise FallbackToBackend(own)
         n = self.effective_n_jobs(n_jobs)
         if n == 1:
@@ -298,7 +244,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         options = Options(
             n_jobs=self.parallel.n_jobs,
             needs=needs,
-            workers=tuple(self.workers) if self.workers else None,
+            workers=self.workers,
             priority=self._depth,  # what others wait for goes first
             apart_bytes=self.apart_bytes,
             copied=self._array_bytes,
@@ -414,15 +360,3 @@ def _in_task() -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_place(given: Any) -> bool:
-    if isinstance(given, tuple):
-        return len(given) == 2 and all(isinstance(one, str) for one in given)
-    return given is None or given == "cuda"
-
-
-def _bytes(given: int | str) -> int:
-    from dask.utils import parse_bytes
-
-    return int(parse_bytes(given))

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from dask.utils import funcname
@@ -19,15 +19,13 @@ from manyfit.cluster._lane import TASKS_PER_SLOT
 from manyfit.cluster._scheduler import soon
 from manyfit.cluster._standing import LOOK_AT_LEAST_S, LOOK_S, SchedulerLost
 from manyfit.cluster._worker import waiting, wanted_on
+from manyfit.joblib_backend._options import Options
 from manyfit.joblib_backend._outcome import Outcome, read
 from manyfit.joblib_backend._pack import Calls, Packer
 from manyfit.joblib_backend._parts import Parts, sizes_of
 from manyfit.joblib_backend._queue import Batch, Queue, Task
 from manyfit.joblib_backend._there import Needs, There
 from manyfit.joblib_backend._worker import Load, run
-
-if TYPE_CHECKING:
-    from manyfit.joblib_backend._backend import Options
 
 # A batch that has waited on a paused worker for this long is handed out once more.
 STUCK_S = 3.0
@@ -54,7 +52,7 @@ class Call:
     A thread of its own calls joblib back, which then reads the caller's generator of tasks.
     """
 
-    def __init__(self, client: Client, options: "Options", takes_gpu: Callable[[Any], bool]) -> None:
+    def __init__(self, client: Client, options: Options, takes_gpu: Callable[[Any], bool]) -> None:
         self._client, self._options, self._takes_gpu = client, options, takes_gpu
         self._address = str(getattr(client.scheduler, "address", "an unknown address"))
         self._packer, self._parts = Packer(options.apart_bytes), Parts(client)
@@ -152,7 +150,7 @@ class Call:
                 load,
                 key=f"{task.label}-{uuid4().hex}",
                 resources=dict(task.needs) or None,
-                workers=list(options.workers) if options.workers else None,
+                workers=None if options.workers is None else list(options.workers),
                 priority=options.priority,
                 pure=False,
             )

@@ -1,7 +1,7 @@
 """Which workers there are for a call of Parallel, and the errors if there are none that can do anything."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from manyfit.cluster._lane import slots_of
@@ -13,6 +13,8 @@ WAIT_S = 0.1
 
 Needs = tuple[tuple[str, float], ...]
 """What a task takes of its worker, as ``(("GPU", 1.0),)``."""
+Names = tuple[str | int, ...] | None
+"""Addresses or names of workers; None is all."""
 
 
 class There:
@@ -21,13 +23,13 @@ class There:
     Parameters
     ----------
     client : distributed.Client
-    names : sequence of str or None
+    names : tuple of (str or int), or None
         Addresses or names of the only ones.
     patience : float
         Seconds without a worker until that is an error.
     """
 
-    def __init__(self, client: Any, names: Sequence[str] | None, patience: float) -> None:
+    def __init__(self, client: Any, names: Names, patience: float) -> None:
         self._client, self._names, self._patience = client, names, patience
         self._without_since: float | None = None
         self._paused_since: float | None = None
@@ -64,7 +66,7 @@ class There:
         lacking = [one for one in needs if not self.slots(one)]
         self._without_since = (self._without_since or now) if lacking else None
         if self._without_since is not None and now - self._without_since > self._patience:
-            raise no_worker(self._client, lacking[0], self._patience)
+            raise self._no_worker(lacking[0])
         able = [info for info in self.workers.values() if info["status"] != "paused"]
         self._paused_since = (self._paused_since or now) if needs and not able else None
         if self._paused_since is not None and now - self._paused_since > PAUSED_S:
@@ -72,6 +74,30 @@ class There:
                 f"All {len(self.workers)} workers that the call of Parallel may use have been paused for "
                 f"{PAUSED_S:g} s: they are short of memory. Let go of what they hold, or give them more."
             )
+
+    def wait(self, needs: Needs) -> None:
+        """Return as soon as there is a worker that has what tasks need.
+
+        Raises
+        ------
+        TimeoutError, RuntimeError
+            If none comes.
+        """
+        if self.slots(needs):
+            return
+        # A cluster that grows by demand needs to see some.
+        probe = self._client.submit(_probe, resources=dict(needs) or None, pure=False)
+        try:
+            until = time.monotonic() + self._patience
+            while time.monotonic() < until:
+                self.look()
+                if self.slots(needs):
+                    return
+                time.sleep(WAIT_S)
+            raise self._no_worker(needs)
+        finally:
+            probe.cancel()
+            probe.release()
 
     def slots(self, needs: Needs) -> int:
         """Tasks of these needs that run at a time."""
@@ -100,45 +126,25 @@ class There:
         able = {address: info for address, info in self.workers.items() if info["status"] == "running"}
         return max(able, key=lambda address: _free(able[address]), default=None)
 
+    def _no_worker(self, needs: Needs) -> Exception:
+        """The error that there is no worker."""
+        what = " and ".join(f"{n:g} of {name}" for name, n in needs)
+        which = f" that declares the resources {what}" if needs else ""
+        if self._names is not None:
+            which += f" among workers={list(self._names)}"
+        at, patience = self._client.scheduler.address, self._patience
+        if not patience:
+            return RuntimeError(f"ManyfitBackend has no active worker{which} at {at}.")
+        return TimeoutError(
+            f"ManyfitBackend has no worker{which} after {patience:g} seconds at {at}. Start one; if that "
+            "takes longer: parallel_config(backend='manyfit', wait_for_workers_timeout="
+            f"{max(10.0, 2 * patience):g})."
+        )
+
 
 def most_at_a_time(n_jobs: int, slots: int) -> int:
     """How many tasks may run at a time on so many slots, by joblib's counting."""
     return n_jobs if n_jobs > 0 else max(1, slots + 1 + n_jobs)
-
-
-def wait_for_a_worker(client: Any, needs: Needs, patience: float) -> None:
-    """Return as soon as there is a worker that has what tasks need; raise an error if none comes."""
-
-    def found() -> bool:
-        return any(slots_of(info, dict(needs)) for info in workers_of(client).values())
-
-    if found():
-        return
-    # A cluster that grows by demand needs to see some.
-    probe = client.submit(_probe, resources=dict(needs) or None, pure=False)
-    try:
-        until = time.monotonic() + patience
-        while time.monotonic() < until:
-            if found():
-                return
-            time.sleep(WAIT_S)
-        raise no_worker(client, needs, patience)
-    finally:
-        probe.cancel()
-        probe.release()
-
-
-def no_worker(client: Any, needs: Needs, patience: float) -> Exception:
-    """The error that there is no worker."""
-    what = " and ".join(f"{n:g} of {name}" for name, n in needs)
-    which = f" that declares the resources {what}" if needs else ""
-    if not patience:
-        return RuntimeError(f"ManyfitBackend has no active worker{which} at {client.scheduler.address}.")
-    return TimeoutError(
-        f"ManyfitBackend has no worker{which} after {patience:g} seconds at {client.scheduler.address}. "
-        "Start one; if that takes longer: parallel_config(backend='manyfit', wait_for_workers_timeout="
-        f"{max(10.0, 2 * patience):g})."
-    )
 
 
 def _probe() -> None:

@@ -10,6 +10,7 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+import dask
 import joblib
 import numpy as np
 import pytest
@@ -77,6 +78,26 @@ def test_options_by_context_and_by_parallel(two):
             Parallel(backend="manyfit", nested="elsewhere")(delayed(square)(i) for i in range(3))
 
 
+def test_nothing_taken_of_a_resource_is_no_need_of_it(two):
+    """Dask would look for a worker that declares it, and wait for ever."""
+    calls = [delayed(square)(i) for i in range(3)]
+    with parallel_config(backend="manyfit", resources={"GPU": 0}):
+        assert Parallel()(calls) == [0, 1, 4]
+    with parallel_config(backend="manyfit"), dask.annotate(resources={"GPU": 0}):
+        assert Parallel()(calls) == [0, 1, 4]
+
+
+def test_workers_by_name_are_all_that_there_are(two):
+    with parallel_config(backend="manyfit", workers=0):  # a name, of LocalCluster's
+        assert joblib.effective_n_jobs(-1) == 2  # not 1, which is the caller's process
+        assert len(set(Parallel()(delayed(worker_of)(i) for i in range(6)))) == 1
+    with (
+        parallel_config(backend="manyfit", workers="nobody", wait_for_workers_timeout=0.2),
+        pytest.raises(TimeoutError, match=r"no worker among workers=\['nobody'\] after 0.2 seconds"),
+    ):
+        Parallel()(delayed(worker_of)(i) for i in range(6))
+
+
 def test_a_client_of_another_cluster(two):
     with within(1) as other, two.as_current():
         addresses = set(other.nthreads())
@@ -92,6 +113,14 @@ def test_a_client_of_another_cluster(two):
         ({"nested": "everywhere"}, ValueError, "nested must be 'inline' or 'cluster'"),
         ({"apart_bytes": "much"}, ValueError, "much"),
         ({"scatter": []}, TypeError, "scatter"),
+        ({"resources": "GPU"}, TypeError, "resources must be a mapping"),
+        ({"resources": {"GPU": -1}}, ValueError, r"resources\['GPU'\] must be a number"),
+        ({"resources": {"GPU": None}}, ValueError, r"resources\['GPU'\] must be a number"),
+        ({"workers": []}, ValueError, "workers must be names"),
+        ({"workers": [None]}, ValueError, "workers must be names"),
+        ({"apart_bytes": -1}, ValueError, "apart_bytes must be a number that is not negative"),
+        ({"wait_for_workers_timeout": None}, ValueError, "wait_for_workers_timeout must be a number"),
+        ({"wait_for_workers_timeout": float("nan")}, ValueError, "wait_for_workers_timeout must be a number"),
     ],
 )
 def test_wrong_options(wrong, error, match, two):
@@ -429,8 +458,6 @@ def test_resources_are_where_they_are_declared():
             assert set(Parallel()(delayed(worker_of)(i) for i in range(8))) == {gpu}
             Parallel(batch_size=1)(delayed(wait_a_bit)(0.02) for _ in range(8))
         assert AtATime.most == 1
-        import dask
-
         with parallel_config(backend="manyfit"), dask.annotate(resources={"GPU": 1}):
             assert set(Parallel()(delayed(worker_of)(i) for i in range(8))) == {gpu}
         found = Parallel(backend="manyfit", batch_size=1)(delayed(_of_both)(0.05) for i in range(12))
