@@ -31,6 +31,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
+from sklearn.utils import _array_api
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
 from sklearn.utils._param_validation import (
@@ -52,6 +53,7 @@ except ImportError:  # before 1.9 there are no callbacks
 
 __all__ = [
     "COLUMN_TRANSFORMER_REMAINDER",
+    "INDICES_OF_THE_HOST",
     "NO_CALLBACKS",
     "TESTED",
     "BaseSearchCV",
@@ -321,6 +323,9 @@ def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
 
 
 NO_CALLBACKS = _NoCallbacks()
+
+# Whether scikit-learn cuts arrays of a device by indices of the host, in more than its fits and scores (1.9).
+INDICES_OF_THE_HOST = hasattr(_array_api, "move_to")
 
 # Of scikit-learn 1.8 and later; else None.
 d2_brier_score = getattr(sklearn.metrics, "d2_brier_score", None)

@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._compat import as_sent, is_fit_and_score
+from manyfit._compat import INDICES_OF_THE_HOST, as_sent, is_fit_and_score
 from manyfit.cluster import any_of_gpu, of_gpu, params_of
 from manyfit.cluster._worker import on_place
 from manyfit.joblib_backend._outcome import Home
@@ -106,11 +106,17 @@ def estimators_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any])
     plain, _ = as_sent(function)
     if is_fit_and_score(plain):
         return [_with_parameters(args[0], kwargs.get("parameters"))]
-    module = str(getattr(plain, "__module__", ""))
-    if module.startswith("sklearn.") and not (module.startswith(_SKLEARNS) or inspect.ismethod(plain)):
+    if _keeps_to_the_host(plain):
         return []
     leaves = _leaves((plain, args, kwargs))
     return [one for one in leaves if hasattr(one, "fit") and not isinstance(one, type)]
+
+
+def _keeps_to_the_host(function: Any) -> bool:
+    module = str(getattr(function, "__module__", ""))
+    if inspect.ismethod(function) or not module.startswith("sklearn."):
+        return False
+    return not (INDICES_OF_THE_HOST and module.startswith(_SKLEARNS))
 
 
 def takes_device_data(estimator: Any) -> bool:
