@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from benchmarks._measure import run
 from benchmarks._report import table, write_json
 from benchmarks._result import Result
 from benchmarks._study import Findings, Study
+from benchmarks.gpu._place import IMITATION
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -21,6 +23,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default: the benchmark's own)")
     parser.add_argument("--quick", action="store_true", help="a small size, to see that it works")
     parser.add_argument("--no-memory", action="store_true", help="leave out the peak of memory")
+    # To see that the benchmarks of a GPU run where there is none: small data, on arrays of this library.
+    parser.add_argument("--imitate", metavar="LIBRARY", help=argparse.SUPPRESS)
     return parser
 
 
@@ -38,8 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"no benchmark named {asked.name!r}; there are {', '.join(known)} and all")
     if asked.repeat is not None and asked.repeat < 1:
         parser.error(f"--repeat must be at least 1, got {asked.repeat}")
+    if asked.imitate:
+        asked.quick, os.environ[IMITATION] = True, asked.imitate
     results: list[Result | Findings] = []
     for benchmark in chosen:
+        why = benchmark.why_not() if isinstance(benchmark, Study) else None
+        if why is not None:
+            if asked.name != "all":
+                print(why, file=sys.stderr)
+                return 1
+            print(f"{benchmark.name}: not run. {why}", end="\n\n", flush=True)
+            continue
         result = _result(benchmark, asked)
         results.append(result)
         print(table(result), end="\n\n", flush=True)

@@ -234,4 +234,10 @@ def _cell(value: Any, unit: str) -> str:
     return "-" if value is None else _UNITS[unit](value)
 
 
-_UNITS: dict[str, Callable[[Any], str]] = {"": str, "s": as_seconds, "bytes": as_bytes, "number": _number}
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "": str,
+    "s": as_seconds,
+    "bytes": as_bytes,
+    "number": _number,
+    "gap": _gap,
+}

@@ -19,7 +19,7 @@ class Column:
 
     key: str
     heading: str
-    unit: Literal["", "s", "bytes", "number"] = ""
+    unit: Literal["", "s", "bytes", "number", "gap"] = ""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,15 @@ class Findings:
 
 @dataclass(frozen=True)
 class Study:
-    """A name, and what measures: it is called with ``quick`` and with a function that tells where it is."""
+    """A name, and what measures: it is called with ``quick`` and with a function that tells where it is.
+
+    ``why_not`` says why it cannot be measured on this machine, if so.
+    """
 
     name: str
     summary: str
     measure: Callable[[bool, Tell], Findings]
+    why_not: Callable[[], str | None] = lambda: None
 
     def run(self, *, quick: bool = False, progress: bool = False) -> Findings:
         """Measure."""

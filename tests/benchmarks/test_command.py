@@ -22,13 +22,14 @@ CLUSTERS = (
     "cluster-bytes",
     "cluster-slots",
 )
+GPU = ("gpu-tests", "gpu-ridge", "gpu-affine-pipeline", "gpu-logistic", "gpu-one-by-one")
 JOBLIB = ("joblib-overhead", "joblib-data", "joblib-forest")
 
 
 def test_lists_every_benchmark_with_a_line(capsys):
     assert main([]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in lines} == {*NAMES, *ITERATED, *CLUSTERS, *JOBLIB}
+    assert {line.split()[0] for line in lines} == {*NAMES, *ITERATED, *CLUSTERS, *JOBLIB, *GPU}
     assert all(len(line.split()) > 3 for line in lines)
 
 

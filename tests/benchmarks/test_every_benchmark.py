@@ -40,11 +40,12 @@ ROW_FIELDS = {
 
 # One of each kind of group; of the others it is `make thorough` that sees whether they still run.
 ALWAYS = {"ridge-28kB", "affine-pipeline", "logistic", "overhead"}
-# Those on clusters, by joblib's backends too, have tests of their own, on one cluster for all of them.
+# Those on clusters, by joblib's backends too, have tests of their own, on one cluster for all of them; those
+# of a GPU have a device that is imitated.
 NAMES = [
     pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.thorough)
     for name in all_benchmarks()
-    if not name.startswith(("cluster-", "joblib-"))
+    if not name.startswith(("cluster-", "joblib-", "gpu-"))
 ]
 
 

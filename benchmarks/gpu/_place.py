@@ -1,0 +1,104 @@
+"""The device that the data lie on: CuPy's, else torch's, or a stand-in that shows whether everything runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import psutil
+
+from manyfit.arrays import to_device
+
+# Set by the option ``--imitate``, and inherited by the processes of the parts.
+IMITATION = "MANYFIT_BENCHMARKS_IMITATE"
+
+
+class NoDevice(Exception):
+    """There is no GPU that an array library can use; the text says what was looked for."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A library and its device.
+
+    ``memory`` tells the bytes that are free there; ``wait`` returns when the device has nothing left to do.
+    """
+
+    library: str
+    name: str
+    device: Any
+    memory: Callable[[], int]
+    wait: Callable[[], None]
+    imitated: bool = False
+
+    def put(self, array: Any) -> Any:
+        """Copy an array of the host to the device, and wait for it."""
+        there = to_device(array, self.device, import_module(self.library))
+        self.wait()
+        return there
+
+
+def find_place() -> Place:
+    """Return where the data go.
+
+    Raises
+    ------
+    NoDevice
+        If there is no GPU.
+    """
+    imitated = os.environ.get(IMITATION)
+    if imitated:
+        return _imitation(imitated)
+    reasons = []
+    for find in (_cupy, _torch):
+        try:
+            return find()
+        except Exception as error:  # a library that is missing, a driver that is missing or too old
+            reasons.append(f"{find.__name__[1:]}: {_first_line(error)}")
+    raise NoDevice(
+        "There is no GPU here that CuPy or torch can use, and these benchmarks are about nothing else "
+        f"({'; '.join(reasons)}). docs/gpu-testing.md says what they need."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+
+
+def _cupy() -> Place:
+    cupy = import_module("cupy")
+    runtime = cupy.cuda.runtime
+    if not runtime.getDeviceCount():
+        raise NoDevice("no CUDA device")
+    device = cupy.cuda.Device()
+    name = runtime.getDeviceProperties(device.id)["name"].decode()
+
+    def free() -> int:
+        cupy.get_default_memory_pool().free_all_blocks()
+        return int(runtime.memGetInfo()[0])
+
+    return Place("cupy", name, device, free, device.synchronize)
+
+
+def _torch() -> Place:
+    cuda = import_module("torch").cuda
+    if not cuda.is_available():
+        raise NoDevice("no CUDA device")
+
+    def free() -> int:
+        cuda.empty_cache()
+        return int(cuda.mem_get_info()[0])
+
+    return Place("torch", cuda.get_device_name(), "cuda", free, cuda.synchronize)
+
+
+def _imitation(library: str) -> Place:
+    device = import_module(library).Device("device1") if library == "array_api_strict" else "cpu"
+
+    def free() -> int:
+        return int(psutil.virtual_memory().available)
+
+    return Place(library, f"no device: {library} in its place", device, free, lambda: None, imitated=True)

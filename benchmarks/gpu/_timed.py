@@ -1,0 +1,102 @@
+"""One contender on one case: first some of the settings, then all of them if there is time for it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from joblib import cpu_count
+
+from benchmarks._benchmark import Task
+from benchmarks._contenders import read_search
+from benchmarks._limit import at_most
+from benchmarks._measure import describe
+from benchmarks.gpu._contenders import Settings
+
+Row = dict[str, Any]
+
+_SHORT_SECONDS, _SHORT_RUNS = 0.1, 5
+
+
+class NoTime(Exception):
+    """What was asked would take longer than is left."""
+
+
+def some(settings: Settings, task: Task, parallel: bool) -> Settings:
+    """Return as many settings as keep the cores busy, the first and the last among them."""
+    wanted = max(2, math.ceil(cpu_count() / task.cv)) if parallel else 2
+    if wanted >= len(settings):
+        return settings
+    return [settings[round(j * (len(settings) - 1) / (wanted - 1))] for j in range(wanted)]
+
+
+def timed(
+    search: Callable[[Settings], Any],
+    settings: Settings,
+    first: Settings,
+    limit: float,
+    expected: float | None = None,
+    again: bool = True,
+) -> Row:
+    """Return what is to be kept of one contender: seconds, of how many settings, scores or the failure.
+
+    Parameters
+    ----------
+    search : callable
+        Called with some settings; returns the fitted search when all is done.
+    settings, first : sequence of dict
+        All settings, and those that are tried first.
+    limit : float
+        Seconds after which it is given up.
+    expected : float, optional
+        Seconds that one setting is expected to take.
+    again : bool
+        Whether what is short is run more than once.
+    """
+    row: Row = {"seconds": None, "settings_run": 0, "whole": None, "scores": {}, "failure": None}
+    try:
+        if expected is not None and expected * len(first) > limit:
+            raise NoTime(f"{expected * len(first):.0f} s for {len(first)} settings, with {limit:.0f} s left")
+        with at_most(limit):
+            left = limit - _run(row, search, first, settings)
+            if len(first) < len(settings) and row["whole"] < left:
+                _run(row, search, settings, settings)
+            if row["seconds"] < _SHORT_SECONDS and row["settings_run"] == len(settings) and again:
+                _again(row, search, settings)
+    except Exception as error:
+        if row["seconds"] is None:
+            row["failure"] = describe(error)
+    return row
+
+
+def _again(row: Row, search: Callable[[Settings], Any], settings: Settings) -> None:
+    """A few more runs of what is short; the median of all is kept."""
+    taken = [row["seconds"]]
+    for _ in range(_SHORT_RUNS - 1):
+        taken.append(_run(row, search, settings, settings))
+    row["seconds"] = row["whole"] = median(taken)
+
+
+def _run(row: Row, search: Callable[[Settings], Any], now: Settings, settings: Settings) -> float:
+    start = time.perf_counter()
+    fitted = search(now)
+    seconds = time.perf_counter() - start
+    answer = read_search(fitted)
+    assert answer.splits is not None
+    row["seconds"], row["settings_run"] = seconds, len(now)
+    row["whole"] = seconds * len(settings) / len(now)
+    row["scores"] = dict(zip(answer.keys, answer.splits.T.tolist(), strict=True))
+    report = getattr(fitted, "report_", None)
+    if report is not None:
+        row |= {
+            "fits_made": report.fits_done,
+            "passes": report.passes,
+            "to_device": report.bytes_to_device,
+            "to_host": report.bytes_to_host,
+            "synchronisations": report.synchronisations,
+            "left_to_sklearn": report.left_to_sklearn,
+        }
+    return seconds

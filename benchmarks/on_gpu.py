@@ -1,0 +1,101 @@
+"""Data on a GPU: the tests that need one, then searches beside scikit-learn's, cuML's and cuml.accel's.
+
+``python -m benchmarks gpu`` runs all of them, within eight minutes in all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks._benchmark import register
+from benchmarks._study import Column, Findings, Study, Tell
+from benchmarks.gpu._compared import compared, failures, largest_differences
+from benchmarks.gpu._process import Run, run_process, why_no_device
+
+# Seconds of each part, its start included: 480 in all, with the ten of looking for the device.
+PARTS = {
+    "gpu-tests": (100.0, ["tests"], "the tests that need a device"),
+    "gpu-ridge": (130.0, ["ridge"], "Ridge, 10 alphas x 5 folds, r2, diabetes up to 2.8 GB, two dtypes"),
+    "gpu-affine-pipeline": (60.0, ["affine-pipeline"], "StandardScaler > PCA > Ridge, 100 settings"),
+    "gpu-logistic": (90.0, ["logistic", "logistic-multinomial"], "LogisticRegression, two and ten classes"),
+    "gpu-one-by-one": (90.0, ["forest", "neighbours"], "cuML's forest and neighbours, fitted one by one"),
+}  # fmt: skip
+
+_SEARCHES = (
+    Column("problem", "problem"),
+    Column("case", "X"),
+    Column("contender", "contender"),
+    Column("whole", "time", "s"),
+    Column("share", "measured", "number"),
+    Column("times", "times", "number"),
+    Column("over_floor", "x floor", "number"),
+    Column("fits_made", "fits", "number"),
+    Column("to_device", "to device", "bytes"),
+    Column("to_host", "to host", "bytes"),
+    Column("synchronisations", "waits", "number"),
+    Column("difference", "apart", "gap"),
+)
+_TESTS = (
+    Column("folder", "folder"),
+    Column("passed", "passed", "number"),
+    Column("failed", "failed", "number"),
+    Column("skipped", "skipped", "number"),
+    Column("seconds", "time", "s"),
+    Column("failure", "failure"),
+)
+_LEGEND = (
+    "time: of all settings; where they would have taken too long some were run, 'measured' is their share;\n"
+    "times: of scikit-learn; x floor: of the bytes of X and y over the rate of a copy, or of the fewest\n"
+    "operations over the rate of a product, whichever is longer, both measured on the device in this run;\n"
+    "fits, to device, to host, waits: by manyfit's own report; apart: largest difference of a score from\n"
+    "scikit-learn's on a split, else from the first contender's"
+)
+
+
+def _measure_searches(part: str, quick: bool, tell: Tell) -> Findings:
+    run = _run(part, quick, tell)
+    rows = compared(run.rows)
+    found = {"about": run.about, "seconds": run.seconds, "failure": run.failure}
+    found["largest_differences"] = largest_differences(run.rows)
+    return Findings(rows, _SEARCHES, found=found, notes=[*failures(run.rows), *_about(run), _LEGEND])
+
+
+def _measure_tests(part: str, quick: bool, tell: Tell) -> Findings:
+    run = _run(part, quick, tell)
+    rows = [{"failed": None, "skipped": None, "seconds": None, **row} for row in run.rows]
+    found = {"about": run.about, "seconds": run.seconds, "failure": run.failure}
+    return Findings(rows, _TESTS, found=found, notes=_about(run))
+
+
+def _run(part: str, quick: bool, tell: Tell) -> Run:
+    seconds, problems, _ = PARTS[part]
+    return run_process(problems, seconds, quick, tell)
+
+
+def _about(run: Run) -> list[str]:
+    notes = []
+    if run.about:
+        versions = [f"{name} {version}" for name, version in run.about["versions"].items() if version]
+        notes.append(f"{run.about['device']}; {', '.join(versions)}; {run.seconds:.0f} s")
+    if "rates" in run.about:
+        rates: dict[str, Any] = run.about["rates"]
+        products = [f"{rate / 1e12:.3g} Tflop/s in {dtype}" for dtype, rate in rates["product"].items()]
+        notes.append(
+            f"copies {rates['copy'] / 1e9:.4g} GB/s, from the host {rates['from_host'] / 1e9:.3g} GB/s, "
+            f"to the host {rates['to_host'] / 1e9:.3g} GB/s, products {', '.join(products)}"
+        )
+    if run.failure:
+        notes.append(f"NOT COMPLETE: {run.failure}")
+    return notes
+
+
+for _part, (_, _, _summary) in PARTS.items():
+    _measure = _measure_tests if _part == "gpu-tests" else _measure_searches
+    register(
+        Study(
+            name=_part,
+            summary=_summary,
+            measure=lambda quick, tell, part=_part, measure=_measure: measure(part, quick, tell),  # type: ignore[misc]
+            why_not=why_no_device,
+        )
+    )

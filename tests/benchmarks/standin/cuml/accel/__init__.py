@@ -1,0 +1,1 @@
+"""Runs scikit-learn as it is."""

@@ -1,0 +1,5 @@
+from sklearn import ensemble
+
+from cuml._alike import alike
+
+RandomForestClassifier = alike(ensemble.RandomForestClassifier)

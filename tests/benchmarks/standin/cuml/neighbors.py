@@ -1,0 +1,5 @@
+from sklearn import neighbors
+
+from cuml._alike import alike
+
+KNeighborsClassifier = alike(neighbors.KNeighborsClassifier)
