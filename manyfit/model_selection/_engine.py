@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import transfers
@@ -9,6 +10,7 @@ from manyfit.cluster import slots, workers
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import travel
 from manyfit.model_selection._family_tasks import run_families
+from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._moment_groups import run_moments
@@ -33,6 +35,8 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
         What was done.
     """
     on_cluster = _on_cluster(job)
+    fronts = None if on_cluster else Fronts(job.X, job.splits, job.options.memory_limit // 4)
+    job = replace(job, fronts=fronts)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.groups = [_described(group) for group in prepared.plan.groups]
     with transfers() as crossed, arrivals or Arrivals(job) as arrived:
@@ -49,6 +53,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
             rest = run_one_by_one(where_fitted(job), pairs, prepared.plan, arrived)
             report.spend("one by one", rest.seconds)
             report.add(rest.work)
+    report.transformer_fits += fronts.fits if fronts is not None else 0
     results, report.fits_restored = arrived.results, len(arrived.restored)
     report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs) - report.fits_restored
     report.left_to_sklearn = dict(Counter(shared.alone.values()))

@@ -19,6 +19,7 @@ from manyfit._compat import (
     score,
 )
 from manyfit.folds import Splits
+from manyfit.model_selection._front import FoldFront, Fronts
 from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
 from manyfit.model_selection._job import Options, Result
 from manyfit.model_selection._messages import print_end, print_start
@@ -39,14 +40,31 @@ class SharedFold:
         Train and test indices.
     limit : int
         Bytes that outputs of shared steps may take.
+    fronts : Fronts, optional
+        What steps that see one row at a time make of all rows.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any, split: tuple[Any, Any], limit: int) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        split: tuple[Any, Any],
+        limit: int,
+        fronts: Fronts | None = None,
+    ) -> None:
         # As arrays, as scikit-learn does, which refuses slices by this.
         self.train, self.test = train, test = tuple(map(np.asarray, split))
         self.cache = FoldCache(limit)
         self.X_train, self.y_train = safe_split(estimator, X, y, train)
         self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
+        if fronts is not None:
+            self.cache.front = FoldFront(fronts, self._tokens)
+
+    def _tokens(self) -> list[tuple[int | None, Any]]:
+        cache = self.cache
+        rows = ((self.X_train, self.train), (self.X_test, self.test))
+        return [(cache.token(cache.lend(X)), index) for X, index in rows]
 
 
 class FoldStore:
@@ -64,6 +82,8 @@ class FoldStore:
         Whether steps are shared.
     in_turn : bool
         Whether the folds are asked for one after the other, so that only the last one is needed.
+    fronts : Fronts, optional
+        What steps that see one row at a time make of all rows.
     """
 
     def __init__(
@@ -74,8 +94,10 @@ class FoldStore:
         options: Options,
         share_steps: bool,
         in_turn: bool = True,
+        fronts: Fronts | None = None,
     ) -> None:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
+        self._fronts = fronts if share_steps else None
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent = Counter[str]()
@@ -96,7 +118,8 @@ class FoldStore:
                 oldest = self._kept.pop(next(iter(self._kept)))
                 self._spent += _work(oldest.cache)
             limit = self.options.memory_limit // 2 // self._most
-            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit)
+            fronts = None if key[1] else self._fronts  # a kernel is cut in columns, too
+            self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit, fronts)
         return self._kept[key]
 
     def cut(self, params: Mapping[str, Any], rows: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from manyfit.cluster import run_tasks
+from manyfit.cluster import run_tasks, workers
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
     AtomGroup,
@@ -27,6 +27,7 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._convergence import doubtful_labels, note_convergence
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
+from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._outcome import Outcome
@@ -64,7 +65,10 @@ def run_families(job: Job, groups: Sequence[Group], arrivals: Arrivals) -> Outco
     for i in range(job.splits.n_splits):
         left = not_restored(groups, i, arrivals)
         if left:
-            arguments.append((_task(job, left, i), job.X, job.y))
+            arguments.append((_task(job, left, i), job.X, job.y, job.fronts))
+    if arguments and job.fronts is not None and workers(job.n_jobs) > 1:
+        for group in groups:  # by this process: none of theirs sees all of the others' splits
+            job.fronts.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
         arrivals.add(part.results, alone=False)
@@ -90,9 +94,9 @@ def _task(job: Job, groups: Sequence[Group], i: int) -> _Task:
     return _Task(job.estimator, slim, i, job.splits.indices(i), job.options)
 
 
-def _run(task: _Task, X: Any, y: Any) -> Outcome:
+def _run(task: _Task, X: Any, y: Any, fronts: Fronts | None = None) -> Outcome:
     outcome, start = Outcome(), time.perf_counter()
-    folds = FoldStore(X, y, {task.i: task.split}, task.options, True)
+    folds = FoldStore(X, y, {task.i: task.split}, task.options, True, fronts=fronts)
     for group in task.groups:
         try:
             _answer(task, group, folds, outcome)

@@ -23,6 +23,7 @@ import scipy.sparse
 from sklearn import get_config
 
 from manyfit.arrays import array_digest
+from manyfit.model_selection._front import FoldFront
 from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, by_content, structural_key
 
 __all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
@@ -224,6 +225,7 @@ class FoldCache:
 
     def __init__(self, memory_limit: int | None = None) -> None:
         self.memory_limit = memory_limit
+        self.front: FoldFront | None = None  # of steps that are applied to all rows of a search at once
         self.fits = self.repeated = 0
         self._lock = threading.RLock()
         self.clear()

@@ -11,6 +11,7 @@ import numpy as np
 from manyfit.cluster import run_tasks, workers
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
+from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._on_copies import fit_on_copies
 from manyfit.model_selection._outcome import Outcome
@@ -36,7 +37,8 @@ def fit_piece(
     """Fit and score candidates on one split, one after the other, until it is enough; and what is left."""
     if job.contexts is not None:
         return _in_context(job, i, candidates[0]), candidates[1:]
-    outcome = _run(_task(job, candidates, i, {i: job.splits.indices(i)}, share_steps), job.X, job.y, enough)
+    task = _task(job, candidates, i, {i: job.splits.indices(i)}, share_steps)
+    outcome = _run(task, job.X, job.y, job.fronts, enough)
     return outcome, candidates[len(outcome.results) :]
 
 
@@ -58,9 +60,15 @@ def folds_to_share(job: Job) -> FoldStore | None:
     return FoldStore(job.X, job.y, job.splits, job.options, share_steps=False, in_turn=False)
 
 
-def _run(task: _Task, X: Any, y: Any, enough: Callable[[], bool] = lambda: False) -> Outcome:
+def _run(
+    task: _Task,
+    X: Any,
+    y: Any,
+    fronts: Fronts | None = None,
+    enough: Callable[[], bool] = lambda: False,
+) -> Outcome:
     make = evaluate if task.share_steps else alone  # with nothing to share, scikit-learn's own way
-    folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps)
+    folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps, fronts=fronts)
     start = time.perf_counter()
     results = {}
     for c, params in task.settings:
@@ -90,7 +98,11 @@ def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arriva
         return _here(job, pairs, plan, arrivals)
     total = Outcome()
     tasks = _tasks(job, pairs, plan.order)
-    for part in run_tasks(_run, [(task, job.X, job.y) for task in tasks], job.n_jobs, job.pre_dispatch):
+    if job.fronts is not None and plan.order is not None:
+        for c in sorted({c for c, _ in pairs}):  # by this process: none of theirs sees all splits
+            job.fronts.prepare_setting(job.estimator, job.candidates[c])
+    arguments = [(task, job.X, job.y, job.fronts) for task in tasks]
+    for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
         arrivals.add(part.results, alone=True)
     return total
@@ -100,7 +112,7 @@ def _here(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Ou
     """In this process, on folds that are cut once."""
     order = plan.order
     in_turn = order is not None and not plan.by_candidate
-    folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn)
+    folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.fronts)
     sizes = (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
     queue = list(pairs)

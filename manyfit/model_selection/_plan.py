@@ -53,6 +53,8 @@ class Group:
         The last estimator with the parameters that all settings share.
     operations : float
         What the shared iterations are expected to take; 0 for other kinds.
+    once : tuple of str
+        Steps that see one row at a time: applied to all rows once, not to those of each split.
     """
 
     kind: Kind
@@ -67,6 +69,7 @@ class Group:
     family: Family | None = None
     prototype: Any = None
     operations: float = 0.0
+    once: tuple[str, ...] = ()
 
     def only(self, candidates: Container[int]) -> "Group":
         """The part of it that serves some of its settings.
@@ -96,13 +99,16 @@ class _Row:
     requested: int
     planned: int
     transformers: int
+    once: str
 
     @classmethod
     def of(cls, estimator: str, groups: Sequence[Group]) -> "_Row":
+        once: tuple[str, ...] = max((g.once for g in groups), key=len)
         return cls(
             estimator, len(groups), sum(len(g.candidates) for g in groups),
             sum(g.fits_requested for g in groups), sum(g.fits_planned for g in groups),
             sum(g.transformer_fits for g in groups),
+            " > ".join(once),
         )  # fmt: skip
 
     def line(self) -> str:
@@ -111,6 +117,8 @@ class _Row:
         text += f"{_count(self.requested, 'fit')} asked for, {self.planned} to be made"
         if self.transformers:
             text += f", {_count(self.transformers, 'fit')} of transformers"
+        if self.once:
+            text += f"; {self.once} on all rows at once"
         return text
 
 
@@ -227,6 +235,7 @@ class Plan:
             "fits asked for",
             "fits to be made",
             "transformer fits",
+            "on all rows at once",
         )
         head = "".join(f"<th>{name}</th>" for name in names)
         return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>"

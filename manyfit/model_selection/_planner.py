@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from manyfit.folds import (
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._convergence import reason_of
+from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
@@ -244,6 +246,7 @@ class _Planner:
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
         reason = reason_of(chain.final.build()) if family.needs == "passes" else ""
+        n_once = self._n_once(chain) if kind == "family" else 0
         return Group(
             kind=kind,
             candidates=tuple(candidates),
@@ -251,13 +254,25 @@ class _Planner:
             reason=reason,
             fits_requested=len(candidates) * k,
             fits_planned=0,
-            transformer_fits=len(chain.steps) * k if kind == "family" else 0,
+            transformer_fits=len(chain.steps) * k - n_once * (k - 1) if kind == "family" else 0,
+            once=tuple(step.cls.__name__ for step in chain.steps[:n_once]),
             settings=settings,
             steps=chain.steps,
             family=family,
             prototype=chain.final.build(),
             operations=operations,
         )
+
+    def _n_once(self, chain: Chain) -> int:
+        """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
+        if self.job.client is not None:
+            return 0
+        found = n_front((step.build() for step in chain.steps), self.job.X)
+        return found if found and self._fronts_pay else 0
+
+    @cached_property
+    def _fronts_pay(self) -> bool:
+        return pays(self.job.splits)
 
     def _require(self, chain: Chain) -> None:
         for step in chain.steps:
@@ -442,19 +457,23 @@ class _Planner:
         self, candidates: list[int], reason: str, order: Any, chains: Sequence[Chain | str]
     ) -> None:
         k = self.job.splits.n_splits
-        prefixes = set()
+        prefixes, at_once = set[Any](), set[Any]()
+        names: dict[str, None] = {}
         for c in candidates:
             chain, drawn = chains[c], False
+            n_once = self._n_once(chain) if isinstance(chain, Chain) else 0
             for j, step in enumerate(chain.steps if isinstance(chain, Chain) else ()):
                 # What draws, and all behind it, is fitted anew for each setting.
                 drawn = drawn or not self._shareable(step)
-                prefixes.add((order[c][: j + 1], c if drawn else None))
+                (at_once if j < n_once else prefixes).add((order[c][: j + 1], c if drawn else None))
+                if j < n_once:
+                    names[step.cls.__name__] = None
         chain = chains[candidates[0]]
         known = isinstance(chain, Chain)
         title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
         n = len(candidates) * k
-        fits = len(prefixes) * k if known else 0
-        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, reason))
+        fits = len(prefixes) * k + len(at_once) if known else 0
+        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, reason, once=tuple(names)))
 
 
 def _title(chain: Chain) -> str:

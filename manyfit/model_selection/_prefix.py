@@ -144,6 +144,8 @@ class Shared(Wrapped):
             if item is None:
                 return self._shared_keep_alone(fresh, output)
             item = cache.put(key, item)
+        if cache.front is not None and item.has_output:
+            cache.front.follow(inner, token, key)
         return self._shared_adopt(item, key)
 
     def _shared_run(
@@ -158,9 +160,18 @@ class Shared(Wrapped):
         else:
             X = guard(X) if token is not None or cache.is_known(X) else X
             y = guard(y) if token is not None or cache.is_known(y) else y
-            output = getattr(estimator, method)(X, y, **params)
-            cache.count_fit()
+            output = self._shared_cut(token, params) if method == "fit_transform" else None
+            if output is not None:
+                estimator.fit(X, y)  # which learns nothing, but may refuse
+            else:
+                output = getattr(estimator, method)(X, y, **params)
+                cache.count_fit()
         return output if method == "fit_transform" else None
+
+    def _shared_cut(self, token: int | None, params: dict[str, Any]) -> Any:
+        """The output, where it was made of all rows of the search at once; else None."""
+        front = self._shared_cache.front
+        return None if front is None or params else front.output(self._shared_inner, token)
 
     def _shared_keep_alone(self, fitted: Any, output: Any) -> Any:
         self._shared_fitted = fitted
@@ -226,6 +237,8 @@ class Shared(Wrapped):
             if not protectable(output):
                 return self._shared_private(output)
             item = cache.put(key, Item(output=self._shared_kept(output), has_output=True))
+        if cache.front is not None and not params:
+            cache.front.follow(self._shared_inner, token, key)
         return cache.present(item.output, key)
 
     def _shared_fit_output(self, token: int) -> Item | None:
@@ -240,8 +253,9 @@ class Shared(Wrapped):
     def _shared_transform(self, X: Any, token: int | None, params: dict[str, Any]) -> Any:
         cache, target = self._shared_cache, self._shared_target
         if not _is_walked(self._shared_inner):
+            output = self._shared_cut(token, params)
             X = guard(X) if token is not None or cache.is_known(X) else X
-            return target.transform(X, **params)
+            return target.transform(X, **params) if output is None else output
         if type(target) is ColumnTransformer:
             target = _with_named_slices(target, X, token, self._shared_fit_x)
         return target.transform(X if token is None else cache.present(X, token), **params)
