@@ -48,8 +48,8 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
     seen = _pass_data(job, group.steps, data)
     n, k = len(group.candidates), data.n_splits
     waiting = []
-    first, rest = in_less_memory(lambda: _fitted(group, seen), lambda: f"the iterations of {group.estimator}")
-    for i, answers in enumerate(chain([first], rest)):
+    fitted = in_less_memory(lambda: _fitted(group, seen), lambda: f"the iterations of {group.estimator}")
+    for i, answers in enumerate(fitted):
         taken = time.perf_counter() - start
         if i == 0:  # it is then that all are fitted
             of_all, taken = taken / (n * k), 0.0
@@ -71,11 +71,11 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
         arrivals.add(split.finish(scores, [next(home) for _ in split.doubtful], outcome), alone=False)
 
 
-def _fitted(group: Group, seen: PassData) -> tuple[Answers, Iterator[Answers]]:
-    """The answers on the first split, with which all are fitted, and the others."""
+def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
+    """The answers on each split: all are fitted when this returns."""
     assert group.family is not None
     answers = iter(group.family.fit_many(group.prototype, group.settings, seen))
-    return next(answers), answers
+    return chain([next(answers)], answers)
 
 
 def _begun(
