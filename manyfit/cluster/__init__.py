@@ -8,7 +8,7 @@ from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
 from manyfit.cluster._start import local_cluster
-from manyfit.cluster._takes_gpu import any_of_gpu, of_gpu, params_of, takes_device_data
+from manyfit.cluster._takes_gpu import any_of_gpu, is_drop_in, of_gpu, params_of, takes_device_data
 
 __all__ = [
     "GPU",
@@ -23,6 +23,7 @@ __all__ = [
     "client_for",
     "describe",
     "end_if_device_is_lost",
+    "is_drop_in",
     "left_here",
     "local_cluster",
     "of_gpu",

@@ -101,25 +101,41 @@ def takes_device_data(estimator: Any) -> bool:
     Returns
     -------
     bool
-        True for estimators of the GPU, for those of scikit-learn that say so by their tags under
-        ``array_api_dispatch=True``, and for those that bring data to the host by themselves.
+        Of scikit-learn's own, for those that say so by their tags, under ``array_api_dispatch=True``; of all
+        others, who know what they can be given.
     """
-    return all(_takes(step) for step in _steps(estimator))
+    return all(_takes(step) for step in steps_of(estimator))
+
+
+def is_drop_in(estimator: Any) -> bool:
+    """Whether an estimator, and every step of a pipeline, is one of `manyfit.estimators`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any.
+
+    Returns
+    -------
+    bool
+        These take data of any place, y of another place than X, too.
+    """
+    return all(twin_of(type(step)) is not type(step) for step in steps_of(estimator))
 
 
 def _takes(step: Any) -> bool:
-    if of_gpu(step) or twin_of(type(step)) is not type(step):
+    if of_gpu(step) or is_drop_in(step):
         return True
-    try:
-        return bool(get_config()["array_api_dispatch"] and get_tags(step).array_api_support)
-    except Exception:  # no estimator that scikit-learn knows
-        return False
+    if not type(step).__module__.startswith("sklearn."):
+        return True  # whoever wrote it knows
+    return bool(get_config()["array_api_dispatch"] and get_tags(step).array_api_support)
 
 
-def _steps(estimator: Any) -> Iterator[Any]:
+def steps_of(estimator: Any) -> Iterator[Any]:
+    """The estimators of a pipeline, at any depth; of any other estimator itself."""
     if not isinstance(estimator, Pipeline):
         yield estimator
         return
     for _, step in estimator.steps:
         if step is not None and step != "passthrough":
-            yield from _steps(step)
+            yield from steps_of(step)

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import get_tags
 
 from manyfit._compat import (
+    array_api_dispatch,
     check_method_params,
     fit_and_score,
     needs_estimator,
@@ -18,7 +19,7 @@ from manyfit._compat import (
     safe_split,
     score,
 )
-from manyfit.folds import Splits
+from manyfit.folds import Splits, is_foreign
 from manyfit.model_selection._front import FoldFront, Fronts
 from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
 from manyfit.model_selection._job import Options, Result
@@ -238,21 +239,23 @@ def alone(
     """Fit and score one setting on split `i` by scikit-learn's own function; `more` are arguments of it."""
     options = folds.options
     train, test = folds.split(i)
-    return fit_and_score(
-        clone(estimator),
-        folds.X,
-        folds.y,
-        train=train,
-        test=test,
-        parameters=dict(params),
-        scorer=options.scorer,
-        fit_params=dict(options.fit_params),
-        score_params=dict(options.score_params),
-        return_train_score=options.return_train_score,
-        return_times=True,
-        return_estimator=options.return_estimator,
-        error_score=options.error_score,
-        candidate_progress=progress[0],
-        split_progress=progress[1],
-        **{"verbose": options.verbose, **more},
-    )
+    # Rows of other libraries, which drop-in estimators take, are cut there by scikit-learn's dispatch.
+    with array_api_dispatch() if is_foreign(folds.X) else nullcontext():
+        return fit_and_score(
+            clone(estimator),
+            folds.X,
+            folds.y,
+            train=train,
+            test=test,
+            parameters=dict(params),
+            scorer=options.scorer,
+            fit_params=dict(options.fit_params),
+            score_params=dict(options.score_params),
+            return_train_score=options.return_train_score,
+            return_times=True,
+            return_estimator=options.return_estimator,
+            error_score=options.error_score,
+            candidate_progress=progress[0],
+            split_progress=progress[1],
+            **{"verbose": options.verbose, **more},
+        )

@@ -24,6 +24,7 @@ from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._one_by_one import pieces
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group, Kind, Plan
+from manyfit.model_selection._where import comes_home
 
 # A group that iterates is cut into parts of at least so many operations: some tenths of a second. Its coarse
 # problems, and a pass or two, are made for each part anew.
@@ -90,6 +91,7 @@ class _Search:
         pairs = [pair for pair in pairs if not self.arrivals.restore([pair], alone=True)]
         if not pairs:
             return []
+        comes_home(self.job)  # what its workers say of it is not heard here
         order = self.plan.order
         kind: Kind = "one by one" if order is None else "steps"
         n_slots = slots(self.job.client, self._needs(sorted({c for c, _ in pairs})))

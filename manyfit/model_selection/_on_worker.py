@@ -23,6 +23,7 @@ from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Kind
 from manyfit.model_selection._planner import prepare
+from manyfit.model_selection._where import where_fitted
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
 HAND_BACK_S, HAND_BACK = 2.0, 10.0
@@ -105,6 +106,7 @@ def _run_under(item: Item, common: Common) -> Outcome | Partly:
 def _run_item(item: Item, common: Common) -> Outcome | Partly:
     job = common.job
     if item.kind in ("steps", "one by one"):
+        job = where_fitted(job)
         folds = _folds_of_task(job) if item.kind == "one by one" else None
         if folds is not None:
             (pair,) = item.pairs(job)

@@ -29,10 +29,10 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, on_device
+from manyfit.arrays import Brought
 from manyfit.cluster import client_for
 from manyfit.folds import Splits
-from manyfit.metrics import refuse_metrics, scores_at_home
+from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
@@ -43,7 +43,7 @@ from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared, prepare
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._verify import verify
-from manyfit.model_selection._where import where_asked, where_fitted
+from manyfit.model_selection._where import where_asked, where_refitted
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class SharedSearch:
 
     def _job(self, setup: _Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         options = Options(
-            scorer=scores_at_home(setup.scorer) if on_device(setup.X) else setup.scorer,
+            scorer=setup.scorer,
             fit_params=setup.routed.estimator.fit,
             score_params=setup.routed.scorer.score,
             return_train_score=self.return_train_score,
@@ -248,7 +248,8 @@ class SharedSearch:
         )
         return Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
-            self.pre_dispatch, self.sharing, self, contexts, client_for(self.client), brought=setup.brought,
+            self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
+            brought=setup.brought,
         )  # fmt: skip
 
     def _all_candidates(self, n_splits: int) -> list[Any]:
@@ -408,7 +409,7 @@ class _Evaluation:
     def data_for(self, estimator: Any) -> tuple[Any, Any]:
         """X and y where an estimator can be fitted on them: as they are, or were sent, or on the host."""
         assert self._sent is not None
-        job = where_fitted(replace(self._sent, estimator=estimator, candidates=()))
+        job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
         return job.X, job.y
 
     def _checkpoint(self, job: Job) -> Checkpoint | None:

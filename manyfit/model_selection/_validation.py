@@ -11,11 +11,11 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import Brought, on_device
+from manyfit.arrays import Brought
 from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.folds._splitters import for_splitter
-from manyfit.metrics import refuse_metrics, scores_at_home
+from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
@@ -55,7 +55,7 @@ class _EngineParallel:
         n_settings = _period([_values(params) for params in settings])
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         job = Job(
-            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first, X),
+            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
             self._n_jobs, self._pre_dispatch, client=client_for(None),
         )  # fmt: skip
         job = where_asked(job)
@@ -76,9 +76,9 @@ def _values(params: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple((name, value_key(value)) for name, value in params.items())
 
 
-def _options(given: Mapping[str, Any], X: Any) -> Options:
+def _options(given: Mapping[str, Any]) -> Options:
     return Options(
-        scorer=scores_at_home(given["scorer"]) if on_device(X) else given["scorer"],
+        scorer=given["scorer"],
         fit_params=given.get("fit_params") or {},
         score_params=given.get("score_params") or {},
         return_train_score=given.get("return_train_score", False),

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from manyfit._compat import with_each_scorer
 from manyfit._config import get_config
 from manyfit.arrays import cuda_place, device, is_host, to_place
-from manyfit.cluster import takes_device_data
+from manyfit.cluster import is_drop_in, takes_device_data
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported, as_matrix, is_foreign
+from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job
 
 _ADVICE = (
@@ -54,12 +56,29 @@ def where_fitted(job: Job) -> Job:
     HostFallbackError
         If data would have to come to the host, and ``host_fallback="error"``.
     """
-    unable = sorted({type(one).__name__ for one in _estimators(job) if not takes_device_data(one)})
-    if not unable or not (is_foreign(job.X) or is_foreign(job.y)):
+    job = where_refitted(job)
+    if not is_foreign(job.X):
         return job
-    if job.home is None and not all(is_host(one) for one in (job.X, job.y) if is_foreign(one)):
-        _say(unable, next(one for one in (job.X, job.y) if is_foreign(one)))
-    return _at_home(job)
+    scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
+    # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
+    y = job.brought(job.y) if all(map(is_drop_in, _estimators(job))) else job.y
+    return replace(job, y=y, options=replace(job.options, scorer=scorer))
+
+
+def where_refitted(job: Job) -> Job:
+    """The job with its data where its estimator can be fitted to them, as they are or on the host."""
+    return _at_home(job) if comes_home(job) else job
+
+
+def comes_home(job: Job) -> bool:
+    """Whether data have to come to the host to be fitted one by one, which is said, or refused."""
+    unable = sorted({type(one).__name__ for one in _estimators(job) if not takes_device_data(one)})
+    there = [one for one in (job.X, job.y) if is_foreign(one)]
+    if not unable or not there:
+        return False
+    if job.home is None and not all(map(is_host, there)):
+        _say(unable, there[0])
+    return True
 
 
 def _estimators(job: Job) -> Iterator[Any]:

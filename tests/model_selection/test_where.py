@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 import manyfit
+from manyfit import estimators
 from manyfit.arrays import place_of, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_score
-from tests.metrics._crossings import there
+from tests.metrics._crossings import here, there
 
 X, LABELS = make_classification(120, 5, random_state=0)
 Y = X @ np.arange(5.0) + np.random.default_rng(0).normal(size=120)
@@ -113,3 +115,27 @@ def test_without_a_gpu_that_is_an_error():
         pytest.raises((ImportError, RuntimeError), match="device='cuda' needs"),
     ):
         GridSearchCV(Ridge(), GRID).fit(X, Y)
+
+
+@pytest.mark.parametrize("labels", ["there", "here", "texts"])
+@pytest.mark.parametrize("scoring", [None, "roc_auc", ["f1_macro", "neg_log_loss"]], ids=str)
+def test_drop_in_estimators_are_fitted_there_one_by_one(labels, scoring):
+    y = {"there": there(LABELS), "here": LABELS, "texts": np.array(["no", "yes"])[LABELS]}[labels]
+    options = {"cv": 3, "scoring": scoring, "refit": False, "error_score": "raise"}
+    model = make_pipeline(estimators.Normalizer(), estimators.GaussianNB())
+    grid = {"gaussiannb__var_smoothing": [1e-9, 1e-2]}
+    with manyfit.config_context(host_fallback="error"):  # X stays where it is
+        search = GridSearchCV(model, grid, **options).fit(there(X), y)
+    assert search.report_.fits_done == 6
+    alike(search, GridSearchCV(model, grid, **options).fit(X, LABELS if labels != "texts" else y))
+
+
+def test_steps_of_a_pipeline_are_handed_what_they_take():
+    model = make_pipeline(estimators.StandardScaler(), estimators.KNeighborsClassifier())
+    grid = {"kneighborsclassifier__n_neighbors": [3, 7]}
+    with manyfit.config_context(host_fallback="ignore"), np.errstate(invalid="ignore"):
+        search = GridSearchCV(model, grid, cv=3).fit(there(X), there(LABELS))
+        predicted = search.predict(there(X))
+    alike(search, GridSearchCV(model, grid, cv=3).fit(X, LABELS))
+    assert type(predicted) is type(there(X))
+    np.testing.assert_array_equal(here(predicted), GridSearchCV(model, grid, cv=3).fit(X, LABELS).predict(X))
