@@ -9,6 +9,7 @@ from dask.utils import parse_bytes
 
 from manyfit.arrays import Brought
 from manyfit.folds import Splits
+from manyfit.model_selection._front import Fronts
 
 Pair = tuple[int, int]
 """(candidate, split)."""
@@ -61,10 +62,10 @@ class Job:
         X and y as they are on the host, where X was sent to a device for this search.
     brought : Brought
         What was brought to the host for this search.
-    fronts : Fronts or None
-        What steps that see one row at a time make of all rows; None: such steps are applied to each split's.
     client : distributed.Client or None
         Of the cluster whose workers do the work; None: this process, and joblib's workers.
+    fronts : Fronts or None
+        What steps that see one row at a time make of all rows; None: such steps are applied to each split's.
     """
 
     estimator: Any
@@ -78,10 +79,10 @@ class Job:
     sharing: str = "auto"
     search: Any = None
     contexts: Sequence[Any] | None = None
-    fronts: Any = None
     client: Any = None
     home: tuple[Any, Any] | None = None
     brought: Brought = field(default_factory=Brought, compare=False)
+    fronts: Fronts | None = None
 
     @property
     def n_pairs(self) -> int:

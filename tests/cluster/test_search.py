@@ -17,6 +17,7 @@ from sklearn import model_selection
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -86,6 +87,19 @@ def test_answers_are_those_of_the_local_run(kind, inside):
     assert there.report_.workers == len(inside.nthreads())
     assert there.best_params_ == local.best_params_
     np.testing.assert_array_equal(there.predict(X), local.predict(X))
+
+
+def test_texts_that_are_hashed_once_here_are_hashed_by_each_worker(client):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(["some", "of", "these", "words", "and", "more"], size=5)) for _ in Y]
+    pipeline = make_pipeline(HashingVectorizer(n_features=64), TREE)
+    grid = {"decisiontreeclassifier__max_depth": [1, 3, 5]}
+    local, there = (GridSearchCV(pipeline, grid, refit=False, client=where) for where in (False, client))
+    assert "HashingVectorizer on all rows at once" in str(local.plan(texts, Y))
+    assert "on all rows at once" not in str(there.plan(texts, Y))
+    same(local.fit(texts, Y), there.fit(texts, Y))
+    assert local.report_.transformer_fits == 1
+    assert there.report_.transformer_fits >= 5
 
 
 def test_work_is_done_on_the_workers(client, tmp_path):
