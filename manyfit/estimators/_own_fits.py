@@ -136,7 +136,8 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     estimator.coef_ = data.there(coef[0] if one else coef, wide=wide)
     estimator.n_features_in_ = data.X.shape[1]
     if family is LOGISTIC:
-        estimator.n_iter_ = np.array([n_iter], dtype=np.int32)
+        count = np.array([n_iter], dtype=np.int32)
+        estimator.n_iter_ = to_device(count, device(data.X), array_namespace(data.X))
     else:
         estimator.n_iter_ = n_iter
     if estimator.fit_intercept:

@@ -1,0 +1,33 @@
+"""The ledger of drop-in estimators is what the bridge decides by."""
+
+from __future__ import annotations
+
+from manyfit import estimators
+from manyfit.estimators._exports import EXPORTS
+from tests.docs import _ledger
+from tests.docs._pages import marked, table
+
+PAGE = _ledger.PAGE.read_text()
+
+
+def test_the_ledger_is_current():
+    assert marked(PAGE, "ledger") == _ledger.as_text(), "run python -m tests.docs._ledger"
+    assert table(PAGE, "ledger") == _ledger.rows()
+
+
+def test_all_exports_have_a_row():
+    classes = {name for name in estimators.__all__ if hasattr(getattr(estimators, name), "fit")}
+    assert classes == set(EXPORTS) == {row["Estimator"].strip("`") for row in _ledger.rows()}
+
+
+def test_what_a_row_says():
+    rows = {row["Estimator"].strip("`"): list(row.values())[1:] for row in _ledger.rows()}
+    assert rows["Lasso"] == ["scikit-learn", "host", "cuML, else host", "cuML, else host"]
+    assert rows["NMF"] == ["scikit-learn", "host", "host", "host"]
+    assert rows["PolynomialFeatures"] == [
+        "scikit-learn",
+        "scikit-learn (`order='C'`; 1.8 or newer), else host",
+        "scikit-learn, else cuML, else host",
+        "cuML, else host",
+    ]
+    assert rows["CountVectorizer"] == ["scikit-learn", "takes texts", "takes texts", "cuML, else host"]
