@@ -474,6 +474,14 @@ def _check_scipy_but_for_ours(array_api_dispatch: Any) -> None:
         _check_scipy(array_api_dispatch)
 
 
+def _pass_over_check() -> None:
+    """Put ours in front of whatever is there: cuML's accelerator puts its own there, too."""
+    global _check_scipy
+    there = _sklearn_array_api._check_array_api_dispatch
+    if there is not _check_scipy_but_for_ours:
+        _check_scipy, _sklearn_array_api._check_array_api_dispatch = there, _check_scipy_but_for_ours
+
+
 @contextmanager
 def array_api_dispatch() -> Iterator[None]:
     """scikit-learn's array API dispatch while a block runs, also where SciPy's is off.
@@ -484,8 +492,7 @@ def array_api_dispatch() -> Iterator[None]:
     else. cuML does the same. SciPy's own behaviour, which the variable changes for all of a process, stays as
     it is.
     """
-    # An assignment of the same function again and again: no lock.
-    _sklearn_array_api._check_array_api_dispatch = _check_scipy_but_for_ours
+    _pass_over_check()
     token = _dispatches.set(True)
     try:
         with sklearn.config_context(array_api_dispatch=True):

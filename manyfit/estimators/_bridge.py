@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import sklearn
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -25,6 +26,8 @@ from manyfit.folds import Unsupported
 from manyfit.metrics._deviance_explained import explained_power
 from manyfit.metrics._functions import FUNCTIONS
 
+# The folders of both packages, with the separator behind them.
+_OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn))
 _told: set[tuple[type, str]] = set()
 
 
@@ -231,13 +234,9 @@ def _tell(estimator: Any, reason: str) -> None:
 def _frames_of_ours() -> int:
     """How many frames of manyfit's and scikit-learn's lie between a warning and the user."""
     frame, level = inspect.currentframe(), 0
-    while frame is not None and _is_ours(frame.f_code.co_filename):
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
         frame, level = frame.f_back, level + 1
     return level
-
-
-def _is_ours(filename: str) -> bool:
-    return bool({"manyfit", "sklearn"} & set(Path(filename).parts[-4:-1]))
 
 
 def tell_again() -> None:

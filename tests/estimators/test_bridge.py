@@ -11,8 +11,10 @@ import warnings
 from importlib.util import find_spec
 
 import array_api_compat as compat
+import dask.array as da
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 import sklearn
@@ -413,6 +415,30 @@ def test_a_users_subclass_keeps_its_own_way():
 
     fitted = Twice(solver="svd").fit(there(X), there(NUMBERS))
     alike(fitted.predict(there(X)), 2 * sklearn.linear_model.Ridge().fit(X, NUMBERS).predict(X))
+
+
+@quiet
+def test_other_containers():
+    for data in (pl.DataFrame(X), da.from_array(X), memoryview(X), X.tolist()):
+        ours = estimators.Ridge().fit(data, NUMBERS)
+        wanted = sklearn.linear_model.Ridge().fit(data, NUMBERS).predict(data)
+        assert STATE not in vars(ours)
+        np.testing.assert_array_equal(ours.predict(data), wanted)
+    targets = np.stack([LABELS, 1 - LABELS % 2], axis=1)
+    ours = made("KNeighborsClassifier").fit(there(X), there(targets))
+    twin = made("KNeighborsClassifier", twin=True).fit(X, targets)
+    alike(ours.predict(there(X)), twin.predict(X))
+    for one, other in zip(ours.predict_proba(there(X)), twin.predict_proba(X), strict=True):
+        alike(one, other)
+        assert in_place(one, compat.array_namespace(there(X)), DEVICE)
+
+
+@quiet
+def test_tensors_that_require_gradients():
+    torch = pytest.importorskip("torch")
+    data = torch.asarray(X).requires_grad_()
+    for name in ("MinMaxScaler", "PCA", "RobustScaler"):
+        alike(made(name).fit(data).transform(data), made(name).fit(X).transform(X))
 
 
 # Fits of our own

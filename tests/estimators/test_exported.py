@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse
 import sklearn
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.pipeline import make_pipeline
 
@@ -119,6 +119,13 @@ def test_errors_are_scikit_learns():
         Ridge().fit(X, NUMBERS).wrong_  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'Rigde'"):
         estimators.Rigde  # noqa: B018
+
+
+def test_a_pickle_of_another_version_is_told():
+    state = Ridge().fit(X, NUMBERS).__getstate__()
+    assert state["_sklearn_version"] == sklearn.__version__
+    with pytest.warns(InconsistentVersionWarning, match="Ridge from version 1.2.3 when using"):
+        Ridge().__setstate__({**state, "_sklearn_version": "1.2.3"})
 
 
 def test_metadata_requests():
