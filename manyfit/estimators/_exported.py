@@ -70,9 +70,9 @@ def _method(twin: type, name: str) -> Any:
 def _fitted_attribute(self: Any, name: str) -> Any:
     """Fitted attributes that an estimator of cuML's has; asked where there is no such attribute."""
     state = vars(self).get(STATE)
-    if state is None or state.model is None or name.startswith("__"):
-        return object.__getattribute__(self, name)  # raises again what was raised, by a property perhaps
-    return _with_cuml.attribute(self, state, name)
+    if state is not None and state.model is not None and _with_cuml.may_have(name):
+        return _with_cuml.attribute(self, state, name)
+    return object.__getattribute__(self, name)  # raises again what was raised, by a property perhaps
 
 
 def export(name: str) -> type:

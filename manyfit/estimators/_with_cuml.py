@@ -21,6 +21,8 @@ LIBRARIES = ("cupy", "cudf")
 # is wrong with them whoever fits, scikit-learn then says in its own words.
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 
+_OURS = ("n_features_in_", "feature_names_in_")
+
 
 def fit(call: Call, cuml: Cuml) -> Any:
     """Fit by cuML, where X lies.
@@ -71,6 +73,14 @@ def ask(call: Call, state: Fitted) -> Any:
     return call.settle(result)
 
 
+def may_have(name: str) -> bool:
+    """Whether a name is that of a fitted attribute which cuML's estimator, or its conversion, may have.
+
+    scikit-learn asks for other names all the time, and for two of these that a fit sets: that costs nothing.
+    """
+    return name.endswith("_") and not name.startswith("_") and name not in _OURS
+
+
 def attribute(estimator: Any, state: Fitted, name: str) -> Any:
     """A fitted attribute that cuML's estimator has, or the one that it makes of itself for scikit-learn.
 
@@ -79,10 +89,8 @@ def attribute(estimator: Any, state: Fitted, name: str) -> Any:
     AttributeError
         If neither has it.
     """
-    if name.endswith("_") and not name.startswith("_") and hasattr(state.model, name):
-        value = getattr(state.model, name)
-    else:
-        value = getattr(at_home(estimator, state), name)
+    holder = state.model if hasattr(state.model, name) else at_home(estimator, state)
+    value = getattr(holder, name)
     if name == "classes_":
         return with_labels(value, state, None)
     return value if form_of(value) else _cupy().bring(value)
@@ -97,12 +105,12 @@ def at_home(estimator: Any, state: Fitted) -> Any:
         If cuML does not convert this estimator.
     """
     if "home" not in state.cache:
-        convert = getattr(state.model, "as_sklearn", None)
-        if convert is None:
+        try:
+            state.cache["home"] = state.model.as_sklearn()
+        except (AttributeError, *_REFUSALS) as error:  # it has no such method, or refuses this fit
             raise AttributeError(
                 f"{type(estimator).__name__} was fitted by cuML, which does not convert it to scikit-learn's"
-            )
-        state.cache["home"] = convert()
+            ) from error
     return state.cache["home"]
 
 

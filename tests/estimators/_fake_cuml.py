@@ -93,6 +93,7 @@ class Model:
         return made
 
     def as_sklearn(self) -> Any:
+        self.converted = True
         return self.model
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

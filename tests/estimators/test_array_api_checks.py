@@ -12,6 +12,8 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+import pytest
+
 SCRIPT = """
 import json, warnings
 from sklearn.base import clone
@@ -67,6 +69,7 @@ ITERATED = {"LogisticRegression", "PoissonRegressor"}
 CLASSIFIERS = {"LogisticRegression", "GaussianNB", "LinearDiscriminantAnalysis"}
 
 
+@pytest.mark.slow
 def test_array_api_checks():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],

@@ -72,6 +72,7 @@ def checks() -> Any:
     return pytest.mark.parametrize(names, kept, **made.kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # as scikit-learn runs them: fits end early, parameters are deprecated
 @checks()
 def test_scikit_learns_checks(estimator, check):

@@ -61,6 +61,14 @@ def test_fitted_by_cuml():
     assert STATE not in vars(clone(ours))
 
 
+def test_what_is_no_fitted_attribute_is_not_converted_for():
+    ours = estimators.KMeans(2, n_init=1).fit(there(X))
+    for name in ("feature_names_in_", "decision_function", "_skl_callbacks", "_repr", "__len__"):
+        assert not hasattr(ours, name)
+    model = vars(ours)[STATE].model
+    assert "converted" not in vars(model) and ours.inertia_ > 0 and vars(model)["converted"]
+
+
 def test_a_fit_on_the_host_forgets_cumls_and_the_other_way():
     ours = estimators.Ridge().fit(X, NUMBERS)
     ours.fit(there(X), there(NUMBERS))
