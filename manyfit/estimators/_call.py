@@ -155,19 +155,20 @@ def _home(result: Any) -> Any:
 
 
 def labels_place(y: Any) -> tuple[str, str] | None:
-    """Where labels of y go: to y's library and kind of device, or None, the host."""
-    return place_of(y) if form_of(y) == "array" else None
+    """Where labels of y go: to y's library and kind of device; None, the host, for texts of a frame too."""
+    texts = form_of(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
+    return None if texts else x_place(y)
 
 
 def with_labels(labels: Any, state: Fitted, place: Place | None) -> Any:
     """Labels where those of y lay: on X's device where it is one of that kind."""
     if type(labels) is list:
         return [with_labels(one, state, place) for one in labels]
-    if state.labels is None:
-        return from_device(labels)
-    if form_of(labels) == "array" and place_of(labels) == state.labels:
+    if form_of(labels) and x_place(labels) == state.labels:
         return labels
     host = np.asarray(from_device(labels))
+    if state.labels is None:
+        return host
     if host.dtype.kind not in "biuf":
         return host
     if place is not None and place.form == "array" and _words(place) == state.labels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -146,8 +147,11 @@ def _check_container(call: Call) -> None:
 def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, Any], Fitted]:
     """What is fitted to, and what is kept: labels that do not lie with X go there as numbers from 0 on."""
     given, y = dict(call.given), call.y
+    if isinstance(given.get("sample_weight"), Number):  # one for all rows
+        given["sample_weight"] = np.full(call.X.shape[0], float(given["sample_weight"]))
     state = Fitted(route, labels_place(y), place=x_place(call.X))
-    if y is None or not is_classifier(call.estimator) or place.same(container_place(y)):
+    with_X = state.labels is not None and place.same(container_place(y))
+    if y is None or not is_classifier(call.estimator) or with_X:
         return given, state
     if call.name == "partial_fit":
         raise Unsupported("labels that do not lie with X cannot be learnt in parts")

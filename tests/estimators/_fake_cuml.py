@@ -40,7 +40,10 @@ class DataFrame:
 class Series(DataFrame):
     def __init__(self, data: Any) -> None:
         self.frame = data if isinstance(data, pd.Series) else pd.Series(here(data))
-        self.shape = self.frame.shape
+        self.shape, self.dtype = self.frame.shape, self.frame.dtype
+
+    def to_cupy(self) -> Any:
+        return there(self.frame.to_numpy())
 
 
 DataFrame.__module__ = Series.__module__ = "cudf.core"

@@ -268,6 +268,8 @@ def test_labels_of_a_device_stay_there(name):
 def test_weights_and_targets_come_to_x():
     weights = np.linspace(0.1, 1.0, len(X))
     wanted = sklearn.linear_model.Ridge(solver="svd").fit(X, NUMBERS, weights)
+    even = sklearn.linear_model.Ridge(solver="svd").fit(X, NUMBERS, 2.0)
+    alike(estimators.Ridge(solver="svd").fit(there(X), there(NUMBERS), sample_weight=2.0).coef_, even.coef_)
     for y, weight in ((NUMBERS, weights), (there(NUMBERS), weights), (pd.Series(NUMBERS), list(weights))):
         ours = estimators.Ridge(solver="svd").fit(there(X), y, sample_weight=weight)
         alike(ours.coef_, wanted.coef_)

@@ -186,6 +186,21 @@ def test_frames_and_sparse_matrices_that_come_to_the_host():
     np.testing.assert_allclose(found.get().toarray(), sklearn.preprocessing.MaxAbsScaler().fit_transform(X))
 
 
+@pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
+@pytest.mark.parametrize("name", ["LogisticRegression", "LinearDiscriminantAnalysis", "SVC"])
+def test_labels_of_series(name):
+    """By cuML, by scikit-learn there, on the host: numbers stay on the device, texts come home."""
+    frame, twin = fake.DataFrame(pd.DataFrame(X)), getattr(estimators, name)().fit(X, LABELS)
+    for data in (frame, there(X)):
+        ours = getattr(estimators, name)().fit(data, fake.Series(pd.Series(LABELS)))
+        found = ours.predict(data)
+        assert container_place(found) is not None
+        np.testing.assert_array_equal(fake.home(found).ravel(), twin.predict(X))
+        ours = getattr(estimators, name)().fit(data, fake.Series(pd.Series(WORDS)))
+        assert type(ours.predict(data)) is np.ndarray
+        np.testing.assert_array_equal(ours.predict(data), np.array(["ant", "bee", "cat"])[twin.predict(X)])
+
+
 def test_without_cuml(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuml.linear_model", None)  # as if it were not installed
     with pytest.warns(
