@@ -11,6 +11,7 @@ from typing import Any
 
 import sklearn
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -95,7 +96,7 @@ def _fit(call: Call) -> Any:
         state = call.state
         if call.name != "partial_fit" or state is None or state.route == "host":
             if call.name != "partial_fit":
-                vars(call.estimator).pop(STATE, None)
+                _there.come_home(call.estimator)
             return call.at_home()
     if call.place is None and not (call.state and call.name == "partial_fit"):
         # Only y or weights lie elsewhere; the fit is where X is.
@@ -114,7 +115,7 @@ def _fit(call: Call) -> Any:
 def _routes(call: Call) -> Iterator[Callable[[Call], Any]]:
     """Ways to fit, the best first; what they refuse goes to the next one, and then to the host."""
     state = call.state
-    if call.name == "partial_fit" and state is not None:
+    if call.name == "partial_fit" and (state is not None or _is_fitted(call.estimator)):
         yield _go_on
         return
     exported, place = _export_of(call.estimator), call.place
@@ -131,15 +132,25 @@ def _routes(call: Call) -> Iterator[Callable[[Call], Any]]:
 
 def _go_on(call: Call) -> Any:
     """Learn more, where it was begun."""
-    state = call.state
-    assert state is not None
+    state = call.state or Fitted("host")
     if state.route == "cuml":
         exported = _export_of(call.estimator)
         assert exported is not None and exported.cuml is not None
-        return _with_cuml.fit(call, exported.cuml)
+        try:
+            return _with_cuml.fit(call, exported.cuml)
+        except Unsupported as error:  # the host knows nothing of what was learnt
+            raise ValueError(f"{type(call.estimator).__name__} cannot go on: {error}") from error
     if state.route == "host":
         raise Unsupported(state.reason)
     return _there.ask(call, state)
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _export_of(estimator: Any) -> Export | None:
@@ -205,8 +216,8 @@ def _at_home(call: Call, reasons: list[str], estimator: Any = None) -> Any:
     reason = "; ".join(dict.fromkeys(reasons))
     if call.foreign and not (call.place is None or call.place.home):
         _tell(call.estimator, reason)
-    if call.fits:
-        vars(call.estimator).pop(STATE, None)
+    if call.fits and call.name != "partial_fit":
+        _there.come_home(call.estimator)
     result = call.at_home(estimator)
     if call.fits:
         state = Fitted("host", labels_place(call.y), place=x_place(call.X), reason=reason)

@@ -43,6 +43,8 @@ def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
         raise Unsupported(reason)
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "scikit-learn")
+    if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
+        forget(call.estimator)  # what it would start from lies elsewhere
     with array_api_dispatch():
         result = call.run(lambda name, value: _brought(given.get(name, value), name, place))
     _fitted(call, state)
@@ -105,6 +107,13 @@ def attributes_place(estimator: Any) -> Place | None:
     """
     attributes = (value for name, value in vars(estimator).items() if name != "classes_")
     return next((container_place(value) for value in attributes if form_of(value)), None)
+
+
+def come_home(estimator: Any) -> None:
+    """Make an estimator the host's own before a fit there; a warm start reads what was fitted before."""
+    vars(estimator).pop(STATE, None)
+    if getattr(estimator, "warm_start", False):
+        vars(estimator).update({name: from_device(value) for name, value in vars(estimator).items()})
 
 
 def at_home(estimator: Any) -> Any:

@@ -328,6 +328,27 @@ def test_learning_in_parts_goes_on_where_it_began(name):
         alike(getattr(ours, method)(there(X)), getattr(wanted, method)(X))
 
 
+@quiet
+def test_what_was_learnt_on_the_host_goes_on_there():
+    wanted = made("MinMaxScaler", twin=True).partial_fit(X[:30]).partial_fit(X[30:])
+    ours = made("MinMaxScaler").partial_fit(X[:30])
+    with pytest.warns(HostFallbackWarning, match="it was fitted on the host"):
+        ours.partial_fit(there(X[30:]))
+    alike(ours.transform(there(X)), wanted.transform(X))
+    assert type(ours.data_max_) is np.ndarray
+
+
+@quiet
+@pytest.mark.skipif("LogisticRegression" not in STAYS, reason="not of this version of scikit-learn")
+def test_a_warm_start_from_another_place():
+    ours = made("LogisticRegression").set_params(warm_start=True)
+    wanted = made("LogisticRegression", twin=True).fit(X, LABELS)
+    for data, y in ((X, LABELS), (there(X), there(LABELS)), (X, LABELS), (there(X), LABELS)):
+        ours.fit(data, y)
+        alike(ours.coef_, wanted.coef_, True)
+        assert form_of(ours.coef_) == form_of(data)
+
+
 # Warnings and errors
 
 
