@@ -181,7 +181,7 @@ def _brought(value: Any, name: str, place: Place) -> Any:
         return value
     if is_array(value) and place.same(container_place(value)):
         return value
-    if name == "y" and getattr(value, "dtype", np.dtype(float)).kind not in "biufc":
+    if name == "y" and form_of(value) is None and np.asarray(value).dtype.kind not in "biufc":
         return value  # texts, of a transformer that does not read them
     return place.array(value)
 
