@@ -466,20 +466,24 @@ def drop_left_batches(parallel: Any) -> None:
 
 
 _dispatches: ContextVar[bool] = ContextVar("manyfit_dispatches", default=False)
-_check_scipy = _sklearn_array_api._check_array_api_dispatch
 
 
-def _check_scipy_but_for_ours(array_api_dispatch: Any) -> None:
-    if not _dispatches.get():
-        _check_scipy(array_api_dispatch)
+class _PassedOver:
+    """A check that is made everywhere but within `array_api_dispatch`."""
+
+    def __init__(self, check: Callable[[Any], None]) -> None:
+        self._check = check
+
+    def __call__(self, array_api_dispatch: Any) -> None:
+        if not _dispatches.get():
+            self._check(array_api_dispatch)
 
 
 def _pass_over_check() -> None:
-    """Put ours in front of whatever is there: cuML's accelerator puts its own there, too."""
-    global _check_scipy
+    """Put ours in front of whatever is there: cuML's accelerator puts its own there, perhaps around ours."""
     there = _sklearn_array_api._check_array_api_dispatch
-    if there is not _check_scipy_but_for_ours:
-        _check_scipy, _sklearn_array_api._check_array_api_dispatch = there, _check_scipy_but_for_ours
+    if not isinstance(there, _PassedOver):
+        _sklearn_array_api._check_array_api_dispatch = _PassedOver(there)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ import scipy.sparse
 import sklearn
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import _array_api
 
 import manyfit
 from manyfit import estimators
@@ -493,3 +494,20 @@ def test_a_fit_of_our_own_goes_first():
         unregister_fitter(fitter)
     estimators.LinearRegression().fit(there(X), NUMBERS)
     assert len(seen) == 1
+
+
+def test_a_patch_of_others_around_ours_stays(monkeypatch):
+    # As cuML's accelerator does it: what was there before is called by what takes its place.
+    asked = []
+    with array_api_dispatch():
+        ours = _array_api._check_array_api_dispatch
+
+    def patch(dispatch):
+        asked.append(dispatch)
+        ours(dispatch)
+
+    monkeypatch.setattr(_array_api, "_check_array_api_dispatch", patch)
+    with array_api_dispatch():
+        assert asked == []
+    _array_api._check_array_api_dispatch(False)
+    assert asked == [False]
