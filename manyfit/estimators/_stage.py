@@ -1,5 +1,6 @@
 """All settings of all splits on the same rows: waves of settings, each followed until it has converged."""
 
+import weakref
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -131,6 +132,13 @@ class Stage:
         self.n_rows = X.shape[0] if rows is None else len(rows)
         n_sets, m = penalties.shape
         split = np.repeat(np.arange(n_sets), m)
+        own = weakref.ref(self)  # else the rows, perhaps of a device, would wait for the garbage collector
+
+        def precondition(G: Array, columns: Array) -> Array:
+            stage = own()
+            assert stage is not None
+            return stage.hessians.solve(G, columns)
+
         columns = Columns(split, penalties.ravel(), totals[split], counts[split])
         self.problem = LinearProblem(
             passes,
@@ -139,7 +147,7 @@ class Stage:
             views,
             intercept,
             norm,
-            lambda G, c: self.hessians.solve(G, c),
+            precondition,
         )
         sparse = is_sparse(X)
         self._wide = SPARSE_WIDE if sparse else WIDE

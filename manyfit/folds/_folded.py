@@ -369,7 +369,12 @@ class GivenFold:
         fold, plain = self._fold, self.fitted_moments
         if fold.fit_weight is not None:
             plain = _moments(fold.X_train, fold.y_train, None)
-        return View.root(plain, self.fitted_moments, self._constant, fold.X_train, fold.y_train)
+        ranges = self._ranges  # not `self`, which keeps the view: X would wait for the garbage collector
+
+        def constant(columns: Array) -> Array:
+            return ranges.constant(columns, np.zeros(1, dtype=np.intp))
+
+        return View.root(plain, self.fitted_moments, constant, fold.X_train, fold.y_train)
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows, with the weights of the scores; summed once a role."""
@@ -380,9 +385,6 @@ class GivenFold:
     def _summed(self, role: str) -> Moments:
         fold = self._fold
         return _moments(fold.rows(role), fold.targets(role), fold.score_weight(role), role)
-
-    def _constant(self, columns: Array) -> Array:
-        return self._ranges.constant(columns, np.zeros(1, dtype=np.intp))
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
