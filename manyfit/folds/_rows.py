@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import array_namespace, device, is_array, to_device
-from manyfit.folds._atoms import Rows, contiguous
+from manyfit.folds._atoms import Rows, as_rows, contiguous
 
 Array = Any
 
@@ -30,15 +30,11 @@ def rows_of(A: Array, rows: Any) -> Array:
         return A[rows]
     if isinstance(rows, slice):
         return A[rows, ...]
-    rows = np.asarray(rows)
-    if rows.dtype == bool:
-        rows = np.flatnonzero(rows)
-    together = contiguous(rows)
-    if isinstance(together, slice) and (np.diff(rows) == 1).all():
+    index = as_rows(rows, A.shape[0])  # the array API knows no indices from the end
+    together = contiguous(index)
+    if isinstance(together, slice) and (np.diff(index) == 1).all():
         return A[together, ...]
     xp = array_namespace(A)
-    # The array API knows no indices from the end.
-    index = np.where(rows < 0, rows + A.shape[0], rows).astype(np.int64)
     return xp.take(A, to_device(index, device(A), xp), axis=0)
 
 

@@ -303,7 +303,8 @@ class _Planner:
 
     def _load(self, final: Step) -> None:
         job = self.job
-        X, y = as_matrix(job.X), as_targets(job.y)
+        X = as_matrix(job.X)
+        y = as_targets(job.y if is_foreign(X) else job.brought(job.y))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")

@@ -10,6 +10,7 @@ import numpy as np
 from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._job import Job, Result
 from manyfit.model_selection._report import Report
+from manyfit.model_selection._where import where_fitted
 
 
 def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[dict[str, Any]]:
@@ -32,6 +33,7 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[
         A row for each pair and scorer: params, split, scorer, set, shared, sklearn, difference.
     """
     start = time.perf_counter()
+    job = where_fitted(job)
     k = job.splits.n_splits
     # Which pairs are checked is nobody's random state to spend.
     chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)

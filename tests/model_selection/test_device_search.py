@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeri
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manyfit import estimators
 from manyfit.arrays import to_device
 from manyfit.estimators import _hessians
 from manyfit.exceptions import HostFallbackWarning
@@ -273,3 +274,31 @@ def test_memory_there_counts_what_is_kept_and_no_views():
         del more
     assert used[0] == 0
     assert 500 * 64 <= used[1] < 500 * 64 + 100  # and the number 1.0
+
+
+def test_targets_of_a_device_are_read_with_rows_of_the_host():
+    X, y = problem()
+    search = GridSearchCV(Ridge(), ALPHAS, cv=5, refit=False).fit(X, there(y))
+    assert search.report_.fits_done == 0
+    alike(search, GridSearchCV(Ridge(), ALPHAS, cv=5, refit=False).fit(X, y))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+def test_indices_of_a_small_type(dtype):
+    X, y = problem(300)
+    first = np.arange(100)[::-1]  # no slice
+    train = (first - 100 if dtype == np.int8 else first + 100).astype(dtype)  # int8: from the end
+    options = {"cv": [(train, first.astype(dtype))], "scoring": "neg_median_absolute_error", "refit": False}
+    search = GridSearchCV(Ridge(), ALPHAS, **options).fit(there(X), there(y))
+    assert search.report_.fits_done == 0
+    alike(search, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))
+
+
+@pytest.mark.parametrize("scoring", ["f1", "neg_log_loss"])
+def test_scores_are_verified_where_the_estimator_is_fitted(scoring):
+    X = problem()[0]
+    y = (X[:, 0] > 100.0).astype(int)
+    model, grid = estimators.LogisticRegression(tol=1e-8), {"C": [0.1, 1.0]}
+    search = GridSearchCV(model, grid, cv=3, scoring=scoring, verify=2, error_score="raise", refit=False)
+    search.fit(there(X), there(y))
+    assert [row["difference"] for row in search.report_.verification] == pytest.approx([0.0, 0.0], abs=1e-9)
