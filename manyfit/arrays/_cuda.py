@@ -31,7 +31,7 @@ def cuda_place() -> tuple[str, str]:
         return _found("torch", import_module("torch").cuda.is_available())
     raise ImportError(
         "device='cuda' needs CuPy or torch, and neither is installed: install cupy-cuda12x or cupy-cuda13x, "
-        "by the version of CUDA, or leave the data on the host with device='auto'."
+        "by the version of CUDA, or do not ask for device='cuda'."
     )
 
 
@@ -39,7 +39,7 @@ def _found(library: str, found: bool) -> tuple[str, str]:
     if not found:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
         raise RuntimeError(
-            f"device='cuda' needs a GPU, and {library} finds none (CUDA_VISIBLE_DEVICES is {visible}). Use "
-            "device='auto' to work where the data lie."
+            f"device='cuda' needs a GPU, and {library} finds none (CUDA_VISIBLE_DEVICES is {visible}). "
+            "Without device='cuda' the work is done where the data lie."
         )
     return library, "cuda"

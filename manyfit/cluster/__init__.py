@@ -8,7 +8,16 @@ from manyfit.cluster._local import run_tasks, workers
 from manyfit.cluster._progress import Progress
 from manyfit.cluster._remote import client_for, run_on_cluster, slots
 from manyfit.cluster._start import local_cluster
-from manyfit.cluster._takes_gpu import any_of_gpu, is_drop_in, of_gpu, params_of, takes_device_data
+from manyfit.cluster._takes_gpu import (
+    any_of_gpu,
+    is_drop_in,
+    of_gpu,
+    params_of,
+    steps_of,
+    takes_device_data,
+    takes_them_by_dispatch,
+    takes_them_by_itself,
+)
 
 __all__ = [
     "GPU",
@@ -31,7 +40,10 @@ __all__ = [
     "run_on_cluster",
     "run_tasks",
     "slots",
+    "steps_of",
     "takes_device_data",
+    "takes_them_by_dispatch",
+    "takes_them_by_itself",
     "wanted",
     "workers",
 ]

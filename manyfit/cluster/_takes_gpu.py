@@ -124,15 +124,61 @@ def is_drop_in(estimator: Any) -> bool:
 
 
 def _takes(step: Any) -> bool:
-    if of_gpu(step) or is_drop_in(step):
+    if takes_them_by_itself(step) or is_drop_in(step):
         return True
     if not type(step).__module__.startswith("sklearn."):
         return True  # whoever wrote it knows
-    return bool(get_config()["array_api_dispatch"] and get_tags(step).array_api_support)
+    return bool(get_config()["array_api_dispatch"]) and takes_them_by_dispatch(step)
+
+
+def takes_them_by_itself(step: Any) -> bool:
+    """Whether an estimator takes arrays of a device without scikit-learn's help.
+
+    Parameters
+    ----------
+    step : estimator
+        No pipeline.
+
+    Returns
+    -------
+    bool
+        For those of the GPU, and XGBoost's that are told to compute there.
+    """
+    return of_gpu(step) or (type(step).__module__.startswith("xgboost.") and any_of_gpu(params_of(step)))
+
+
+def takes_them_by_dispatch(step: Any) -> bool:
+    """Whether an estimator takes arrays of a device under scikit-learn's array API dispatch, by its tags.
+
+    Parameters
+    ----------
+    step : estimator
+        No pipeline.
+
+    Returns
+    -------
+    bool
+        False for whatever is no estimator to scikit-learn.
+    """
+    try:
+        return bool(get_tags(step).array_api_support)
+    except Exception:  # whatever a class that is no estimator raises
+        return False
 
 
 def steps_of(estimator: Any) -> Iterator[Any]:
-    """The estimators of a pipeline, at any depth; of any other estimator itself."""
+    """Find the estimators that a pipeline is made of.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any.
+
+    Yields
+    ------
+    estimator
+        The steps of a pipeline, at any depth, "passthrough" left out; any other estimator itself.
+    """
     if not isinstance(estimator, Pipeline):
         yield estimator
         return

@@ -11,20 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from distributed import Worker
 from sklearn import clone, config_context, get_config
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import INDICES_OF_THE_HOST, as_sent, is_fit_and_score
-from manyfit.cluster import any_of_gpu, of_gpu, params_of
+from manyfit.arrays import cuda_place
+from manyfit.cluster import steps_of, takes_them_by_dispatch, takes_them_by_itself
 from manyfit.cluster._worker import on_place
 from manyfit.joblib_backend._outcome import Home
 
@@ -62,7 +59,7 @@ class OnDevice:
         """
         estimators = estimators_of(function, args, kwargs)
         call = function, args, kwargs
-        moving = self._moving(call) if estimators and all(map(takes_device_data, estimators)) else {}
+        moving = self._moving(call) if estimators and all(map(wants_device_data, estimators)) else {}
         if not moving:
             return function(*args, **kwargs)
         with self._dispatch(function, estimators):
@@ -81,7 +78,8 @@ class OnDevice:
 
     def _dispatch(self, function: Any, estimators: Sequence[Any]) -> AbstractContextManager[None]:
         """Have scikit-learn's estimators compute there, or say why they would not."""
-        names = sorted({type(e).__name__ for one in estimators for e in _steps(one) if not _of_its_own(e)})
+        steps = [step for one in estimators for step in steps_of(one)]
+        names = sorted({type(step).__name__ for step in steps if not takes_them_by_itself(step)})
         if not names:
             return nullcontext()
         who = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
@@ -119,37 +117,21 @@ def _keeps_to_the_host(function: Any) -> bool:
     return not (INDICES_OF_THE_HOST and module.startswith(_SKLEARNS))
 
 
-def takes_device_data(estimator: Any) -> bool:
-    """Whether an estimator is to be given arrays of a device: one that is fitted has chosen already."""
-    return all(_of_its_own(step) or _of_the_array_api(step) for step in _steps(estimator))
+def wants_device_data(estimator: Any) -> bool:
+    """Whether data of the host are to be moved for an estimator: one that is fitted has chosen already."""
+    return all(takes_them_by_itself(one) or _may_choose(one) for one in steps_of(estimator))
 
 
-def _of_its_own(step: Any) -> bool:
-    """Whether an estimator takes them without scikit-learn's help."""
-    if of_gpu(step):
-        return True
-    return type(step).__module__.startswith("xgboost.") and any_of_gpu(params_of(step))
-
-
-def _of_the_array_api(step: Any) -> bool:
+def _may_choose(step: Any) -> bool:
+    if not takes_them_by_dispatch(step):
+        return False
     try:
-        if not get_tags(step).array_api_support:
-            return False
         check_is_fitted(step)
-        return not any(name.endswith("_") for name in vars(step))  # some need no fit
     except NotFittedError:
         return True
-    except Exception:  # no estimator that scikit-learn knows
+    except Exception:  # it cannot be asked
         return False
-
-
-def _steps(estimator: Any) -> Iterator[Any]:
-    if not isinstance(estimator, Pipeline):
-        yield estimator
-        return
-    for _, step in estimator.steps:
-        if step is not None and step != "passthrough":
-            yield from _steps(step)
+    return not any(name.endswith("_") for name in vars(step))  # some need no fit
 
 
 def _with_parameters(estimator: Any, parameters: Mapping[str, Any] | None) -> Any:
@@ -209,17 +191,7 @@ def _of_numbers(array: np.ndarray) -> bool:
 
 
 def _cuda(worker: Worker) -> tuple[str, str]:
-    """The library that has a worker's GPU: CuPy where it is installed, else torch."""
-    if find_spec("cupy") is not None:
-        return "cupy", "cuda"
-    if find_spec("torch") is None:
-        raise ImportError(
-            f"device='cuda' needs CuPy or torch on the workers, and {worker.address} has neither: install "
-            "cupy-cuda12x or cupy-cuda13x there, by its version of CUDA."
-        )
-    if not import_module("torch").cuda.is_available():
-        raise RuntimeError(
-            f"device='cuda' needs a GPU on the workers, and on {worker.address} torch finds none "
-            f"(CUDA_VISIBLE_DEVICES is {os.environ.get('CUDA_VISIBLE_DEVICES', 'not set')})."
-        )
-    return "torch", "cuda"
+    try:
+        return cuda_place()
+    except (ImportError, RuntimeError) as error:
+        raise type(error)(f"On {worker.address}: {error}") from error

@@ -28,12 +28,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyfit._compat import INDICES_OF_THE_HOST
-from manyfit.arrays import device, is_host, place_of
+from manyfit.arrays import _cuda, device, is_host, place_of
 from manyfit.cluster import _worker
 from manyfit.cluster._package import array_key
 from manyfit.cluster._worker import store_of
 from manyfit.joblib_backend import ManyfitBackend, _on_device
-from manyfit.joblib_backend._on_device import estimators_of, takes_device_data
+from manyfit.joblib_backend._on_device import estimators_of, wants_device_data
 from tests.joblib_backend._clusters import soon
 
 pytestmark = pytest.mark.slow
@@ -291,11 +291,11 @@ def test_other_frameworks_estimators():
             super().__init__(support=False)
             self.device = device
 
-    assert takes_device_data(OfCuml())
-    assert takes_device_data(OfXgboost("cuda:0"))
-    assert not takes_device_data(OfXgboost())
-    assert takes_device_data(make_pipeline(MinMaxScaler(), OfXgboost("cuda")))
-    assert not takes_device_data(object())
+    assert wants_device_data(OfCuml())
+    assert wants_device_data(OfXgboost("cuda:0"))
+    assert not wants_device_data(OfXgboost())
+    assert wants_device_data(make_pipeline(MinMaxScaler(), OfXgboost("cuda")))
+    assert not wants_device_data(object())
 
 
 def test_functions_of_scikit_learn_that_keep_to_the_host():
@@ -321,7 +321,7 @@ def test_the_parameters_of_a_setting_count():
         (None, False),
     ):
         found = estimators_of(fit_and_score, (base, X, Y), {"parameters": parameters})
-        assert [takes_device_data(one) for one in found] == [expected]
+        assert [wants_device_data(one) for one in found] == [expected]
 
 
 def test_arguments_that_hold_themselves(mixed):
@@ -407,19 +407,16 @@ def test_workers_without_scipys_switch_are_named(mixed, monkeypatch):
 
 def test_cuda_is_cupys_or_torchs(mixed, monkeypatch):
     """As far as that can be seen without a GPU."""
-    there, cuda = set(), types.SimpleNamespace(is_available=lambda: True)
-    monkeypatch.setattr(_on_device, "find_spec", lambda name: name in there or None)
-    monkeypatch.setattr(_on_device, "import_module", lambda name: types.SimpleNamespace(cuda=cuda))
+    runtime = types.SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=OSError)
+    there, cuda = set(), types.SimpleNamespace(is_available=lambda: True, runtime=runtime)
+    monkeypatch.setattr(_cuda, "find_spec", lambda name: name in there or None)
+    monkeypatch.setattr(_cuda, "import_module", lambda name: types.SimpleNamespace(cuda=cuda))
     with parallel_config(backend="manyfit", device="cuda"):
-        with pytest.raises(
-            ImportError, match=r"needs CuPy or torch on the workers, and inproc.* has neither"
-        ):
+        with pytest.raises(ImportError, match=r"On inproc.*needs CuPy or torch, and neither is installed"):
             Parallel()([delayed(of)(Told(), X)])
         there.add("torch")
         cuda.is_available = lambda: False
-        with pytest.raises(
-            RuntimeError, match=r"needs a GPU on the workers, and on inproc.* torch finds none"
-        ):
+        with pytest.raises(RuntimeError, match=r"On inproc.*needs a GPU, and torch finds none"):
             Parallel()([delayed(of)(Told(), X)])
     asked: list[Any] = []
     monkeypatch.setattr(_on_device, "on_place", lambda worker, key, host, place: asked.append(place) or host)
