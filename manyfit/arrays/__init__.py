@@ -12,9 +12,10 @@ from manyfit.arrays._namespace import (
     is_array,
     is_host,
     numpy_dtype,
+    numpy_float_dtype,
     on_device,
 )
-from manyfit.arrays._sent import Beside, Brought
+from manyfit.arrays._sent import Beside, Brought, beside
 from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Transfers",
     "array_digest",
     "array_namespace",
+    "beside",
     "block_size",
     "container_place",
     "cuda_place",
@@ -36,6 +38,7 @@ __all__ = [
     "is_host",
     "is_out_of_memory",
     "numpy_dtype",
+    "numpy_float_dtype",
     "on_device",
     "place_of",
     "smaller_blocks",

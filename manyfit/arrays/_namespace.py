@@ -179,7 +179,26 @@ def numpy_dtype(array: Array) -> np.dtype[Any]:
     TypeError
         If NumPy has no such dtype, as bfloat16.
     """
-    dtype = array.dtype
+    return _numpy(array.dtype)
+
+
+def numpy_float_dtype(array: Array) -> np.dtype[Any]:
+    """What `float_dtype` is called by NumPy.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library.
+
+    Returns
+    -------
+    numpy.dtype
+        float64, or float32 where the device has no other.
+    """
+    return _numpy(float_dtype(array))
+
+
+def _numpy(dtype: Any) -> np.dtype[Any]:
     return dtype if isinstance(dtype, np.dtype) else np.dtype(str(dtype).rpartition(".")[2])
 
 

@@ -9,6 +9,24 @@ from manyfit.arrays._namespace import Array, array_namespace, device, is_array
 from manyfit.arrays._transfer import to_device, to_host
 
 
+def beside(array: Any, like: Array) -> Any:
+    """Bring an array to where another one lies.
+
+    Parameters
+    ----------
+    array : array or None
+        Of any library, on host or device; None stays.
+    like : array
+        Of any library.
+
+    Returns
+    -------
+    array
+        Of the library and on the device of `like`.
+    """
+    return None if array is None else to_device(array, device(like), array_namespace(like))
+
+
 class Beside:
     """Brings arrays to where another one lies, each once.
 
@@ -39,8 +57,7 @@ class Beside:
             return array
         if id(array) not in self._sent:
             # It is kept, so that no other array gets its identity.
-            there = to_device(array, device(self._like), array_namespace(self._like))
-            self._sent[id(array)] = array, there
+            self._sent[id(array)] = array, beside(array, self._like)
         return self._sent[id(array)][1]
 
 

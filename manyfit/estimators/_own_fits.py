@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from manyfit._compat import check_parameters
 from manyfit._twins import twin_of
-from manyfit.arrays import Beside, array_namespace, device, float_dtype, numpy_dtype, to_device, to_host
+from manyfit.arrays import Beside, array_namespace, beside, device, numpy_dtype, numpy_float_dtype, to_host
 from manyfit.estimators._family import Family, family_of
 from manyfit.estimators._glm import TWEEDIE
 from manyfit.estimators._linear import LINEAR_REGRESSION, RIDGE
@@ -67,11 +67,9 @@ class _Data:
 
     def there(self, values: Any, *, wide: bool = False) -> There:
         """Fitted attributes, where X lies: float32 where X is, unless they are to be wide."""
-        xp = array_namespace(self.X)
         narrow = not wide and numpy_dtype(self.X) == np.float32
-        dtype = xp.float32 if narrow else float_dtype(self.X)
-        host = np.array(values, dtype=np.float32 if dtype == xp.float32 else np.float64, order="C")
-        return to_device(host, device(self.X), xp)
+        dtype = np.dtype(np.float32) if narrow else numpy_float_dtype(self.X)
+        return beside(np.array(values, dtype=dtype, order="C"), self.X)
 
 
 def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
@@ -136,8 +134,7 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     estimator.coef_ = data.there(coef[0] if one else coef, wide=wide)
     estimator.n_features_in_ = data.X.shape[1]
     if family is LOGISTIC:
-        count = np.array([n_iter], dtype=np.int32)
-        estimator.n_iter_ = to_device(count, device(data.X), array_namespace(data.X))
+        estimator.n_iter_ = beside(np.array([n_iter], dtype=np.int32), data.X)
     else:
         estimator.n_iter_ = n_iter
     if estimator.fit_intercept:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, block_size, device, float_dtype, numpy_dtype, to_device, to_host
+from manyfit.arrays import array_namespace, beside, block_size, device, float_dtype, numpy_dtype, to_host
 from manyfit.folds._atoms import Rows
 from manyfit.folds._rows import blocks_of, length_of, rows_of
 
@@ -126,15 +126,10 @@ def brought_home(*arrays: Array) -> list[np.ndarray]:
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
-def sent_there(host: np.ndarray, X: Array) -> Array:
-    """An array of numbers of the host, where X lies."""
-    return to_device(host, device(X), array_namespace(X))
-
-
 def ranges_there(X: Array, sets: Sequence[Rows], columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Minimum and maximum of some columns over each set of rows: two (n_sets, n_columns), one transfer."""
     xp = array_namespace(X)
-    index = sent_there(columns, X)
+    index = beside(columns, X)
     ends = [_range(X, rows, index) for rows in sets]
     low, high = brought_home(xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
     return low, high

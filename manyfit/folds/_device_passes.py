@@ -12,9 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_host
+from manyfit.arrays import (
+    array_namespace,
+    beside,
+    block_size,
+    device,
+    float_dtype,
+    numpy_float_dtype,
+    to_host,
+)
 from manyfit.folds._atoms import Rows
-from manyfit.folds._device_moments import brought_home, sent_there
+from manyfit.folds._device_moments import brought_home
 from manyfit.folds._moments import SAMPLED_ROWS, middle
 from manyfit.folds._passes import Curvature, Residual
 from manyfit.folds._rows import blocks_of, length_of
@@ -59,20 +67,19 @@ class DevicePasses:
     def __init__(self, X: There, rows: Sequence[Rows], origin: Array | None = None) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0
         self._xp, self._dtype = array_namespace(X), float_dtype(X)
-        self._host_dtype = host_dtype(X)
         self.eps = float(self._xp.finfo(self._dtype).eps)
         self.origin = look(X)[0] if origin is None else origin
         self._origin = self.put(self.origin)
-        self._there: list[There] = [rows if isinstance(rows, slice) else sent_there(rows, X) for rows in rows]
+        self._there: list[There] = [rows if isinstance(rows, slice) else beside(rows, X) for rows in rows]
         self._last: tuple[Array, int, list[_Part]] | None = None
 
     def put(self, array: Array) -> There:
         """See `Passes`."""
-        return sent_there(np.ascontiguousarray(array, dtype=self._host_dtype), self.X)
+        return beside(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X)
 
     def some(self, rows: Rows) -> tuple[There, There]:
         """See `Passes`."""
-        there = rows if isinstance(rows, slice) else sent_there(rows, self.X)
+        there = rows if isinstance(rows, slice) else beside(rows, self.X)
         return self._centred(there), there
 
     def home(self, sums: Sequence[There]) -> list[Array]:
@@ -111,7 +118,7 @@ class DevicePasses:
         before_pass()
         xp, K = self._xp, theta.shape[1]
         flat = self.put(theta[0])
-        taken = None if features is None else sent_there(np.append(features, theta.shape[2] - 1), self.X)
+        taken = None if features is None else beside(np.append(features, theta.shape[2] - 1), self.X)
         narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
         totals = []
         with np.errstate(over="ignore", invalid="ignore"):
@@ -179,7 +186,7 @@ class DevicePasses:
         place = (np.arange(K)[:, None] * m + columns).ravel()
         back = np.full(K * m, place.size)
         back[place] = np.arange(place.size)
-        return _Part(a, columns, sent_there(place, self.X), sent_there(back, self.X), times)
+        return _Part(a, columns, beside(place, self.X), beside(back, self.X), times)
 
 
 def _rows_of_block(n: int, width: int) -> int:
@@ -265,11 +272,6 @@ def _whole(total: There, K: int) -> There:
     return xp.sum(mixed, axis=0)[None, :, :, :] * same - mixed
 
 
-def host_dtype(X: There) -> Any:
-    """The dtype of NumPy that is the widest floating one where X lies."""
-    return np.float32 if float_dtype(X) == array_namespace(X).float32 else np.float64
-
-
 def look(X: There) -> tuple[Array, bool]:
     """What has to be known of X before anything else: one look at it, one synchronisation.
 
@@ -289,7 +291,7 @@ def look(X: There) -> tuple[Array, bool]:
     some = min(n, SAMPLED_ROWS)
     some -= (some + 1) % 2
     index = np.arange(some) * (n - 1) // max(some - 1, 1)
-    sample = xp.reshape(xp.astype(xp.take(X, sent_there(index, X), axis=0), dtype), (-1,))
+    sample = xp.reshape(xp.astype(xp.take(X, beside(index, X), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks_of(slice(0, n), block_size(BLOCK_VALUES // p)):

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import numpy_dtype
+from manyfit.arrays import beside, numpy_dtype
 from manyfit.folds._atoms import AtomGroup, Rows
-from manyfit.folds._device_moments import SumsThere, brought_home, ranges_there, sent_there
+from manyfit.folds._device_moments import SumsThere, brought_home, ranges_there
 from manyfit.folds._rows import blocks_of, length_of
 from manyfit.folds._threads import map_threads
 
@@ -161,7 +161,7 @@ def _sum_there(
     again = [a for a, (_, far, _) in enumerate(found) if far]
     if again:
         means = np.stack([found[a][0].mean for a in again])
-        (sums,) = brought_home(sums_there.about(sent_there(means, X), [atoms[a] for a in again]))
+        (sums,) = brought_home(sums_there.about(beside(means, X), [atoms[a] for a in again]))
         for a, mean, of_atom in zip(again, means, sums, strict=True):
             n = length_of(atoms[a])
             found[a] = (*_from_sums(of_atom, mean, origin, n), 2 * n)

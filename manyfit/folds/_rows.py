@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, is_array, to_device
+from manyfit.arrays import array_namespace, beside, is_array
 from manyfit.folds._atoms import Rows, as_rows, contiguous
 
 Array = Any
@@ -34,8 +34,7 @@ def rows_of(A: Array, rows: Any) -> Array:
     together = contiguous(index)
     if isinstance(together, slice) and (np.diff(index) == 1).all():
         return A[together, ...]
-    xp = array_namespace(A)
-    return xp.take(A, to_device(index, device(A), xp), axis=0)
+    return array_namespace(A).take(A, beside(index, A), axis=0)
 
 
 def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:

@@ -12,11 +12,10 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.cluster import pair_confusion_matrix
 
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, beside, to_host
 from manyfit.metrics._many import Targets, as_targets
 from manyfit.metrics._many_clusters import CLUSTER_METRICS, pairs
 from manyfit.metrics._many_counts import contingency
-from manyfit.metrics._placed import beside
 from manyfit.metrics._sketch import N_FACTS, drawn, facts, refuse_as_scikit_learn
 from manyfit.metrics._whole import Whole
 

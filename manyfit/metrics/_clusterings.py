@@ -9,7 +9,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
 from manyfit._compat import check_number_of_labels
-from manyfit.arrays import array_namespace, device, float_dtype, is_array
+from manyfit.arrays import array_namespace, beside, device, float_dtype, is_array
 from manyfit.metrics._data_checks import (
     Doubt,
     is_floating,
@@ -19,7 +19,6 @@ from manyfit.metrics._data_checks import (
     stand_in,
     told,
 )
-from manyfit.metrics._placed import beside
 
 Array = Any
 

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, float_dtype, to_host
+from manyfit.arrays import array_namespace, beside, float_dtype, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics._host_codes import codes_on_host, distinct_on_host, encoded_on_host
-from manyfit.metrics._placed import beside
 
 Array = Any
 

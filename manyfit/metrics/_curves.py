@@ -11,9 +11,8 @@ import numpy as np
 import sklearn.metrics
 from sklearn.metrics import auc, det_curve, precision_recall_curve, roc_curve
 
-from manyfit.arrays import array_namespace, device, float_dtype, to_host
+from manyfit.arrays import array_namespace, beside, device, float_dtype, to_host
 from manyfit.metrics._many_counts import ratio
-from manyfit.metrics._placed import beside
 from manyfit.metrics._scored import Scored
 from manyfit.metrics._whole import Whole
 

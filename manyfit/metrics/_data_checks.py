@@ -16,9 +16,8 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import check_paired_arrays, check_pairwise_arrays
 from sklearn.utils import check_X_y
 
-from manyfit.arrays import array_namespace, float_dtype, is_array, to_host
+from manyfit.arrays import array_namespace, beside, float_dtype, is_array, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._placed import beside
 
 Array = Any
 # Raises, of values that the host has not seen, what scikit-learn raises of them.

@@ -10,11 +10,10 @@ import sklearn
 import sklearn.metrics
 
 from manyfit._compat import check_metric_options, plain_scorer
-from manyfit.arrays import array_namespace, is_array, on_device
+from manyfit.arrays import array_namespace, beside, is_array, on_device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many
 from manyfit.metrics._of_data import OF_DATA
-from manyfit.metrics._placed import beside
 from manyfit.metrics._registry import MANY, WHOLE
 from manyfit.metrics._whole import Whole
 

@@ -6,10 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, block_size, float_dtype
+from manyfit.arrays import array_namespace, beside, block_size, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._codes import encoded, require_exact
-from manyfit.metrics._placed import beside
 
 Array = Any
 

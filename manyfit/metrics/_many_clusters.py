@@ -22,11 +22,10 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.cluster import expected_mutual_information
 
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, beside, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_counts import Table, as_floating, from_tables, ratio, refusals, refuse
-from manyfit.metrics._placed import beside
 
 Array = Any
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, float_dtype
+from manyfit.arrays import array_namespace, beside, device, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._host_codes import BLOCK
 from manyfit.metrics._many import DEVICE_BYTES, Targets, in_chunks
-from manyfit.metrics._placed import beside
 
 Array = Any
 

@@ -17,7 +17,7 @@ from sklearn.metrics import (
 )
 
 from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
-from manyfit.arrays import array_namespace, device, float_dtype
+from manyfit.arrays import array_namespace, beside, device, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_clusters import CLUSTER_METRICS
@@ -34,7 +34,6 @@ from manyfit.metrics._many_counts import (
     weight_where,
 )
 from manyfit.metrics._many_sets import SET_METRICS
-from manyfit.metrics._placed import beside
 
 Array = Any
 

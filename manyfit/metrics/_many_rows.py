@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, float_dtype
+from manyfit.arrays import array_namespace, beside, device, float_dtype
 from manyfit.metrics._many import Targets
-from manyfit.metrics._placed import beside
 
 Array = Any
 T = TypeVar("T")

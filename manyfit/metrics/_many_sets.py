@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import f1_score, fbeta_score, jaccard_score, precision_score, recall_score
 
-from manyfit.arrays import array_namespace, device
+from manyfit.arrays import array_namespace, beside, device
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_counts import (
@@ -19,7 +19,6 @@ from manyfit.metrics._many_counts import (
     refuse,
     weight_of,
 )
-from manyfit.metrics._placed import beside
 
 Array = Any
 # Values of each label from its counts; the last argument is what 0 / 0 counts as.

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, float_dtype, to_host
-from manyfit.metrics._placed import beside
+from manyfit.arrays import array_namespace, beside, float_dtype, to_host
 from manyfit.metrics._sketch import N_FACTS, facts, refuse_as_scikit_learn
 from manyfit.metrics._thresholds import Points, points_of
 

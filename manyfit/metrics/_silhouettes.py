@@ -7,7 +7,7 @@ import numpy as np
 import sklearn.metrics
 from sklearn.utils import check_random_state
 
-from manyfit.arrays import array_namespace, device, float_dtype
+from manyfit.arrays import array_namespace, beside, device, float_dtype
 from manyfit.metrics._clusterings import Clusterings, checked_labels, clusterings
 from manyfit.metrics._data_checks import (
     Doubt,
@@ -19,7 +19,6 @@ from manyfit.metrics._data_checks import (
 )
 from manyfit.metrics._pair_functions import distance, given_distances
 from manyfit.metrics._pair_tiles import Measure, budget, matrix
-from manyfit.metrics._placed import beside
 
 Array = Any
 

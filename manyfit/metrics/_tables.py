@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.metrics import class_likelihood_ratios, confusion_matrix, multilabel_confusion_matrix
 
 from manyfit._compat import with_names
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, beside, to_host
 from manyfit.metrics._codes import distinct
 from manyfit.metrics._many import Targets, as_targets
 from manyfit.metrics._many_counts import Counts, contingency, counts, presence, ratio, weight_of
 from manyfit.metrics._many_sets import counts_by_sample, places_of, taken
-from manyfit.metrics._placed import beside
 from manyfit.metrics._sketch import N_FACTS, drawn, facts, kind_at_home, refuse_as_scikit_learn
 from manyfit.metrics._whole import Whole, put
 

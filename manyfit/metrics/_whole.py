@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from manyfit.arrays import array_namespace, float_dtype, is_array, to_host
-from manyfit.metrics._placed import beside
+from manyfit.arrays import array_namespace, beside, float_dtype, is_array, to_host
 
 Array = Any
 
