@@ -68,7 +68,8 @@ def run_moments(
 ) -> Outcome:
     """Answer all settings of `groups` on all folds.
 
-    One pass over X a group of atoms; the memory of one fold's views and answers at a time.
+    One pass over X a group of atoms; the memory of one fold's views and answers at a time, of a device that of
+    the answers of as many folds as take an eighth of the memory limit. One synchronisation for these.
     """
     # All groups of a fold are one batch, whose size may move the last bit: so all are restored, or none.
     if arrivals.restore(job.pairs([c for group in groups for c in group.candidates])):
@@ -78,23 +79,25 @@ def run_moments(
         root.insert(group)
     outcome = Outcome()
     start = time.perf_counter()
-    waiting = []
+    waiting: list[_Fold] = []
+
+    def settle() -> None:
+        home = brought_home(*(table for fold in waiting for table in fold.there))
+        for fold in waiting:
+            own, home = home[: len(fold.there)], home[len(fold.there) :]
+            fold.finish(own)
+            outcome.add(fold.outcome)
+            arrivals.add(fold.outcome.results, alone=False)
+        waiting.clear()
+
     for i in range(data.n_splits):
         fold = _Fold(job.options, data, scoring, i)
         fold.run(root)
-        if fold.there:
-            waiting.append(fold)
-            continue
-        fold.finish([])
-        outcome.add(fold.outcome)
-        arrivals.add(fold.outcome.results, alone=False)
-    # The scores of all folds that lie on a device come home together.
-    home = brought_home(*(table for fold in waiting for table in fold.there))
-    for fold in waiting:
-        own, home = home[: len(fold.there)], home[len(fold.there) :]
-        fold.finish(own)
-        outcome.add(fold.outcome)
-        arrivals.add(fold.outcome.results, alone=False)
+        waiting.append(fold)
+        # Scores that lie on a device come home together, for as many folds as may be kept until then.
+        if not fold.there or sum(one.held for one in waiting) > job.options.memory_limit // 8:
+            settle()
+    settle()
     outcome.seconds = time.perf_counter() - start
     return outcome
 
@@ -107,6 +110,7 @@ class _Fold:
         self.outcome = Outcome()
         self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []
         self._begun: list[tuple[list[int], float, Begun]] = []
+        self.held = 0  # bytes of the host, until it is finished
 
     @property
     def there(self) -> list[Any]:
@@ -139,6 +143,9 @@ class _Fold:
             self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
             return
         self._begun.append((candidates, fitted, begun))
+        d = self.data.X.shape[1] + self.data.n_targets
+        # The answers, apart and joined, and the moments of both roles.
+        self.held += 2 * answers.linear.coef.nbytes + 2 * 8 * d * d
 
     def finish(self, home: Sequence[Array]) -> None:
         """Note all scores, given what `there` was brought home as."""

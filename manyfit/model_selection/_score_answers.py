@@ -182,9 +182,9 @@ class _Role:
     def _take(self, table: Array, settings: Sequence[int]) -> None:
         """Scores by scorer and setting, of which those that are finite count."""
         exact = dict(zip(settings, np.asarray(np.isfinite(table).all(axis=0)), strict=True))
-        names = list(self._scoring.named)
+        names, missing = list(self._scoring.named), set(self._missing)
         for column, j in enumerate(settings):
-            if exact[j] and j in self._missing:
+            if exact[j] and j in missing:
                 values = dict(zip(names, map(float, table[:, column]), strict=True))
                 self._scores[j] = _shaped(self._scoring, values)
         self._missing = [j for j in self._missing if not exact.get(j, False)]

@@ -302,3 +302,16 @@ def test_scores_are_verified_where_the_estimator_is_fitted(scoring):
     search = GridSearchCV(model, grid, cv=3, scoring=scoring, verify=2, error_score="raise", refit=False)
     search.fit(there(X), there(y))
     assert [row["difference"] for row in search.report_.verification] == pytest.approx([0.0, 0.0], abs=1e-9)
+
+
+def test_answers_of_many_folds_are_not_kept_until_the_last():
+    X, y = problem()
+    options = {"cv": 5, "scoring": "neg_mean_absolute_error", "refit": False}
+    together, apart = (
+        GridSearchCV(Ridge(), ALPHAS, memory_limit=limit, **options).fit(there(X), there(y))
+        for limit in (None, "16kB")
+    )
+    assert apart.report_.fits_done == 0
+    # The scores of a fold after the other, not of all five at once.
+    assert apart.report_.synchronisations == together.report_.synchronisations + 4
+    alike(apart, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))
