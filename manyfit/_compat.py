@@ -104,6 +104,7 @@ __all__ = [
     "score",
     "score_params_by_name",
     "scorers_by_name",
+    "set_glm_loss",
     "takes_callback_context",
     "validate_parameters",
     "with_each_scorer",
@@ -508,6 +509,11 @@ def array_api_dispatch() -> Iterator[None]:
 def validate_parameters(estimator: Any) -> None:
     """Raise what scikit-learn raises of an estimator's constructor parameters before a fit."""
     estimator._validate_params()
+
+
+def set_glm_loss(estimator: Any) -> None:
+    """Give a generalised linear model what its predictions on the host need beside coefficients."""
+    estimator._base_loss = estimator._get_loss()
 
 
 def output_container(estimator: Any) -> str:

@@ -267,7 +267,7 @@ def _not_interrupted() -> Any:
 @cache
 def _client_class() -> Any:
     # Made on first use: importing distributed takes half a second, which importing manyfit does not.
-    from distributed import Client
+    from distributed import Client, Status
 
     class LocalClient(Client):
         """A client that closes its cluster with itself."""
@@ -276,7 +276,11 @@ def _client_class() -> Any:
             closing = super().close(*args, **kwargs)
             if isawaitable(closing):  # called in the event loop, which must not wait for itself
                 return _close_both(closing, self.cluster)
-            return None if self.cluster is None else self.cluster.close()
+            # A client that is let go of is closed again, wherever that is: also where Dask holds the lock that
+            # closing takes, for a cluster that is closed as well.
+            if self.cluster is None or self.cluster.status == Status.closed:
+                return None
+            return self.cluster.close()
 
     return LocalClient
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from manyfit._compat import check_parameters
+from manyfit._compat import check_parameters, set_glm_loss
 from manyfit._twins import twin_of
 from manyfit.arrays import Beside, array_namespace, beside, device, numpy_dtype, numpy_float_dtype, to_host
 from manyfit.estimators._family import Family, family_of
@@ -137,6 +137,8 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
         estimator.n_iter_ = beside(np.array([n_iter], dtype=np.int32), data.X)
     else:
         estimator.n_iter_ = n_iter
+    if family is TWEEDIE:
+        set_glm_loss(estimator)
     if estimator.fit_intercept:
         scalar = family is TWEEDIE
         estimator.intercept_ = data.there(intercept[0] if scalar else intercept, wide=wide)

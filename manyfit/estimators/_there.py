@@ -7,12 +7,21 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, output_container
 from manyfit._twins import twin_of
-from manyfit.arrays import Place, container_place, form_of, from_device, is_array
+from manyfit.arrays import (
+    Place,
+    array_namespace,
+    container_place,
+    float_dtype,
+    form_of,
+    from_device,
+    is_array,
+    numpy_dtype,
+)
 from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels, x_place
 from manyfit.estimators._exports import EXPORTS, Dispatch
 from manyfit.estimators._own import Fitter, fitter_of
@@ -22,6 +31,8 @@ from manyfit.folds import Unsupported
 DISPATCHED = ("array_api_strict", "cupy", "torch", "dpnp")
 # Fit parameters that are read row by row, or are compared with y.
 _WITH_X = ("X", "y", "sample_weight", "classes")
+# Attributes that rows are multiplied with, which a library may refuse where their dtypes differ.
+_FACTORS = ("coef_", "components_", "scalings_")
 
 
 def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
@@ -46,7 +57,7 @@ def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
     if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
         forget(call.estimator)  # what it would start from lies elsewhere
     with array_api_dispatch():
-        result = call.run(lambda name, value: _brought(given.get(name, value), name, place))
+        result = call.run(lambda name, value: _floating(_brought(given.get(name, value), name, place), name))
     _fitted(call, state)
     return result
 
@@ -96,8 +107,11 @@ def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
     method = fitter.methods.get(call.name) if fitter is not None else None
     if method is not None:
         return method(estimator, **{name: _brought(v, name, place) for name, v in call.given.items()})
+    given = {name: _floating(_brought(value, name, place), name) for name, value in call.given.items()}
+    if "X" in given:
+        estimator, given["X"] = _of_one_dtype(estimator, given["X"])
     with array_api_dispatch():
-        return call.run(lambda name, value: _brought(value, name, place), estimator)
+        return call.run(lambda name, _: given[name], estimator)
 
 
 def attributes_place(estimator: Any) -> Place | None:
@@ -159,6 +173,8 @@ def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, 
     if isinstance(given.get("sample_weight"), Number):  # one for all rows
         given["sample_weight"] = np.full(call.X.shape[0], float(given["sample_weight"]))
     state = Fitted(route, labels_place(y), place=x_place(call.X))
+    if is_regressor(call.estimator) and not form_of(y) and np.asarray(y).dtype.kind not in "biufc":
+        raise Unsupported("y holds no numbers")  # or objects, which may be numbers: scikit-learn reads them
     with_X = state.labels is not None and place.same(container_place(y))
     if y is None or not is_classifier(call.estimator) or with_X:
         return given, state
@@ -184,6 +200,28 @@ def _brought(value: Any, name: str, place: Place) -> Any:
     if name == "y" and form_of(value) is None and np.asarray(value).dtype.kind not in "biufc":
         return value  # texts, of a transformer that does not read them
     return place.array(value)
+
+
+def _floating(value: Any, name: str) -> Any:
+    """X of integers or bools in the floats that scikit-learn makes of them where NumPy multiplies them."""
+    if name != "X" or not is_array(value) or numpy_dtype(value).kind not in "biu":
+        return value
+    return array_namespace(value).astype(value, float_dtype(value))
+
+
+def _of_one_dtype(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """An estimator and X as NumPy would promote them: the wider of both floats, for products of both."""
+    factor = next((vars(estimator)[name] for name in _FACTORS if form_of(vars(estimator).get(name))), None)
+    if factor is None or numpy_dtype(X).kind != "f" or numpy_dtype(X) == numpy_dtype(factor):
+        return estimator, X
+    xp = array_namespace(X)
+    widest = np.promote_types(numpy_dtype(X), numpy_dtype(factor))
+    dtype = X.dtype if widest == numpy_dtype(X) else factor.dtype
+    other = _shallow(estimator)
+    for name, value in vars(estimator).items():
+        if form_of(value) == "array" and numpy_dtype(value).kind == "f":
+            setattr(other, name, xp.astype(value, dtype, copy=False))
+    return other, xp.astype(X, dtype, copy=False)
 
 
 def _fitted(call: Call, state: Fitted) -> None:

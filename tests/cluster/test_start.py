@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import types
 import warnings
 from contextlib import suppress
@@ -17,6 +18,7 @@ import pytest
 from distributed import Client, LocalCluster, Security, default_client
 from distributed.comm import connect
 from distributed.system import MEMORY_LIMIT
+from distributed.utils import LoopRunner
 
 from manyfit.cluster import _gpu_workers, _start, describe, local_cluster
 from tests.cluster._processes import ROOT, gone, wait_for
@@ -440,3 +442,14 @@ def test_a_client_that_fails_leaves_no_cluster(monkeypatch):
 
 def test_dask_cuda_is_not_imported_where_it_is_not_asked_for():
     assert find_spec("manyfit.cluster") and "dask_cuda" not in sys.modules
+
+
+def test_to_let_go_of_a_closed_client_takes_no_lock():
+    client = local_cluster(1, processes=False)
+    client.close()
+    # The garbage collector may come while Dask holds this.
+    with LoopRunner._lock:
+        done = threading.Thread(target=client.__del__, daemon=True)
+        done.start()
+        done.join(5)
+    assert not done.is_alive()

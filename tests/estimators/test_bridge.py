@@ -278,6 +278,50 @@ def test_weights_and_targets_come_to_x():
         assert ours.score(there(X), y, weight) == pytest.approx(wanted.score(X, NUMBERS, weights))
 
 
+DTYPES = ["bool", "int64", "uint8", "float32", "float64"]
+
+
+@quiet
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+@pytest.mark.parametrize("own", [True, False], ids=["own", "dispatch"])
+@pytest.mark.parametrize(
+    "name", ["Ridge", "RidgeClassifier", "LogisticRegression", "LinearDiscriminantAnalysis", "PCA"]
+)
+def test_dtypes_mix_as_numpys_do(name, own, library, monkeypatch):
+    """Libraries refuse products of two dtypes, which NumPy promotes."""
+    monkeypatch.setattr(_own, "_fitters", OWN if own else {})
+    bring = pytest.importorskip("torch").asarray if library == "torch" else there
+    method = "transform" if name == "PCA" else "predict"
+    for fitted in DTYPES:
+        data = np.round(3 * X).astype(fitted)
+        y = bring(LABELS if name != "Ridge" else NUMBERS)
+        twin = made(name, twin=True).fit(data, LABELS if name != "Ridge" else NUMBERS)
+        ours = made(name).fit(bring(data), y)
+        for asked in DTYPES:
+            rows = np.round(3 * X).astype(asked)
+            found, wanted = getattr(ours, method)(bring(rows)), getattr(twin, method)(rows)
+            np.testing.assert_allclose(np.abs(home(found)), np.abs(wanted), rtol=1e-3, atol=1e-3)
+
+
+@quiet
+def test_one_weight_for_all_rows_and_texts_for_numbers(monkeypatch):
+    monkeypatch.setattr(_own, "_fitters", OWN)
+    alike(
+        estimators.Ridge().fit(there(X), there(NUMBERS), sample_weight=2.0).coef_,
+        made("Ridge", twin=True).set_params(alpha=0.5).fit(X, NUMBERS).coef_,
+    )
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        estimators.Ridge().fit(there(X), WORDS)
+
+
+@quiet
+def test_a_model_of_our_own_fit_predicts_on_the_host(monkeypatch):
+    """Sparse rows for one: scikit-learn's own code reads attributes that it would have set."""
+    monkeypatch.setattr(_own, "_fitters", OWN)
+    ours = estimators.PoissonRegressor().fit(there(X), there(np.exp(NUMBERS / 9)))
+    alike(ours.predict(scipy.sparse.csr_array(X)), home(ours.predict(there(X))))
+
+
 @quiet
 def test_a_fitted_estimator_answers_data_of_another_place():
     there_fitted, home_fitted = made("PCA").fit(there(X)), made("PCA").fit(X)
