@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from manyfit.arrays._fallback import tell_again
+
 # No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
 # suite means a change. `pytest --hypothesis-profile=explore` looks for new ones.
 settings.register_profile("manyfit", deadline=None, derandomize=True)
@@ -65,3 +67,9 @@ def _a_generator_of_its_own(request: pytest.FixtureRequest, monkeypatch: pytest.
     """
     if isinstance(getattr(request.module, "rng", None), np.random.Generator):
         monkeypatch.setattr(request.module, "rng", np.random.default_rng(1))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_told() -> None:
+    """Each test is told what others were."""
+    tell_again()

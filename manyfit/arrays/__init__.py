@@ -5,6 +5,7 @@ from manyfit.arrays._containers import Place, container_place, form_of, from_dev
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest
+from manyfit.arrays._fallback import tell_fallback
 from manyfit.arrays._namespace import (
     array_namespace,
     device,
@@ -42,6 +43,7 @@ __all__ = [
     "on_device",
     "place_of",
     "smaller_blocks",
+    "tell_fallback",
     "to_device",
     "to_host",
     "to_place",

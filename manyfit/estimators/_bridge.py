@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import functools
-import inspect
-import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-import sklearn
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit import _config
 from manyfit._twins import twin_of
-from manyfit.arrays import container_place, form_of, from_device
+from manyfit.arrays import container_place, form_of, from_device, tell_fallback
 from manyfit.estimators import _there, _with_cuml
 from manyfit.estimators._call import STATE, Call, Fitted, is_inside, labels_place, x_place
 from manyfit.estimators._exports import EXPORTS, Export
 from manyfit.estimators._own import fitter_of
-from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
 from manyfit.metrics._deviance_explained import explained_power
 from manyfit.metrics._functions import FUNCTIONS
-
-# The folders of both packages, with the separator behind them.
-_OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn))
-_told: set[tuple[type, str]] = set()
 
 
 def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -215,7 +205,8 @@ def _at_home(call: Call, reasons: list[str], estimator: Any = None) -> Any:
     """Bring all data to the host, work there, and bring the result back."""
     reason = "; ".join(dict.fromkeys(reasons))
     if call.foreign and not (call.place is None or call.place.home):
-        _tell(call.estimator, reason)
+        cls = type(call.estimator)
+        tell_fallback(cls, f"{cls.__name__} works on the host, to which its data are brought: {reason}.")
     if call.fits and call.name != "partial_fit":
         _there.come_home(call.estimator)
     result = call.at_home(estimator)
@@ -223,33 +214,3 @@ def _at_home(call: Call, reasons: list[str], estimator: Any = None) -> Any:
         state = Fitted("host", labels_place(call.y), place=x_place(call.X), reason=reason)
         setattr(call.estimator, STATE, state)
     return call.settle(result)
-
-
-def _tell(estimator: Any, reason: str) -> None:
-    what = _config.get_config()["host_fallback"]
-    if what == "ignore":
-        return
-    cls = type(estimator)
-    text = f"{cls.__name__} works on the host, to which its data are brought: {reason}."
-    if what == "error":
-        raise HostFallbackError(
-            f"{text} Bring them there yourself (manyfit.arrays.to_host), or allow it by "
-            "manyfit.config_context(host_fallback='warn')."
-        )
-    if (cls, reason) in _told:
-        return
-    warnings.warn(text, HostFallbackWarning, stacklevel=_frames_of_ours())
-    _told.add((cls, reason))
-
-
-def _frames_of_ours() -> int:
-    """How many frames of manyfit's and scikit-learn's lie between a warning and the user."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
-def tell_again() -> None:
-    """Forget which warnings were given, so that each is given again."""
-    _told.clear()

@@ -1,15 +1,13 @@
 """Where the data of a search are worked on: where they lie, or where the configuration says."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from manyfit._compat import with_each_scorer
 from manyfit._config import get_config
-from manyfit.arrays import cuda_place, device, is_host, to_place
+from manyfit.arrays import cuda_place, device, is_host, tell_fallback, to_place
 from manyfit.cluster import is_drop_in, takes_device_data
-from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job
@@ -77,7 +75,9 @@ def comes_home(job: Job) -> bool:
     if not unable or not there:
         return False
     if job.home is None and not all(map(is_host, there)):
-        _say(unable, there[0])
+        what = f"{' and '.join(unable)} cannot be fitted on device {device(there[0])}"
+        left = "what a search leaves to it, or its refit, is fitted on the host"
+        tell_fallback("search", f"{what}: {left}. {_ADVICE}")
     return True
 
 
@@ -91,14 +91,3 @@ def _at_home(job: Job) -> Job:
     if job.home is not None:
         return replace(job, X=job.home[0], y=job.home[1])
     return replace(job, X=job.brought(job.X), y=job.brought(job.y))
-
-
-def _say(names: list[str], X: Any) -> None:
-    how = get_config()["host_fallback"]
-    what = f"{' and '.join(names)} cannot be fitted on device {device(X)}"
-    if how == "error":
-        why = "host_fallback='error' keeps data from coming to the host"
-        raise HostFallbackError(f"{what}, and {why}. {_ADVICE}")
-    if how == "warn":
-        text = f"{what}: what a search leaves to it, or its refit, is fitted on the host. {_ADVICE}"
-        warnings.warn(text, HostFallbackWarning, stacklevel=2)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 import manyfit
 from manyfit import estimators
 from manyfit.arrays import container_place
-from manyfit.estimators import _bridge, _own, _with_cuml
+from manyfit.estimators import _own, _with_cuml
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
@@ -33,7 +33,6 @@ WORDS = np.array(["ant", "bee", "cat"])[LABELS]
 def _cuml(monkeypatch: pytest.MonkeyPatch) -> None:
     fake.install(monkeypatch)
     monkeypatch.setattr(_own, "_fitters", {})  # which would go first
-    _bridge.tell_again()
 
 
 def route(estimator):

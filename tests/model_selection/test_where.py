@@ -86,8 +86,8 @@ def test_what_no_family_serves_is_fitted_on_the_host_and_says_so(labels_there):
         transfers() as crossed,
         pytest.warns(HostFallbackWarning, match="SVC cannot be fitted on device") as caught,
     ):
-        search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3, refit=False).fit(there(X), y)
-    assert len(caught) == 1
+        search = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(there(X), y)
+    assert [one.filename for one in caught] == [__file__]  # once for its fits and its refit
     assert crossed.bytes_to_host <= X.nbytes + 2 * LABELS.nbytes
     alike(search, GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, LABELS))
 

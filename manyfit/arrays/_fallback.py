@@ -1,0 +1,54 @@
+"""What is said where data of a device have to come to the host: as the option ``host_fallback`` has it."""
+
+import inspect
+import warnings
+from pathlib import Path
+
+import sklearn
+
+from manyfit import _config
+from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+
+# The folders of both packages, with the separator behind them.
+_OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn))
+_told: set[tuple[object, str]] = set()
+
+
+def tell_fallback(who: object, text: str) -> None:
+    """Warn that data come to the host, once for all that is equal to `who` and `text`, or refuse it.
+
+    Parameters
+    ----------
+    who : object
+        Whose data.
+    text : str
+        That they do, and why.
+
+    Raises
+    ------
+    HostFallbackError
+        Under ``host_fallback="error"``.
+    """
+    how = _config.get_config()["host_fallback"]
+    if how == "error":
+        raise HostFallbackError(
+            f"{text} Bring them there yourself (manyfit.arrays.to_host), or allow it by "
+            "manyfit.config_context(host_fallback='warn')."
+        )
+    if how == "ignore" or (who, text) in _told:
+        return
+    warnings.warn(text, HostFallbackWarning, stacklevel=_frames_of_ours())
+    _told.add((who, text))
+
+
+def _frames_of_ours() -> int:
+    """How many frames of manyfit's and scikit-learn's lie between a warning and the user."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def tell_again() -> None:
+    """Forget which warnings were given, so that each is given again."""
+    _told.clear()
