@@ -68,8 +68,8 @@ def run_moments(
 ) -> Outcome:
     """Answer all settings of `groups` on all folds.
 
-    One pass over X a group of atoms; the memory of one fold's views and answers at a time. Of a device, answers
-    of as many folds are kept as take an eighth of the memory limit: one synchronisation for these.
+    One pass over X a group of atoms; the memory of one fold's views and answers at a time. Of a device,
+    answers of as many folds are kept as take an eighth of the memory limit: one synchronisation for these.
     """
     # All groups of a fold are one batch, whose size may move the last bit: so all are restored, or none.
     if arrivals.restore(job.pairs([c for group in groups for c in group.candidates])):
