@@ -276,8 +276,8 @@ def _client_class() -> Any:
             closing = super().close(*args, **kwargs)
             if isawaitable(closing):  # called in the event loop, which must not wait for itself
                 return _close_both(closing, self.cluster)
-            # A client that is let go of is closed again, wherever that is: also where Dask holds the lock that
-            # closing takes, for a cluster that is closed as well.
+            # A client that is let go of is closed again, wherever that is: also where Dask holds the lock
+            # that closing takes, even for a cluster that is closed.
             if self.cluster is None or self.cluster.status == Status.closed:
                 return None
             return self.cluster.close()
