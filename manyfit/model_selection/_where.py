@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from manyfit._compat import with_each_scorer
+from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
 from manyfit._config import get_config
 from manyfit.arrays import cuda_place, device, is_host, tell_fallback, to_place
 from manyfit.cluster import is_drop_in, takes_device_data
@@ -54,7 +54,8 @@ def where_fitted(job: Job) -> Job:
     HostFallbackError
         If data would have to come to the host, and ``host_fallback="error"``.
     """
-    job = where_refitted(job)
+    if comes_home(job):
+        return _at_home(job)
     if not is_foreign(job.X):
         return job
     scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
@@ -65,12 +66,20 @@ def where_fitted(job: Job) -> Job:
 
 def where_refitted(job: Job) -> Job:
     """The job with its data where its estimator can be fitted to them, as they are or on the host."""
-    return _at_home(job) if comes_home(job) else job
+    return _at_home(job) if comes_home(job, cut=False) else job
 
 
-def comes_home(job: Job) -> bool:
-    """Whether data have to come to the host to be fitted one by one, which is said, or refused."""
-    unable = sorted({type(one).__name__ for one in _estimators(job) if not takes_device_data(one)})
+def comes_home(job: Job, cut: bool = True) -> bool:
+    """Whether data have to come to the host to be fitted one by one, which is said, or refused.
+
+    `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
+    drop-in estimators are, by indices that it has sent to the device.
+    """
+    lost = cut and not INDICES_OF_THE_HOST
+    estimators = list(_estimators(job))
+    unable = sorted(
+        {type(one).__name__ for one in estimators if not takes_device_data(one) or (lost and is_drop_in(one))}
+    )
     there = [one for one in (job.X, job.y) if is_foreign(one)]
     if not unable or not there:
         return False
