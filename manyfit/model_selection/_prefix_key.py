@@ -43,7 +43,7 @@ from sklearn.linear_model import (
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetEncoder
-from sklearn.svm import SVC, LinearSVC, LinearSVR, NuSVC
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, is_metadata_request, pca_is_randomized
@@ -324,6 +324,8 @@ _IDLE: dict[type, Callable[[Any, Sizes], bool | None]] = {
     **dict.fromkeys((Ridge, RidgeClassifier), _ridge),
     **dict.fromkeys((Lars, LassoLars), _no_jitter),
     **dict.fromkeys((SVC, NuSVC), _no_probability),
+    # No parameter of theirs, but an attribute of all machines of libsvm.
+    **dict.fromkeys((SVR, NuSVR, OneClassSVM), lambda machine, sizes: True),
     **dict.fromkeys((LinearSVC, LinearSVR), _linear_svc),
     **dict.fromkeys((GaussianProcessRegressor, GaussianProcessClassifier), _no_restarts),
     **dict.fromkeys((HistGradientBoostingClassifier, HistGradientBoostingRegressor), _hist_gradient_boosting),

@@ -19,7 +19,7 @@ from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 from manyfit.cluster import _progress
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV, _identity
@@ -367,7 +367,11 @@ def test_a_randomised_search_needs_an_integer(state, path):
 
 
 def test_an_idle_random_state_is_fine(path):
-    for estimator, grid in ((LogisticRegression(), {"C": [1.0]}), (SVC(), {"C": [1.0]})):
+    for estimator, grid in (
+        (LogisticRegression(), {"C": [1.0]}),
+        (SVC(), {"C": [1.0]}),
+        (SVR(), {"C": [1.0]}),
+    ):
         search = GridSearchCV(estimator, grid, checkpoint=f"{path}{type(estimator).__name__}", cv=2)
         assert search.fit(X_CLASS, LABELS).report_.fits_restored == 0
         assert search.fit(X_CLASS, LABELS).report_.fits_restored == 2
