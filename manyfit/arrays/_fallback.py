@@ -4,13 +4,14 @@ import inspect
 import warnings
 from pathlib import Path
 
+import joblib
 import sklearn
 
 from manyfit import _config
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 
-# The folders of both packages, with the separator behind them.
-_OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn))
+# What lies between a user's line and what is said of it: folders, with the separator behind them.
+_OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn, joblib))
 _told: set[tuple[object, str]] = set()
 
 

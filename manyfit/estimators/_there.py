@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, output_container
@@ -137,6 +139,25 @@ def at_home(estimator: Any) -> Any:
     for name, value in vars(estimator).items():
         if form_of(value):
             setattr(other, name, from_device(value))
+    return other
+
+
+def labels_at_home(estimator: Any) -> Any:
+    """A fitted estimator, or a pipeline that ends in one, with labels on the host: scorers read them."""
+    if isinstance(estimator, Pipeline):
+        *before, (name, last) = estimator.steps
+        other = _shallow(estimator)
+        other.steps = [*before, (name, labels_at_home(last))]
+        return other
+    state: Fitted | None = getattr(estimator, "__dict__", {}).get(STATE)
+    if state is None or state.labels is None:
+        return estimator
+    other, classes = _shallow(estimator), vars(estimator).get("classes_")
+    setattr(other, STATE, replace(state, labels=None))
+    if form_of(classes):
+        other.classes_ = from_device(classes)
+        if state.route in ("own", "scikit-learn") and state.classes is None:
+            getattr(other, STATE).classes = other.classes_
     return other
 
 

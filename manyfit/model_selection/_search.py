@@ -9,9 +9,11 @@ from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
+from manyfit.model_selection._answers_home import asked_anywhere
 from manyfit.model_selection._shared_search import SharedSearch
 
 
+@asked_anywhere
 class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     """Base of searches that choose their settings themselves, as scikit-learn's of the same name.
 
@@ -26,6 +28,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     checkpoint = None
 
 
+@asked_anywhere
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     """Exhaustive search over a parameter grid, with the work that its fits have in common done once.
 
@@ -154,6 +157,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.checkpoint = checkpoint
 
 
+@asked_anywhere
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     """Search over settings drawn from distributions, with the work that its fits have in common done once.
 

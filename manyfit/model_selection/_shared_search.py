@@ -314,9 +314,9 @@ class SharedSearch:
         with context.propagate_callback_context(self.best_estimator_):
             context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
             start = time.time()
-            X, y = evaluation.data_for(self.best_estimator_)
+            X, y, params = evaluation.data_for(self.best_estimator_)
             targets = () if y is None else (y,)
-            self.best_estimator_.fit(X, *targets, **setup.routed.estimator.fit)
+            self.best_estimator_.fit(X, *targets, **params)
             self.refit_time_ = time.time() - start
         self.report_.spend("refit", self.refit_time_)
         if hasattr(self.best_estimator_, "feature_names_in_"):
@@ -406,11 +406,11 @@ class _Evaluation:
             self._sent = where_asked(job)
         return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
 
-    def data_for(self, estimator: Any) -> tuple[Any, Any]:
-        """X and y where an estimator can be fitted on them: as they are, or were sent, or on the host."""
+    def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+        """X, y and weights where an estimator can be fitted: as they are, or were sent, or on the host."""
         assert self._sent is not None
         job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
-        return job.X, job.y
+        return job.X, job.y, job.options.fit_params
 
     def _checkpoint(self, job: Job) -> Checkpoint | None:
         path, verbose = self.search.checkpoint, self.search.verbose

@@ -16,6 +16,7 @@ from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.folds._splitters import for_splitter
 from manyfit.metrics import refuse_metrics
+from manyfit.model_selection._answers_home import predicts_at_home
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
@@ -120,8 +121,8 @@ cross_validate = with_names(model_selection.cross_validate, _HERE, **_NAMES)
 cross_val_score = with_names(
     model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING
 )
-cross_val_predict = with_names(
-    model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed
+cross_val_predict = predicts_at_home(
+    with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
 )
 validation_curve = with_names(model_selection.validation_curve, _HERE, **_NAMES)
 learning_curve = with_names(model_selection.learning_curve, _HERE, **_NAMES)

@@ -1,12 +1,14 @@
 """Where the data of a search are worked on: where they lie, or where the configuration says."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
 from manyfit._config import get_config
-from manyfit.arrays import cuda_place, device, is_host, tell_fallback, to_place
+from manyfit.arrays import cuda_place, device, form_of, is_array, is_host, tell_fallback, to_place
 from manyfit.cluster import is_drop_in, takes_device_data
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
@@ -57,7 +59,9 @@ def where_fitted(job: Job) -> Job:
     if comes_home(job):
         return _at_home(job)
     if not is_foreign(job.X):
-        return job
+        return _with_rows(job, job.brought)
+    # Their rows are taken by indices that lie with X, which pandas refuses.
+    job = _with_rows(job, _without_index)
     scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
     y = job.brought(job.y) if all(map(is_drop_in, _estimators(job))) else job.y
@@ -66,7 +70,8 @@ def where_fitted(job: Job) -> Job:
 
 def where_refitted(job: Job) -> Job:
     """The job with its data where its estimator can be fitted to them, as they are or on the host."""
-    return _at_home(job) if comes_home(job, cut=False) else job
+    job = _at_home(job) if comes_home(job, cut=False) else job
+    return job if is_foreign(job.X) else _with_rows(job, job.brought)
 
 
 def comes_home(job: Job, cut: bool = True) -> bool:
@@ -97,6 +102,28 @@ def _estimators(job: Job) -> Iterator[Any]:
 
 
 def _at_home(job: Job) -> Job:
-    if job.home is not None:
-        return replace(job, X=job.home[0], y=job.home[1])
-    return replace(job, X=job.brought(job.X), y=job.brought(job.y))
+    X, y = (job.brought(job.X), job.brought(job.y)) if job.home is None else job.home
+    return _with_rows(replace(job, X=X, y=y), job.brought)
+
+
+def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
+    """The job with y, weights and whatever else has a value for each row changed."""
+    given = job.options
+    params = [{name: change(v) for name, v in p.items()} for p in (given.fit_params, given.score_params)]
+    return replace(job, y=change(job.y), options=replace(given, fit_params=params[0], score_params=params[1]))
+
+
+def _without_index(value: Any) -> Any:
+    """An array for pandas' and other frames and series of the host; anything else as it is."""
+    framed = hasattr(value, "__array__") and not is_array(value) and form_of(value) is None
+    return np.asarray(value) if framed else value
+
+
+def say_at_home(who: str, there: Iterable[Any], why: str) -> None:
+    """Say that arrays come to the host for someone who works there, or refuse it, as configured."""
+    away = [one for one in there if not is_host(one)]
+    if away:
+        at = device(away[0])
+        tell_fallback(
+            who, f"{who} works on the host, to which data on device {at} are brought: {why}. {_ADVICE}"
+        )

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import cross_val_predict as theirs_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 import manyfit
 from manyfit import estimators
 from manyfit._compat import INDICES_OF_THE_HOST
-from manyfit.arrays import place_of, transfers
+from manyfit.arrays import place_of, to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_score
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_predict, cross_val_score
 from tests.metrics._crossings import here, there
 
 X, LABELS = make_classification(120, 5, random_state=0)
@@ -141,3 +144,80 @@ def test_steps_of_a_pipeline_are_handed_what_they_take():
     alike(search, GridSearchCV(model, grid, cv=3).fit(X, LABELS))
     assert type(predicted) is type(there(X))
     np.testing.assert_array_equal(here(predicted), GridSearchCV(model, grid, cv=3).fit(X, LABELS).predict(X))
+
+
+WEIGHTS = np.random.default_rng(1).random(120) + 0.1
+QUIET = {"host_fallback": "ignore"}
+
+
+@pytest.mark.parametrize("weigh", [there, list, pd.Series], ids=["there", "list", "series"])
+@pytest.mark.parametrize("model", [Ridge(), SVR(), estimators.Ridge(), estimators.SVR()], ids=repr)
+def test_weights_lie_anywhere(model, weigh):
+    """Also in the refit, and where nothing is shared."""
+    grid = GRID if hasattr(model, "alpha") else {"C": [0.1, 1.0]}
+    for sharing in ("auto", "none"):
+        with manyfit.config_context(**QUIET):
+            search = GridSearchCV(model, grid, cv=3, sharing=sharing, error_score="raise")
+            search.fit(there(X), there(Y), sample_weight=weigh(WEIGHTS))
+            found = to_host(search.predict(there(X)))
+    wanted = GridSearchCV(model, grid, cv=3).fit(X, Y, sample_weight=WEIGHTS)
+    alike(search, wanted)
+    np.testing.assert_allclose(found, wanted.predict(X), rtol=1e-6)
+
+
+def test_targets_of_pandas_are_fitted_beside_x():
+    words = pd.Series(np.array(["no", "yes"])[LABELS], dtype="category", index=range(5, 125))
+    grid = {"var_smoothing": [1e-9, 1e-2]}
+    search = GridSearchCV(estimators.GaussianNB(), grid, cv=3, error_score="raise").fit(there(X), words)
+    alike(search, GridSearchCV(estimators.GaussianNB(), grid, cv=3).fit(X, words))
+
+
+def test_a_search_answers_where_its_estimator_was_fitted_on_the_host():
+    with manyfit.config_context(**QUIET):
+        search = GridSearchCV(SVC(), {"C": [1.0]}, cv=3).fit(there(X), there(LABELS))
+    wanted = SVC().fit(X, LABELS)
+    with pytest.warns(HostFallbackWarning, match="SVC of a search works on the host") as caught:
+        found = search.predict(there(X))
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(found, wanted.predict(X))
+    with manyfit.config_context(host_fallback="error"), pytest.raises(HostFallbackError, match="SVC of a"):
+        search.score(there(X), there(LABELS))
+    with manyfit.config_context(**QUIET):
+        assert search.score(there(X), there(LABELS)) == wanted.score(X, LABELS)
+    assert not hasattr(search, "predict_proba")  # as scikit-learn's
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1", ["f1", "neg_log_loss"]], ids=str)
+@pytest.mark.parametrize("scaled", [False, True])
+def test_scores_of_a_search_whose_labels_lie_there(scoring, scaled):
+    """scikit-learn's scorers read `classes_`, which follow the labels of the refit."""
+    model = estimators.GaussianNB()
+    model = make_pipeline(estimators.MinMaxScaler(), model) if scaled else model
+    search = GridSearchCV(model, {}, cv=3, scoring=scoring, refit="f1" if isinstance(scoring, list) else True)
+    search.fit(there(X), there(LABELS))
+    wanted = get_scorer("roc_auc" if scoring == "roc_auc" else "f1")(model.fit(X, LABELS), X, LABELS)
+    for data in (X, there(X)):
+        for labels in (LABELS, there(LABELS)):
+            assert search.score(data, labels) == pytest.approx(wanted)
+    assert type(search.predict(there(X))) is type(there(X))  # and nothing of the estimator was changed
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function"])
+def test_cross_val_predict_comes_home_and_says_so(method):
+    with pytest.warns(HostFallbackWarning, match="cross_val_predict works on the host") as caught:
+        found = cross_val_predict(
+            SVC(), there(X), there(LABELS), cv=3, method=method, params={"sample_weight": there(WEIGHTS)}
+        )
+    assert caught[0].filename == __file__
+    weights = {"sample_weight": WEIGHTS}
+    wanted = theirs_predict(SVC(), X, LABELS, cv=3, method=method, params=weights)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_scores_are_verified_where_scikit_learn_can_fit():
+    rows = np.random.default_rng(0).normal(size=(2000, 5))
+    rows, y = there(rows), there((rows**3).sum(axis=1))
+    with manyfit.config_context(**QUIET):
+        search = GridSearchCV(LinearRegression(), {}, cv=3, refit=False, verify=3).fit(rows, y)
+    assert search.report_.fits_shared == 3
+    assert all(row["difference"] < 1e-9 for row in search.report_.verification)
