@@ -225,22 +225,30 @@ def _brought(value: Any, name: str, place: Place) -> Any:
 
 def _floating(value: Any, name: str) -> Any:
     """X of integers or bools in the floats that scikit-learn makes of them where NumPy multiplies them."""
-    if name != "X" or not is_array(value) or numpy_dtype(value).kind not in "biu":
+    if name != "X" or not is_array(value) or _kind(value) not in "biu":
         return value
     return array_namespace(value).astype(value, float_dtype(value))
+
+
+def _kind(array: Any) -> str:
+    """The kind of an array's dtype as NumPy calls it; "other" of what it has not, as bfloat16."""
+    try:
+        return numpy_dtype(array).kind
+    except TypeError:
+        return "other"
 
 
 def _of_one_dtype(estimator: Any, X: Any) -> tuple[Any, Any]:
     """An estimator and X as NumPy would promote them: the wider of both floats, for products of both."""
     factor = next((vars(estimator)[name] for name in _FACTORS if form_of(vars(estimator).get(name))), None)
-    if factor is None or numpy_dtype(X).kind != "f" or numpy_dtype(X) == numpy_dtype(factor):
+    if factor is None or not _kind(X) == _kind(factor) == "f" or X.dtype == factor.dtype:
         return estimator, X
     xp = array_namespace(X)
     widest = np.promote_types(numpy_dtype(X), numpy_dtype(factor))
     dtype = X.dtype if widest == numpy_dtype(X) else factor.dtype
     other = _shallow(estimator)
     for name, value in vars(estimator).items():
-        if form_of(value) == "array" and numpy_dtype(value).kind == "f":
+        if form_of(value) == "array" and _kind(value) == "f":
             setattr(other, name, xp.astype(value, dtype, copy=False))
     return other, xp.astype(X, dtype, copy=False)
 
