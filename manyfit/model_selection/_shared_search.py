@@ -29,9 +29,9 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought
+from manyfit.arrays import Brought, to_host
 from manyfit.cluster import client_for
-from manyfit.folds import Splits
+from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._chain import value_key
@@ -127,6 +127,11 @@ class SharedSearch:
         -------
         Plan
             Prints as a tree; holds no data.
+
+        Notes
+        -----
+        The data are read once, to be told from others by their content. Those of a device come to the host
+        for that, here and once more in `fit`.
         """
         self._validate_params()  # type: ignore[attr-defined]
         setup = self._setup(X, y, params)
@@ -478,8 +483,11 @@ def _draw(setup: _Setup, cv: Any) -> Splits:
 
 
 def _fingerprint(setup: _Setup) -> str:
-    """The content of all that a fit is given."""
-    return str(joblib.hash((setup.X, setup.y, dict(setup.params)), hash_name="sha1"))
+    """The content of all that a fit is given; that of a device is brought to the host, and not kept."""
+    X, y, *values = (
+        to_host(one) if is_foreign(one) else one for one in (setup.X, setup.y, *setup.params.values())
+    )
+    return str(joblib.hash((X, y, dict(zip(setup.params, values, strict=True))), hash_name="sha1"))
 
 
 def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:

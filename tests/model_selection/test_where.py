@@ -221,3 +221,14 @@ def test_scores_are_verified_where_scikit_learn_can_fit():
         search = GridSearchCV(LinearRegression(), {}, cv=3, refit=False, verify=3).fit(rows, y)
     assert search.report_.fits_shared == 3
     assert all(row["difference"] < 1e-9 for row in search.report_.verification)
+
+
+def test_what_a_plan_reads_of_a_device_is_counted():
+    Xd, yd = there(X), there(Y)
+    search = GridSearchCV(Ridge(), GRID, cv=3, refit=False)
+    with transfers() as crossed:
+        search.plan(Xd, yd)
+    assert crossed.bytes_to_host == X.nbytes + Y.nbytes
+    with transfers() as crossed:
+        search.fit(Xd, yd)  # which tells by it whether the plan is of these data
+    assert crossed.bytes_to_host == X.nbytes + Y.nbytes + search.report_.bytes_to_host
