@@ -76,7 +76,8 @@ class _Planner:
         self._paths: frozenset[int] | None = None
         self._data_ready = False
         # Nothing protects these from being changed by a fit, so none is lent rows that others read.
-        self._there = is_foreign(job.X) or is_foreign(job.y) or goes_there(job.X)
+        sent = job.client is None and goes_there(job.X)
+        self._there = sent or is_foreign(job.X) or is_foreign(job.y)
 
     def prepare(self) -> Prepared:
         candidates = list(range(len(self.job.candidates)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,10 @@ from manyfit import estimators
 from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import place_of, to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from manyfit.folds import Splits
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_predict, cross_val_score
+from manyfit.model_selection._job import Job, Options
+from manyfit.model_selection._planner import prepare
 from tests.metrics._crossings import here, there
 
 X, LABELS = make_classification(120, 5, random_state=0)
@@ -232,3 +237,11 @@ def test_what_a_plan_reads_of_a_device_is_counted():
     with transfers() as crossed:
         search.fit(Xd, yd)  # which tells by it whether the plan is of these data
     assert crossed.bytes_to_host == X.nbytes + Y.nbytes + search.report_.bytes_to_host
+
+
+def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu):
+    splits = Splits.given([(np.arange(60), np.arange(60, 120))], 120)
+    job = Job(Ridge(), [{"alpha": 0.1}, {"alpha": 1.0}], X, Y, splits, Options(get_scorer("r2")))
+    assert prepare(job).plan.bytes_to_device == X.nbytes + Y.nbytes
+    plan = prepare(replace(job, client=object())).plan
+    assert (plan.bytes_to_device, plan.alone) == (0, False)
