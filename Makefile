@@ -21,7 +21,7 @@ PYTEST := $(ONE_THREAD) $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist workst
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
 UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
 # What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
-THEIRS := $(patsubst %,--ignore=manyfit/%.py,metrics/__init__ metrics/pairwise model_selection/__init__)
+THEIRS := $(patsubst %,--ignore=manyfit/%.py,estimators/__init__ metrics/__init__ metrics/pairwise model_selection/__init__)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from, in short; `make test-oldest` runs everything.
 OLDEST_FOLDERS = $(addprefix tests/,arrays folds estimators cluster model_selection)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
-from sklearn.metrics import f1_score, make_scorer
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
+from sklearn.metrics import f1_score, get_scorer_names, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -130,3 +130,45 @@ def test_where_there_is_no_memory_the_report_says_so(monkeypatch):
         f"Out of memory allocating {small.refused[-1]:,} bytes"
     )
     assert search.report_.fits_done == 15
+
+
+# In a search on a device these bring more home: tables of counts that are gone through one by one, and
+# predictions, of which scikit-learn might warn.
+HOMEWARD = {
+    "adjusted_mutual_info_score",
+    "neg_negative_likelihood_ratio",
+    "positive_likelihood_ratio",
+    "top_k_accuracy",
+}
+OF_NUMBERS = ("r2", "explained", "absolute", "squared", "max_error", "deviance", "pinball")
+NOISY = X[:300, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=300)
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "y", "more", "n"),
+    [
+        (Ridge(), {"alpha": [0.1, 1.0]}, np.exp(0.3 * NOISY) + 20.0, 2, 12),
+        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, 40),
+        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [-1.0, 1.0]), 0, 30),
+    ],
+    ids=["numbers", "two classes", "three"],
+)
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, more, n):
+    few, crossed = X[:300, :4] - 20.0, {}
+    for name in get_scorer_names():
+        if any(part in name for part in OF_NUMBERS) != (type(model) is Ridge) or name.endswith("_samples"):
+            continue
+        search = GridSearchCV(model, grid, cv=3, refit=False, scoring=name)
+        expected = search.fit(few, y).cv_results_["mean_test_score"]
+        if np.isfinite(expected).all():  # else it is not for so many classes
+            with crossings() as counter:
+                found = search.fit(there(few), there(y)).cv_results_["mean_test_score"]
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12, err_msg=name)
+            assert search.report_.fits_done == 0, name
+            crossed[name] = counter["to_device"]
+    # The fits are the same for all, and so is what they bring home. Moments need neither y nor predictions.
+    most = min(crossed.values()) + more
+    assert {name for name, times in crossed.items() if times > most} <= HOMEWARD
+    assert len(crossed) >= n
