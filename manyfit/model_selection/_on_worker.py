@@ -10,6 +10,7 @@ from joblib import parallel_config
 from sklearn import config_context
 from sklearn.utils.parallel import delayed
 
+from manyfit._config import config_context as config
 from manyfit.cluster import Partly, Progress, alone, end_if_device_is_lost, left_here, wanted
 from manyfit.folds import checked
 from manyfit.model_selection._arrivals import Arrivals
@@ -72,12 +73,15 @@ class Common:
         Which warnings are shown there, and which are errors.
     callbacks : Callbacks
         Of the search.
+    fallback : {"warn", "error", "ignore"}
+        What `manyfit.get_config` says there of data that have to come to the host.
     """
 
     job: Job
     config: Mapping[str, Any]
     filters: Sequence[Any]
     callbacks: Callbacks = field(default_factory=Callbacks)
+    fallback: str = "warn"
 
 
 def run_item(item: Item, common: Common) -> Outcome | Partly:
@@ -86,7 +90,8 @@ def run_item(item: Item, common: Common) -> Outcome | Partly:
     An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
     start no processes, and joblib would warn of each fit.
     """
-    with parallel_config(backend="threading"), common.callbacks.heard() as messages:
+    told = config(host_fallback=common.fallback)
+    with parallel_config(backend="threading"), told, common.callbacks.heard() as messages:
         done = _run_under(item, common)
     (done.result if isinstance(done, Partly) else done).messages = messages
     return done

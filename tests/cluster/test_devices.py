@@ -20,10 +20,13 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import manyfit
+from manyfit import estimators
 from manyfit.arrays import array_namespace, device, to_device, to_host
 from manyfit.cluster import local_cluster
 from manyfit.cluster._package import is_pickle, packed, placed, unpacked
 from manyfit.cluster._worker import _stores
+from manyfit.exceptions import HostFallbackError
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests.cluster import _settings
 
@@ -227,3 +230,15 @@ def test_configuration_and_filters_go_along():
         with pytest.raises(ValueError, match="All the 2 fits failed(.|\n)*FutureWarning: it is a habit"):
             cross_validate(steps, X, ones, cv=2)
     assert [plain["test_score"].tolist(), frames["test_score"].tolist()] == [[0, 0], [1, 1]]
+
+
+def test_what_may_not_come_to_the_host_may_not_on_a_worker_either(mixed):
+    there = to_device(X, STRICT, array_api_strict)
+    search = GridSearchCV(
+        estimators.KNeighborsClassifier(), {"n_neighbors": [3, 5]}, cv=2, refit=False, error_score="raise"
+    )
+    with manyfit.config_context(host_fallback="error"), pytest.raises(HostFallbackError, match="KNeighbors"):
+        search.fit(there, Y)
+    with manyfit.config_context(host_fallback="ignore"):
+        search.fit(there, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
