@@ -22,7 +22,11 @@ UNDEFINED_WITHOUT = "zero_division"
 
 
 def batched_many(
-    function: Callable[..., Any], many: Many, options: Mapping[str, Any], methods: tuple[str, ...]
+    function: Callable[..., Any],
+    many: Many,
+    options: Mapping[str, Any],
+    methods: tuple[str, ...],
+    other: Many | None = None,
 ) -> Batched | None:
     """A metric with some options as a search scores by it.
 
@@ -36,6 +40,8 @@ def batched_many(
         Options of the scorer.
     methods : tuple of str
         See `Batched`.
+    other : Many, optional
+        A metric of the same predictions of which scikit-learn warns as well where it is not defined.
 
     Returns
     -------
@@ -68,8 +74,13 @@ def batched_many(
             P, sure = seen(P)
             try:
                 out = many.kernel(targets, P, **chosen)
+                also = out if other is None else other.kernel(targets, P, **other.options)
             except Unsupported:
                 return _unknown(P)
+            if other is not None:
+                xp = array_namespace(out)
+                # 1 may stand for what is not defined.
+                out = xp.where(xp.isfinite(also) & (also != 1) & (out != 1), out, np.nan)
             if out.ndim > 1:  # several numbers a setting are no score
                 return _unknown(P)
             return out if sure is None else array_namespace(out).where(sure, out, np.nan)

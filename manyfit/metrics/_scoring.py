@@ -33,8 +33,11 @@ from manyfit.metrics._scorers import scikit_learns
 
 Array = NDArray[Any]
 
-# scikit-learn warns where they are not defined, which their values do not tell.
-WARNED_OF = {positive_likelihood_ratio, negative_likelihood_ratio}
+# Of each scikit-learn's scorer warns where the other is not defined, too; it gives 1 then.
+TOGETHER = {
+    positive_likelihood_ratio: negative_likelihood_ratio,
+    negative_likelihood_ratio: positive_likelihood_ratio,
+}
 BATCHED: dict[Callable[..., Any], Batched] = {**CLASS_METRICS, **NUMBER_METRICS}
 
 
@@ -222,8 +225,9 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     if batched is not None and batched.methods != methods:
         batched = None
     there = None
-    if many is not None and function not in WARNED_OF:
-        there = batched_many(function, many, kwargs, methods)
+    if many is not None:
+        other = MANY[TOGETHER[function]] if function in TOGETHER else None
+        there = batched_many(function, many, kwargs, methods, other)
     batched = there if batched is None else batched
     moments = function in MOMENT_METRICS and methods == ("predict",) and not kwargs
     return _Metric(sign, function if moments else None, batched, there)

@@ -344,7 +344,6 @@ def test_every_batched_metric_has_a_named_scorer_here():
 
 
 OTHERS = {
-    "not batched": get_scorer("positive_likelihood_ratio"),
     "arguments": make_scorer(log_loss, response_method="predict_proba", normalize="no"),
     "their own": make_scorer(lambda y, p: 0.0),
 }

@@ -20,10 +20,9 @@ from .test_on_device import OF_NUMBERS, OF_SETS, labels
 rng = np.random.default_rng(0)
 M, N = 3, 60
 OF_CLASSES = sorted(set(get_scorer_names()) - OF_NUMBERS - OF_SETS)
-# Of these scikit-learn is asked for each setting: what it warns of, their values do not tell.
-ASKED = {"positive_likelihood_ratio", "neg_negative_likelihood_ratio"}
+RATIOS = {"positive_likelihood_ratio", "neg_negative_likelihood_ratio"}
 # Of three classes these are refused, or ask which of them is the positive one.
-OF_TWO = {"f1", "jaccard", "precision", "recall", "roc_auc", *ASKED}
+OF_TWO = {"f1", "jaccard", "precision", "recall", "roc_auc", *RATIOS}
 WAYS = {
     "two": {"K": 2},
     "three": {"K": 3},
@@ -80,9 +79,19 @@ def test_of_classes(name, way):
         weight = None
     ours, theirs = shared(name, DummyClassifier(), y, responses, classes, weight)
     known = agree(ours, theirs, 1e-5 if way == "float32" else 1e-12)
-    plain = way != "missing" and name not in ASKED and (len(classes) == 2 or name not in OF_TWO)
+    plain = way != "missing" and (len(classes) == 2 or name not in OF_TWO)
     if plain and not (name == "top_k_accuracy" and len(classes) == 2):
         assert known  # nobody had to be asked
+
+
+@pytest.mark.parametrize("name", sorted(RATIOS))
+def test_ratios_of_which_one_is_not_defined(name):
+    y, responses, classes, _ = classified(2)
+    responses["predict"][0] = 1  # no true negative
+    responses["predict"][1] = y  # no false positive
+    ours, theirs = shared(name, DummyClassifier(), y, responses, classes)
+    np.testing.assert_array_equal(np.isfinite(ours), [False, False, True])
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)  # it warns of both
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
