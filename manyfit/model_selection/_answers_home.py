@@ -75,7 +75,7 @@ def predicts_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def predict(*args: Any, **kwargs: Any) -> Any:
+    def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
         home = Brought()
         data: dict[str, Any] = {name: given[name] for name in ("X", "y", "groups") if name in given}
@@ -88,4 +88,4 @@ def predicts_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
             data["params"] = {name: home(value) for name, value in params.items()}
         return function(**{**given, **{name: home(value) for name, value in data.items()}})
 
-    return predict
+    return cross_val_predict
