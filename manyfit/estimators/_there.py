@@ -142,6 +142,13 @@ def at_home(estimator: Any) -> Any:
     return other
 
 
+def gives_labels_there(estimator: Any) -> bool:
+    """Whether labels that a fitted estimator, or a pipeline, predicts go elsewhere than to the host."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    state: Fitted | None = getattr(last, "__dict__", {}).get(STATE)
+    return state is not None and state.labels is not None
+
+
 def labels_at_home(estimator: Any) -> Any:
     """A fitted estimator, or a pipeline that ends in one, with labels on the host: scorers read them."""
     if isinstance(estimator, Pipeline):

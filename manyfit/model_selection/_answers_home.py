@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from manyfit._compat import with_each_scorer
 from manyfit.arrays import Brought
 from manyfit.cluster import is_drop_in, takes_device_data
-from manyfit.estimators._there import labels_at_home
+from manyfit.estimators._there import gives_labels_there, labels_at_home
 from manyfit.folds import is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._where import say_at_home
@@ -47,7 +47,7 @@ def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         there = [value for value in (*args, *kwargs.values()) if is_foreign(value)]
         best = getattr(self, "best_estimator_", None)
-        if best is None or not (there or is_foreign(getattr(best, "classes_", None))):
+        if best is None or not (there or gives_labels_there(best)):
             return inner(self, *args, **kwargs)
         if not takes_device_data(best):
             say_at_home(f"{type(best).__name__} of a search", there, "it was fitted there, and answers there")

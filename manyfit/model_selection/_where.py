@@ -89,7 +89,10 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     if not unable or not there:
         return False
     if job.home is None and not all(map(is_host, there)):
-        what = f"{' and '.join(unable)} cannot be fitted on device {device(there[0])}"
+        where = f"on device {device(there[0])}"
+        if all(map(takes_device_data, estimators)):
+            where += " by a search with scikit-learn before 1.9"
+        what = f"{' and '.join(unable)} cannot be fitted {where}"
         left = "what a search leaves to it, or its refit, is fitted on the host"
         tell_fallback("search", f"{what}: {left}. {_ADVICE}")
     return True

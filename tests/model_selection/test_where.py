@@ -133,8 +133,7 @@ def test_drop_in_estimators_are_fitted_there_one_by_one(labels, scoring):
     options = {"cv": 3, "scoring": scoring, "refit": False, "error_score": "raise"}
     model = make_pipeline(estimators.Normalizer(), estimators.GaussianNB())
     grid = {"gaussiannb__var_smoothing": [1e-9, 1e-2]}
-    # X stays where it is, but for scikit-learn before 1.9.
-    with manyfit.config_context(host_fallback="error" if INDICES_OF_THE_HOST else "ignore"):
+    with manyfit.config_context(**THERE):  # X stays where it is
         search = GridSearchCV(model, grid, **options).fit(there(X), y)
     assert search.report_.fits_done == 6
     alike(search, GridSearchCV(model, grid, **options).fit(X, LABELS if labels != "texts" else y))
@@ -153,6 +152,8 @@ def test_steps_of_a_pipeline_are_handed_what_they_take():
 
 WEIGHTS = np.random.default_rng(1).random(120) + 0.1
 QUIET = {"host_fallback": "ignore"}
+# Before 1.9 scikit-learn cannot cut rows for drop-in estimators there.
+THERE = {"host_fallback": "error" if INDICES_OF_THE_HOST else "ignore"}
 
 
 @pytest.mark.parametrize("weigh", [there, list, pd.Series], ids=["there", "list", "series"])
@@ -173,7 +174,8 @@ def test_weights_lie_anywhere(model, weigh):
 def test_targets_of_pandas_are_fitted_beside_x():
     words = pd.Series(np.array(["no", "yes"])[LABELS], dtype="category", index=range(5, 125))
     grid = {"var_smoothing": [1e-9, 1e-2]}
-    search = GridSearchCV(estimators.GaussianNB(), grid, cv=3, error_score="raise").fit(there(X), words)
+    with manyfit.config_context(**THERE):
+        search = GridSearchCV(estimators.GaussianNB(), grid, cv=3, error_score="raise").fit(there(X), words)
     alike(search, GridSearchCV(estimators.GaussianNB(), grid, cv=3).fit(X, words))
 
 
@@ -199,12 +201,14 @@ def test_scores_of_a_search_whose_labels_lie_there(scoring, scaled):
     model = estimators.GaussianNB()
     model = make_pipeline(estimators.MinMaxScaler(), model) if scaled else model
     search = GridSearchCV(model, {}, cv=3, scoring=scoring, refit="f1" if isinstance(scoring, list) else True)
-    search.fit(there(X), there(LABELS))
+    with manyfit.config_context(**THERE):
+        search.fit(there(X), there(LABELS))
     wanted = get_scorer("roc_auc" if scoring == "roc_auc" else "f1")(model.fit(X, LABELS), X, LABELS)
-    for data in (X, there(X)):
-        for labels in (LABELS, there(LABELS)):
-            assert search.score(data, labels) == pytest.approx(wanted)
-    assert type(search.predict(there(X))) is type(there(X))  # and nothing of the estimator was changed
+    with manyfit.config_context(**THERE):
+        for data in (X, there(X)):
+            for labels in (LABELS, there(LABELS)):
+                assert search.score(data, labels) == pytest.approx(wanted)
+        assert type(search.predict(there(X))) is type(there(X))  # and nothing of the estimator was changed
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function"])
@@ -245,3 +249,12 @@ def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu):
     assert prepare(job).plan.bytes_to_device == X.nbytes + Y.nbytes
     plan = prepare(replace(job, client=object())).plan
     assert (plan.bytes_to_device, plan.alone) == (0, False)
+
+
+def test_labels_of_the_host_are_scored_by_a_search_on_labels_there():
+    with manyfit.config_context(**QUIET):
+        search = GridSearchCV(estimators.KNeighborsClassifier(), {}, cv=3, scoring="f1")
+        search.fit(there(X), there(LABELS))
+        found = search.score(X, LABELS)
+    wanted = get_scorer("f1")(estimators.KNeighborsClassifier().fit(X, LABELS), X, LABELS)
+    assert found == pytest.approx(wanted)
