@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 
-from manyfit.arrays._namespace import Array, array_namespace, device, is_array
+from manyfit.arrays._containers import form_of
+from manyfit.arrays._namespace import Array, array_namespace, device
 from manyfit.arrays._transfer import to_device, to_host
 
 
@@ -80,7 +80,7 @@ class Brought:
         object
             A NumPy array for an array; the same object each time.
         """
-        if isinstance(value, np.ndarray) or not is_array(value) or is_dask_array(value):
+        if form_of(value) != "array":
             return value
         if id(value) not in self._brought:
             self._brought[id(value)] = value, to_host(value)

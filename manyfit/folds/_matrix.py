@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from array_api_compat import is_dask_array
 from numpy.typing import NDArray
 
-from manyfit.arrays import device, float_dtype, is_array, numpy_dtype, to_host
+from manyfit.arrays import device, float_dtype, form_of, numpy_dtype, to_host
 from manyfit.folds._unsupported import Unsupported
 
 Array = NDArray[Any]
@@ -64,7 +63,7 @@ def is_foreign(X: Any) -> bool:
     bool
         False for data frames, sparse matrices and what is not computed yet.
     """
-    return is_array(X) and not isinstance(X, np.ndarray) and not is_dask_array(X)
+    return form_of(X) == "array"
 
 
 def _is_numeric(X: Any) -> bool:
