@@ -10,15 +10,16 @@ from manyfit.cluster._scheduler import Workers
 
 # Tasks on a slot: one that runs, and one that waits for it, so that no slot waits for the client.
 TASKS_PER_SLOT = 2
-# Items are put together to tasks of about this long: sending one takes some 2 ms, and a result 10.
-TASK_S = 0.15
+# Items are put together to tasks of about this long: each takes some 6 ms of the client and the scheduler,
+# which are at work beside the workers, and 2 ms of its worker.
+TASK_S = 0.4
 # So many tasks are left to a slot at least while there are items, so that all end at about the same time.
 TASKS_LEFT = 3
 # But no task is made much shorter than what it costs to send it.
 LEAST_TASK_S = 0.03
-# Where an item is a task of its own, so much work is handed out to each slot: Dask lets a cluster grow that
-# has more of it than it can soon do. Another search waits behind it as long at most.
-AHEAD_S = 10.0
+# Of items this long, so much work is handed out to each slot: Dask lets a cluster grow that has more of it
+# than it can soon do. Another search waits behind it as long at most.
+LONG_S, AHEAD_S = 0.1, 10.0
 # What a chunk said of how long items take counts so much less with each later one: soon little of the
 # first, in which modules were imported.
 FADE = 0.75
@@ -62,9 +63,9 @@ class Chunks:
 
     @property
     def seconds(self) -> float:
-        """How long an item takes; 0 where nothing is known, or several make a task."""
+        """How long a task of long items takes; 0 where nothing is known, or they are short."""
         each = self._seconds / self._done if self._done else 0.0
-        return each if each >= TASK_S else 0.0
+        return max(each, TASK_S) if each >= LONG_S else 0.0
 
     def put_back(self, items: Sequence[Any]) -> None:
         """Hand these out first."""
