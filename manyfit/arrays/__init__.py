@@ -6,6 +6,7 @@ from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest
 from manyfit.arrays._fallback import tell_fallback
+from manyfit.arrays._lazy import loaded
 from manyfit.arrays._namespace import (
     array_namespace,
     device,
@@ -38,6 +39,7 @@ __all__ = [
     "is_array",
     "is_host",
     "is_out_of_memory",
+    "loaded",
     "numpy_dtype",
     "numpy_float_dtype",
     "on_device",

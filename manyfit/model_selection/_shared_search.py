@@ -29,7 +29,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, to_host
+from manyfit.arrays import Brought, loaded, to_host
 from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
@@ -152,7 +152,8 @@ class SharedSearch:
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
-            Training data, or a kernel where the estimator takes one.
+            Training data, or a kernel where the estimator takes one. Here and below Dask's arrays, frames
+            and series are loaded as a whole, once.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets.
         **params : dict
@@ -221,6 +222,8 @@ class SharedSearch:
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: _Frozen | None = None) -> _Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
+        X, y, *values = loaded((X, y, *params.values()), type(self).__name__)
+        params = dict(zip(params, values, strict=True))
         (X, y), brought = indexable(X, y), Brought()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]

@@ -7,11 +7,12 @@ from typing import Any
 from sklearn import model_selection
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import Brought
+from manyfit.arrays import Brought, loaded
 from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.folds._splitters import for_splitter
@@ -113,16 +114,33 @@ class _Anywhere:
         return self._cv.split(X, y, **params)
 
 
+def _indexable(*data: Any) -> Any:
+    """scikit-learn's, of data that are in memory."""
+    return indexable(*loaded(data, "This function"))
+
+
 _HERE = "manyfit.model_selection"
 _SCORING = {"check_scoring": _check_scoring}
-_NAMES = {"Parallel": _EngineParallel, "delayed": _delayed, "check_cv": _check_cv, **_SCORING}
+_NAMES = {
+    "Parallel": _EngineParallel,
+    "delayed": _delayed,
+    "check_cv": _check_cv,
+    "indexable": _indexable,
+    **_SCORING,
+}
 
 cross_validate = with_names(model_selection.cross_validate, _HERE, **_NAMES)
 cross_val_score = with_names(
     model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING
 )
 cross_val_predict = predicts_at_home(
-    with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
+    with_names(
+        model_selection.cross_val_predict,
+        _HERE,
+        Parallel=_EngineParallel,
+        delayed=_delayed,
+        indexable=_indexable,
+    )
 )
 validation_curve = with_names(model_selection.validation_curve, _HERE, **_NAMES)
 learning_curve = with_names(model_selection.learning_curve, _HERE, **_NAMES)

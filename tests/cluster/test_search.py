@@ -9,9 +9,10 @@ import time
 from typing import Any
 
 import cloudpickle
+import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster, get_worker, wait
 from joblib import Parallel, delayed
 from sklearn import model_selection
 from sklearn.base import BaseEstimator, clone
@@ -87,6 +88,15 @@ def test_answers_are_those_of_the_local_run(kind, inside):
     assert there.report_.workers == len(inside.nthreads())
     assert there.best_params_ == local.best_params_
     np.testing.assert_array_equal(there.predict(X), local.predict(X))
+
+
+def test_arrays_in_chunks_are_computed_by_the_workers(client):
+    def on_a_worker(block):
+        return block + 0 * len(get_worker().id)
+
+    in_chunks = da.from_array(X, chunks=(100, 8)).map_blocks(on_a_worker, meta=X[:0])
+    there = GridSearchCV(TREE, {"max_depth": [1, 2, 3]}).fit(in_chunks, da.from_array(Y).persist())
+    same(GridSearchCV(TREE, {"max_depth": [1, 2, 3]}, client=False).fit(X, Y), there)
 
 
 def test_texts_that_are_hashed_once_here_are_hashed_by_each_worker(client):
