@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import sklearn
 
 _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
@@ -52,16 +53,20 @@ class Cuml:
     path : str
         Dotted path of the class.
     converts : bool
-        Whether parameters go through its ``from_sklearn``. If not, those that are not at their default are
+        Whether parameters go through its ``from_sklearn``. If not, those that are not at cuML's default are
         handed over by name, and refused where cuML has none of that name; `Dispatch` then goes before it
         for arrays, since its fitted attributes are scikit-learn's by name and shape.
-    parameters : callable, optional
-        Makes cuML's parameters of the estimator, in place of the names.
+    changes : callable, optional
+        Makes of an estimator the parameters of cuML's that are neither of the same name nor what
+        ``from_sklearn`` makes of them.
+    ignored : tuple of str
+        Parameters that cuML lacks, and that change nothing of what is fitted.
     """
 
     path: str
     converts: bool = True
-    parameters: Callable[[Any], dict[str, Any]] | None = None
+    changes: Callable[[Any], dict[str, Any]] | None = None
+    ignored: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,19 +89,31 @@ class Export:
 
 
 def _hdbscan(model: Any) -> dict[str, Any]:
-    """cuML counts a point among its own neighbours and scikit-learn does not."""
-    names = ("metric_params", "store_centers")
-    given = {name: getattr(model, name) for name in names if getattr(model, name)}
-    if given or model.metric not in ("euclidean", "l2"):
-        raise ValueError(f"cuML's HDBSCAN does not serve {given or {'metric': model.metric}}")
+    """cuML does not count a point among its own neighbours, as scikit-learn does."""
+    if model.metric not in ("euclidean", "l2"):
+        raise ValueError(f"cuML's HDBSCAN does not serve metric={model.metric!r}")
     neighbours = model.min_cluster_size if model.min_samples is None else model.min_samples
-    same = ("min_cluster_size", "cluster_selection_epsilon", "metric", "alpha", "cluster_selection_method",
-            "allow_single_cluster")  # fmt: skip
-    return {
-        **{name: getattr(model, name) for name in same},
-        "min_samples": neighbours - 1,
-        "max_cluster_size": model.max_cluster_size or 0,
-    }
+    return {"min_samples": neighbours - 1, "max_cluster_size": model.max_cluster_size or 0}
+
+
+def _agglomerative(model: Any) -> dict[str, Any]:
+    """Without ``connectivity`` scikit-learn joins what is nearest; cuML looks at 15 neighbours by default."""
+    return {"connectivity": "pairwise"} if model.connectivity is None else {}
+
+
+def _counts(model: Any) -> dict[str, Any]:
+    """CuPy has no sparse matrices of integers."""
+    return {"dtype": np.float64} if np.dtype(model.dtype).kind in "iu" else {}
+
+
+def _liblinear(model: Any) -> dict[str, Any]:
+    """scikit-learn penalises the intercept as it does the coefficients."""
+    return {"penalized_intercept": True}
+
+
+def _liblinear_regression(model: Any) -> dict[str, Any]:
+    """By squares, whatever the loss: `from_sklearn` makes an l1 penalty of a loss that is not squared."""
+    return {"penalty": "l2", **_liblinear(model)}
 
 
 def _by_name(path: str) -> Cuml:
@@ -125,8 +142,8 @@ EXPORTS: dict[str, Export] = {
     "PoissonRegressor": Export(_LINEAR, None, Dispatch((1, 9), {"solver": ("lbfgs",)})),
     "GammaRegressor": Export(_LINEAR),
     "TweedieRegressor": Export(_LINEAR),
-    "LinearSVC": Export(_SVM, Cuml("cuml.svm.LinearSVC")),
-    "LinearSVR": Export(_SVM, Cuml("cuml.svm.LinearSVR")),
+    "LinearSVC": Export(_SVM, Cuml("cuml.svm.LinearSVC", changes=_liblinear)),
+    "LinearSVR": Export(_SVM, Cuml("cuml.svm.LinearSVR", changes=_liblinear_regression)),
     "SVC": Export(_SVM, Cuml("cuml.svm.SVC")),
     "SVR": Export(_SVM, Cuml("cuml.svm.SVR")),
     "KernelRidge": Export("sklearn.kernel_ridge", Cuml("cuml.kernel_ridge.KernelRidge")),
@@ -147,8 +164,14 @@ EXPORTS: dict[str, Export] = {
     "KMeans": Export(_CLUSTER, Cuml("cuml.cluster.KMeans")),
     "MiniBatchKMeans": Export(_CLUSTER),
     "DBSCAN": Export(_CLUSTER, Cuml("cuml.cluster.DBSCAN")),
-    "HDBSCAN": Export(_CLUSTER, Cuml("cuml.cluster.HDBSCAN", False, _hdbscan)),
-    "AgglomerativeClustering": Export(_CLUSTER, _by_name("cuml.cluster.AgglomerativeClustering")),
+    "HDBSCAN": Export(
+        _CLUSTER,
+        Cuml("cuml.cluster.HDBSCAN", False, _hdbscan, ("algorithm", "leaf_size", "n_jobs", "copy")),
+    ),
+    "AgglomerativeClustering": Export(
+        _CLUSTER,
+        Cuml("cuml.cluster.AgglomerativeClustering", False, _agglomerative, ("memory", "compute_full_tree")),
+    ),
     "PCA": Export(
         _DECOMPOSITION,
         Cuml("cuml.decomposition.PCA"),
@@ -160,7 +183,7 @@ EXPORTS: dict[str, Export] = {
             },
         ),
     ),
-    "IncrementalPCA": Export(_DECOMPOSITION, _by_name("cuml.decomposition.IncrementalPCA")),
+    "IncrementalPCA": Export(_DECOMPOSITION, Cuml("cuml.decomposition.IncrementalPCA")),
     "TruncatedSVD": Export(_DECOMPOSITION, Cuml("cuml.decomposition.TruncatedSVD")),
     "NMF": Export(_DECOMPOSITION),
     "UMAP": Export("manyfit.estimators._umap", _by_name("cuml.manifold.UMAP")),
@@ -183,7 +206,7 @@ EXPORTS: dict[str, Export] = {
     "SimpleImputer": Export("sklearn.impute", _by_name("cuml.preprocessing.SimpleImputer")),
     "SelectKBest": Export("sklearn.feature_selection"),
     "HashingVectorizer": Export(_TEXT, _by_name("cuml.feature_extraction.text.HashingVectorizer")),
-    "CountVectorizer": Export(_TEXT, _by_name("cuml.feature_extraction.text.CountVectorizer")),
+    "CountVectorizer": Export(_TEXT, Cuml("cuml.feature_extraction.text.CountVectorizer", False, _counts)),
     "TfidfTransformer": Export(_TEXT, _by_name("cuml.feature_extraction.text.TfidfTransformer")),
     "TfidfVectorizer": Export(_TEXT, _by_name("cuml.feature_extraction.text.TfidfVectorizer")),
     "GaussianRandomProjection": Export(

@@ -40,7 +40,7 @@ def fit(call: Call, cuml: Cuml) -> Any:
     model = before.model if goes_on and before is not None else made(estimator, cuml)
     method = _method(model, call)
     try:
-        result = method(**_given(call))
+        result = method(*_leading(call), **_given(call))
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
     state = Fitted("cuml", labels_place(call.y), None, model, x_place(call.X))
@@ -67,8 +67,10 @@ def ask(call: Call, state: Fitted) -> Any:
     _check_names(call)
     method = _method(state.model, call)
     try:
-        result = method(**_given(call))
+        result = method(*_leading(call), **_given(call))
     except _REFUSALS as error:
+        if not _converts(call.estimator, state):
+            raise  # nobody else can say what is wrong
         raise Unsupported(f"cuML refuses: {error}") from error
     return call.settle(result)
 
@@ -105,13 +107,25 @@ def at_home(estimator: Any, state: Fitted) -> Any:
         If cuML does not convert this estimator.
     """
     if "home" not in state.cache:
+        twin, reason, home = twin_of(type(estimator)), None, None
         try:
-            state.cache["home"] = state.model.as_sklearn()
-        except (AttributeError, *_REFUSALS) as error:  # it has no such method, or refuses this fit
+            home = state.model.as_sklearn()
+        except (AttributeError, ImportError, *_REFUSALS) as error:  # no such method, or it refuses this fit
+            reason = error
+        if not isinstance(home, twin):  # HDBSCAN's and UMAP's are of packages of their own
             raise AttributeError(
-                f"{type(estimator).__name__} was fitted by cuML, which does not convert it to scikit-learn's"
-            ) from error
+                f"{twin.__name__} was fitted by cuML, which does not convert it to scikit-learn's"
+            ) from reason
+        state.cache["home"] = home
     return state.cache["home"]
+
+
+def _converts(estimator: Any, state: Fitted) -> bool:
+    try:
+        at_home(estimator, state)
+    except AttributeError:
+        return False
+    return True
 
 
 def made(estimator: Any, cuml: Cuml) -> Any:
@@ -130,27 +144,31 @@ def made(estimator: Any, cuml: Cuml) -> Any:
     except AttributeError as error:
         raise Unsupported(f"this version of cuML has no {cuml.path}") from error
     try:
+        changes = {} if cuml.changes is None else cuml.changes(estimator)
         if cuml.converts and hasattr(cls, "from_sklearn"):
             fresh = type(estimator)(**estimator.get_params(deep=False))
-            model = cls.from_sklearn(fresh)
+            model = cls.from_sklearn(fresh).set_params(**changes)
         else:
-            model = cls(**(cuml.parameters or (lambda e: _by_name(e, cls)))(estimator))
+            model = cls(**_by_name(estimator, cls, {*cuml.ignored, *changes}), **changes)
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
     model.output_type = "input"  # `from_sklearn` sets NumPy's
     return model
 
 
-def _by_name(estimator: Any, cls: type) -> dict[str, Any]:
-    """Parameters that are not at scikit-learn's default, if cuML has all of them."""
-    known = inspect.signature(cls).parameters
+def _by_name(estimator: Any, cls: Any, without: set[str]) -> dict[str, Any]:
+    """Parameters that are not what cuML takes them to be, if it has all of them."""
+    known, theirs = inspect.signature(cls).parameters, cls().get_params()
     defaults = inspect.signature(twin_of(type(estimator))).parameters
-    params = estimator.get_params(deep=False)
-    given = {name: value for name, value in params.items() if _differs(value, defaults[name].default)}
-    unknown = sorted(set(given) - set(known))
+    params = estimator.get_params(deep=False).items()
+    # Some defaults are not scikit-learn's; where cuML does not say its own, they are.
+    given = {
+        name: value for name, value in params if _differs(value, theirs.get(name, defaults[name].default))
+    }
+    unknown = sorted(set(given) - without - set(known))
     if unknown and not _takes_any(known):
         raise ValueError(f"{cls.__name__} has no parameter {', '.join(unknown)}")
-    return given
+    return {name: value for name, value in given.items() if name not in without}
 
 
 def _differs(value: Any, default: Any) -> bool:
@@ -172,16 +190,25 @@ def _method(model: Any, call: Call) -> Any:
     return method
 
 
+def _leading(call: Call) -> list[Any]:
+    """What the rows are from, by its place: cuML calls texts otherwise."""
+    return [_argument(call.leading, call.X)] if call.leading in call.given else []
+
+
 def _given(call: Call) -> dict[str, Any]:
-    """The arguments: CuPy's and cuDF's as they are, others as NumPy has them, None where it is left out."""
-    given = {name: value for name, value in call.given.items() if not (name == "y" and value is None)}
-    for name, value in given.items():
-        place = container_place(value)
-        if place is not None and place.library not in LIBRARIES:
-            given[name] = from_device(value)
-        elif name in ("X", "y", "sample_weight") and hasattr(value, "iloc") and place is None:
-            given[name] = np.asarray(value)
-    return given
+    """The other arguments; None where y is left out."""
+    others = {name: value for name, value in call.given.items() if name != call.leading}
+    return {
+        name: _argument(name, value) for name, value in others.items() if name != "y" or value is not None
+    }
+
+
+def _argument(name: str, value: Any) -> Any:
+    """CuPy's and cuDF's as they are, others as NumPy has them."""
+    place = container_place(value)
+    if place is not None:
+        return value if place.library in LIBRARIES else from_device(value)
+    return np.asarray(value) if name in ("X", "y", "sample_weight") and hasattr(value, "iloc") else value
 
 
 def _feature_names(X: Any) -> np.ndarray | None:

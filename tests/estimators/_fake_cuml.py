@@ -16,8 +16,10 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import sklearn.cluster
+import sklearn.feature_extraction.text
 import sklearn.linear_model
 import sklearn.naive_bayes
+import sklearn.svm
 
 from manyfit.arrays import _containers
 from tests.metrics._crossings import DEVICE, here, there
@@ -99,6 +101,13 @@ class Model:
         self.converted = True
         return self.model
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return self.params
+
+    def set_params(self, **params: Any) -> Any:
+        self.params |= params
+        return self
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         more = {} if sample_weight is None else {"sample_weight": home(sample_weight)}
         self.model = self.served(**self.params).fit(home(X), home(y), **more)
@@ -159,6 +168,8 @@ class MinMaxScaler(Model):
         super().__init__(feature_range=feature_range)
 
     def transform(self, X: Any) -> Any:
+        if X.shape[1] != self.model.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} features, as cuML says it.")
         return self.given(self.model.transform(home(X)), X)
 
 
@@ -168,6 +179,51 @@ class HDBSCAN(Model):
     def fit(self, X: Any, y: Any = None) -> Any:
         self.n_features_in_ = X.shape[1]
         return self
+
+    def as_sklearn(self) -> Any:
+        raise ModuleNotFoundError("No module named 'hdbscan'")
+
+
+class AgglomerativeClustering(HDBSCAN):
+    """With other defaults than scikit-learn's, as cuML's has them."""
+
+    def __init__(self, n_clusters: int = 2, *, linkage: str = "single", connectivity: str = "knn") -> None:
+        super().__init__(n_clusters=n_clusters, linkage=linkage, connectivity=connectivity)
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        if self.params["linkage"] != "single":
+            raise ValueError("Only single linkage clustering is supported currently")
+        return super().fit(X, y)
+
+
+class LinearSVR(Model):
+    """Whose conversion makes an l1 penalty of a loss that is not squared, as cuML's does."""
+
+    served = sklearn.svm.LinearSVR
+
+    @classmethod
+    def from_sklearn(cls, model: Any) -> Any:
+        return cls(C=model.C, loss=model.loss, penalty="l1", penalized_intercept=False)
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        self.model = X
+        return self
+
+
+class CountVectorizer(Model):
+    """Of texts in a series of cuDF's, which it calls X, and scikit-learn raw_documents."""
+
+    served = sklearn.feature_extraction.text.CountVectorizer
+
+    def __init__(self, *, dtype: Any = np.float32, binary: bool = False) -> None:
+        super().__init__(dtype=dtype, binary=binary)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        self.model = self.served(**self.params)
+        return csr_matrix(self.model.fit_transform(X.frame))
+
+    def transform(self, X: Any) -> Any:
+        return csr_matrix(self.model.transform(X.frame))
 
 
 class UMAP(Model):
@@ -195,11 +251,16 @@ def install(monkeypatch: pytest.MonkeyPatch, *, cuml: bool = True) -> None:
         modules |= {
             "cuml": {},
             "cuml.linear_model": {"Ridge": Ridge, "LogisticRegression": LogisticRegression},
-            "cuml.cluster": {"KMeans": KMeans, "HDBSCAN": HDBSCAN},
+            "cuml.cluster": {
+                "KMeans": KMeans, "HDBSCAN": HDBSCAN, "AgglomerativeClustering": AgglomerativeClustering,
+            },
+            "cuml.svm": {"LinearSVR": LinearSVR},
+            "cuml.feature_extraction": {},
+            "cuml.feature_extraction.text": {"CountVectorizer": CountVectorizer},
             "cuml.naive_bayes": {"MultinomialNB": MultinomialNB},
             "cuml.preprocessing": {"MinMaxScaler": MinMaxScaler},
             "cuml.manifold": {"UMAP": UMAP},
-        }
+        }  # fmt: skip
     for name, contents in modules.items():
         module = ModuleType(name)
         module.__path__ = []  # type: ignore[attr-defined]

@@ -27,7 +27,7 @@ from manyfit import estimators
 from manyfit._compat import array_api_dispatch
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, is_host, to_device, to_host, transfers
-from manyfit.estimators import _own
+from manyfit.estimators import _own, _with_cuml
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
 from manyfit.estimators._own import register_fitter, unregister_fitter
@@ -65,8 +65,9 @@ OWN = dict(_own._fitters)
 
 @pytest.fixture(autouse=True)
 def _scikit_learn_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fits of our own are switched on where they are tested."""
+    """Fits of our own are switched on where they are tested; cuML's, where it is, have tests of their own."""
     monkeypatch.setattr(_own, "_fitters", {})
+    monkeypatch.setattr(_with_cuml, "LIBRARIES", ())
 
 
 def home(value):

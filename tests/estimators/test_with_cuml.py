@@ -214,7 +214,49 @@ def test_hdbscan_is_asked_for_what_scikit_learn_means():
     params = vars(ours)[STATE].model.params
     assert params["min_samples"] == 6 and params["min_cluster_size"] == 7 and params["max_cluster_size"] == 20
     with pytest.raises(ValueError, match="does not serve"):
-        EXPORTS["HDBSCAN"].cuml.parameters(estimators.HDBSCAN(metric="manhattan"))
+        EXPORTS["HDBSCAN"].cuml.changes(estimators.HDBSCAN(metric="manhattan"))
+    assert not hasattr(ours, "probabilities_")  # of a package that is not there, by as_sklearn
+    with pytest.raises(AttributeError, match="HDBSCAN was fitted by cuML, which does not convert it"):
+        ours.dbscan_clustering(0.5)
+
+
+def test_defaults_that_are_not_scikit_learns():
+    """What cuML would do by its own default is not what scikit-learn was asked for."""
+    asked = estimators.AgglomerativeClustering(3, linkage="single")
+    assert vars(asked.fit(there(X)))[STATE].model.params == {
+        "n_clusters": 3, "linkage": "single", "connectivity": "pairwise",
+    }  # fmt: skip
+    with pytest.warns(HostFallbackWarning, match="cuML refuses: Only single linkage"):
+        ours = estimators.AgglomerativeClustering(3).fit(there(X))
+    twin = sklearn.cluster.AgglomerativeClustering(3).fit(X)
+    assert route(ours) == "host" and (ours.labels_ == twin.labels_).all()
+    with pytest.warns(HostFallbackWarning, match="has no parameter distance_threshold"):
+        estimators.AgglomerativeClustering(None, distance_threshold=1.0).fit(there(X))
+
+
+def test_what_from_sklearn_makes_another_problem_of():
+    model = vars(estimators.LinearSVR(C=3.0).fit(there(X), there(NUMBERS)))[STATE].model
+    assert model.params == {
+        "C": 3.0, "loss": "epsilon_insensitive", "penalty": "l2", "penalized_intercept": True,
+    }  # fmt: skip
+
+
+def test_texts():
+    """Their argument has another name with cuML, and counts another dtype with CuPy."""
+    texts = pd.Series(["a dog runs", "the dog sleeps", "a cat runs fast"])
+    ours = estimators.CountVectorizer(binary=True)
+    found = ours.fit_transform(fake.Series(texts))
+    assert route(ours) == "cuml" and isinstance(found, fake.csr_matrix)
+    twin = sklearn.feature_extraction.text.CountVectorizer(binary=True).fit(texts)
+    for counts in (found, ours.transform(fake.Series(texts))):
+        assert counts.get().dtype == np.float64
+        np.testing.assert_array_equal(counts.get().toarray(), twin.transform(texts).toarray())
+
+
+def test_what_nobody_else_can_say_cuml_says():
+    ours = estimators.MinMaxScaler().fit(fake.DataFrame(pd.DataFrame(X)))
+    with pytest.raises(ValueError, match="X has 2 features, as cuML says it"):
+        ours.transform(fake.DataFrame(pd.DataFrame(X[:, :2])))
 
 
 def test_a_users_subclass_is_not_cumls():
