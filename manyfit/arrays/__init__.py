@@ -1,6 +1,7 @@
 """Namespace and device of an array, and the only border between host and device."""
 
 from manyfit.arrays._blocks import block_size, free_device_memory, is_out_of_memory, smaller_blocks
+from manyfit.arrays._clip import clip
 from manyfit.arrays._containers import Place, container_place, form_of, from_device
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
@@ -29,6 +30,7 @@ __all__ = [
     "array_namespace",
     "beside",
     "block_size",
+    "clip",
     "container_place",
     "cuda_place",
     "device",

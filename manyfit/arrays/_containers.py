@@ -18,6 +18,8 @@ from manyfit.arrays._transfer import to_device, to_host
 # Arrays by the names of the array API that are left to whom they are given to: lazy ones, and sparse ones.
 _NOT_OURS = (compat.is_dask_array, compat.is_pydata_sparse_array, compat.is_ndonnx_array)
 _FRAMES = ("DataFrame", "Series", "Index")
+# Of CuPy's sparse matrices, which hold no integers.
+_SPARSE_FORMATS, _SPARSE_DTYPES = ("csr", "csc", "coo", "dia"), "?fdFD"
 _forms: dict[type, str | None] = {}
 
 
@@ -57,7 +59,7 @@ class Place:
         -------
         object
             What has no equal there stays as it is: strings, scalars, objects, data frames, and sparse
-            matrices where the library has none.
+            matrices where the library has none, or none of their dtype.
         """
         if type(value) in (tuple, list):
             return type(value)(self.bring(part) for part in value)
@@ -89,7 +91,8 @@ class Place:
         return type(value) is np.ndarray and value.dtype.kind in "biufc"
 
     def _sparse(self, value: Any) -> Any:
-        if self.library not in ("cupy", "cudf"):
+        has = value.ndim == 2 and value.format in _SPARSE_FORMATS and value.dtype.char in _SPARSE_DTYPES
+        if not has or self.library not in ("cupy", "cudf"):
             return value
         module = import_module("cupyx.scipy.sparse")
         moved = getattr(module, f"{value.format}_matrix")(value)

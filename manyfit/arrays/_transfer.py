@@ -165,7 +165,9 @@ def to_place(host: np.ndarray, place: tuple[str, str]) -> Array:
 
 
 def _kind(device: Device) -> str:
-    return str(device).partition(":")[0]
+    """Without its number: CuPy's is ``<CUDA Device 0>``, torch's ``cuda:0``."""
+    name = str(device)
+    return "cuda" if name.startswith("<CUDA Device ") else name.partition(":")[0]
 
 
 def _moved(array: Array, device: Device | None, own: Namespace, target: Namespace) -> Array:

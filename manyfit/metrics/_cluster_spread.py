@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, float_dtype
+from manyfit.arrays import array_namespace, clip, device, float_dtype
 from manyfit.metrics._clusterings import Clusterings, checked_labels, clusterings, wide
 from manyfit.metrics._data_checks import brought, is_floating, not_finite, refuse_nan_of_data
 from manyfit.metrics._pair_tiles import budget
@@ -74,7 +74,7 @@ class _Spread:
                 rows = xp.broadcast_to(rows, (c, *rows.shape[1:]))
             else:
                 # A setting without a score may have more clusters than are looked at.
-                codes = xp.clip(self.found.codes[self.settings, at], max=K - 1)
+                codes = clip(xp, self.found.codes[self.settings, at], high=K - 1)
                 first = xp.arange(c, dtype=codes.dtype, device=device(codes)) * K
                 places = xp.reshape(codes + first[:, None], (-1,))
                 rows = rows - _taken(self.about, places)

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.metrics import brier_score_loss, d2_log_loss_score, hinge_loss, log_loss
 
 from manyfit._compat import d2_brier_score
-from manyfit.arrays import array_namespace
+from manyfit.arrays import array_namespace, clip
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many, Targets
 from manyfit.metrics._many_classes import (
@@ -35,7 +35,7 @@ def _log_losses(targets: Targets, P: Array) -> Array:
     eps = float(xp.finfo(P.dtype).eps)
     if isinstance(own, np.ndarray):
         return _in_place(own, eps)
-    return -xp.log(xp.clip(xp.abs(own), eps, 1 - eps))
+    return -xp.log(clip(xp, xp.abs(own), eps, 1 - eps))
 
 
 def _in_place(own: Array, eps: float) -> Array:
@@ -67,7 +67,7 @@ def _d2_log_loss(targets: Targets, P: Array, *, labels: Labels) -> Array:
     xp, totals = array_namespace(P), class_totals(targets)
     shares = totals / xp.sum(totals)
     eps = float(xp.finfo(shares.dtype).eps)
-    null = -xp.sum(totals * xp.log(xp.clip(shares, eps, 1 - eps)))
+    null = -xp.sum(totals * xp.log(clip(xp, shares, eps, 1 - eps)))
     valid = are_probabilities(P) & all_present(targets, labels) & (P.shape[1] >= 2)
     return nan_unless(valid, 1 - _summed(targets, _log_losses(targets, P)) / null)
 
@@ -139,7 +139,7 @@ def _hinge(targets: Targets, P: Array, *, labels: Labels) -> Array:
         valid = valid & all_present(targets, labels)
         others = xp.where(indicators(targets).T[None, ...], xp.full_like(P, -xp.inf), P)
         margins = of_targets(targets, P) - xp.max(others, axis=-1)
-    return nan_unless(valid, targets.mean(xp.clip(1 - margins, 0, None)))
+    return nan_unless(valid, targets.mean(clip(xp, 1 - margins, 0, None)))
 
 
 PROBABILITY_METRICS: dict[Callable[..., Any], Many] = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace
+from manyfit.arrays import array_namespace, clip
 from manyfit.metrics._many_rows import constant, or_nan
 
 Array = Any
@@ -60,9 +60,9 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
         sought == 0, constant(xp, float(xp.finfo(values.dtype).smallest_normal), sought), sought
     )
     # Counted, since the standard searches in one row only; no more than last, which rounding may exceed.
-    place = xp.clip(xp.count_nonzero(below < sought, axis=1, keepdims=True), 0, last)
+    place = clip(xp, xp.count_nonzero(below < sought, axis=1, keepdims=True), 0, last)
     reached = xp.take_along_axis(below, place, axis=1)
-    after = xp.clip(place + 1, 0, last)
+    after = clip(xp, place + 1, 0, last)
     weighted = xp.count_nonzero(below <= reached, axis=1, keepdims=True)
     weighted = xp.where(weighted > last, place, weighted)
     after = xp.where(xp.take_along_axis(weights, after, axis=1) == 0, weighted, after)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import pairwise_distances
 
-from manyfit.arrays import array_namespace
+from manyfit.arrays import array_namespace, clip
 from manyfit.folds import Unsupported
 from manyfit.metrics._data_checks import brought
 from manyfit.metrics._pair_measures import differences, product, root
@@ -82,7 +82,7 @@ def _correlation(xp: Any, x: Array, y: Array) -> Array:
     """One less the correlation of two rows; NaN for a row that is constant."""
     x, y = (rows - xp.mean(rows, axis=1, keepdims=True) for rows in (x, y))
     x, y = (rows / xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True)) for rows in (x, y))
-    return 1.0 - xp.clip(product(xp, x, y), min=-1.0, max=1.0)
+    return 1.0 - clip(xp, product(xp, x, y), low=-1.0, high=1.0)
 
 
 # Of numbers of features: that both rows have, that only the first one has, that only the second has, of all.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from math import isnan
 from typing import Any
 
-from manyfit.arrays import device, float_dtype
+from manyfit.arrays import clip, device, float_dtype
 from manyfit.metrics._pair_tiles import Measure
 
 Array = Any
@@ -31,7 +31,7 @@ def squares(xp: Any, x: Array, y: Array) -> Array:
     values *= -2.0
     values += xp.sum(x * x, axis=1)[:, None]
     values += xp.sum(y * y, axis=1)[None, :]
-    return xp.clip(values, min=0.0)
+    return clip(xp, values, low=0.0)
 
 
 def root(xp: Any, values: Array) -> Array:
@@ -75,7 +75,7 @@ def similarity(xp: Any, x: Array, y: Array) -> Array:
 
 def angle(xp: Any, x: Array, y: Array) -> Array:
     """One less the cosine."""
-    return xp.clip(1.0 - similarity(xp, x, y), min=0.0, max=2.0)
+    return clip(xp, 1.0 - similarity(xp, x, y), low=0.0, high=2.0)
 
 
 COSINE = Measure(angle, itself=0.0)
@@ -110,7 +110,7 @@ def partly_known(missing: float, *, squared: bool) -> Measure:
         no_x, no_y = (xp.astype(gap, x.dtype) for gap in gaps)
         values = squares(xp, x, y) - product(xp, x * x, no_y) - product(xp, no_x, y * y)
         both = product(xp, 1.0 - no_x, 1.0 - no_y)
-        scaled = xp.clip(values, min=0.0) / xp.clip(both, min=1.0) * float(d)
+        scaled = clip(xp, values, low=0.0) / clip(xp, both, low=1.0) * float(d)
         return xp.where(both == 0, xp.full((), float("nan"), dtype=x.dtype, device=device(x)), scaled)
 
     # A row of which nothing is known has no distance to itself either.

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, device, float_dtype
+from manyfit.arrays import array_namespace, clip, device, float_dtype
 
 Array = Any
 
@@ -79,7 +79,7 @@ def area_of(curve: Curve, max_fpr: float | None = None) -> Array:
     if max_fpr is None or max_fpr == 1:
         return xp.sum(run * (y - 0.5 * rise), axis=-1)
     # The polygon, cut off where x is max_fpr.
-    kept = steps(xp.clip(x, None, max_fpr))
+    kept = steps(clip(xp, x, None, max_fpr))
     share = kept / xp.where(run > 0, run, xp.ones_like(run))
     area = xp.sum(kept * (y - rise + 0.5 * rise * share), axis=-1)
     return standardized(area, max_fpr)
@@ -98,7 +98,7 @@ def precision_of(curve: Curve) -> Array:
     precision = positives / xp.where(chosen == 0, xp.ones_like(chosen), chosen)
     total = positives[..., -1]
     average = xp.sum(steps(positives) * precision, axis=-1) / xp.where(total == 0, xp.ones_like(total), total)
-    return xp.clip(average, 0, None)
+    return clip(xp, average, 0, None)
 
 
 def areas(scores: Array, positive: Array, weight: Array | None = None, max_fpr: float | None = None) -> Array:

@@ -60,8 +60,9 @@ def where_fitted(job: Job) -> Job:
         return _at_home(job)
     if not is_foreign(job.X):
         return _with_rows(job, job.brought)
-    # Their rows are taken by indices that lie with X, which pandas refuses.
-    job = _with_rows(job, _without_index)
+    # Their rows are taken by indices that lie with X, which pandas and lists refuse.
+    n = job.X.shape[0]
+    job = _with_rows(job, lambda value: _as_array(value, n))
     scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
     y = job.brought(job.y) if all(map(is_drop_in, _estimators(job))) else job.y
@@ -116,10 +117,10 @@ def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
     return replace(job, y=change(job.y), options=replace(given, fit_params=params[0], score_params=params[1]))
 
 
-def _without_index(value: Any) -> Any:
-    """An array for pandas' and other frames and series of the host; anything else as it is."""
+def _as_array(value: Any, n: int) -> Any:
+    """An array for lists of n, and for pandas' and other series of the host; anything else as it is."""
     framed = hasattr(value, "__array__") and not is_array(value) and form_of(value) is None
-    return np.asarray(value) if framed else value
+    return np.asarray(value) if framed or (isinstance(value, list | tuple) and len(value) == n) else value
 
 
 def say_at_home(who: str, there: Iterable[Any], why: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manyfit import arrays
-from manyfit.arrays import Transfers, to_device, to_host, transfers
+from manyfit.arrays import Transfers, _transfer, to_device, to_host, transfers
 
 DEVICE1 = array_api_strict.Device("device1")
 DEVICE2 = array_api_strict.Device("device2")
@@ -180,3 +180,13 @@ def test_a_tensor_that_requires_gradients_comes_home():
     x = torch.ones(3, requires_grad=True)
     assert to_host(x).tolist() == [1.0, 1.0, 1.0]
     assert x.requires_grad
+
+
+@pytest.mark.parametrize("name", ["<CUDA Device 3>", "cuda:3", "cuda"])
+def test_a_place_has_no_number(name):
+    """CuPy's name of a device, and torch's, as another process with another GPU knows it."""
+
+    class Device:
+        __str__ = __repr__ = lambda self: name
+
+    assert _transfer._kind(Device()) == "cuda"

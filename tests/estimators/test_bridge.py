@@ -26,7 +26,7 @@ import manyfit
 from manyfit import estimators
 from manyfit._compat import array_api_dispatch
 from manyfit._twins import twin_of
-from manyfit.arrays import container_place, form_of, is_host, to_device, to_host, transfers
+from manyfit.arrays import container_place, form_of, from_device, is_host, to_device, transfers
 from manyfit.estimators import _own, _with_cuml
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
@@ -73,9 +73,8 @@ def _scikit_learn_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def home(value):
     if isinstance(value, (tuple, list)):
         return [home(one) for one in value]
-    if scipy.sparse.issparse(value):
-        return value.toarray()
-    return to_host(value) if form_of(value) else value
+    value = from_device(value)
+    return value.toarray() if scipy.sparse.issparse(value) else value
 
 
 def alike(found, wanted, iterated=False):
@@ -94,6 +93,8 @@ def in_place(value, xp, device):
         return all(in_place(one, xp, device) for one in value)
     if isinstance(value, float | np.floating) or scipy.sparse.issparse(value):
         return True
+    if form_of(value) == "sparse":
+        return compat.is_cupy_namespace(xp)
     if xp is np:
         return isinstance(value, np.ndarray)
     return (

@@ -200,6 +200,14 @@ def test_labels_of_series(name):
         np.testing.assert_array_equal(ours.predict(data), np.array(["ant", "bee", "cat"])[twin.predict(X)])
 
 
+def test_sparse_matrices_that_cupy_has_not_stay_on_the_host():
+    """It has none of integers, and four formats."""
+    place, matrix = container_place(there(X)), scipy.sparse.csr_matrix(np.eye(3))
+    assert isinstance(place.bring(matrix), fake.csr_matrix)
+    for other in (matrix.astype(np.int64), matrix.tolil(), scipy.sparse.coo_array([1.0, 2.0])):
+        assert place.bring(other) is other
+
+
 def test_without_cuml(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuml.linear_model", None)  # as if it were not installed
     with pytest.warns(

@@ -171,6 +171,16 @@ def test_weights_lie_anywhere(model, weigh):
     np.testing.assert_allclose(found, wanted.predict(X), rtol=1e-6)
 
 
+@pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="before 1.9 such a search is one on the host")
+def test_lists_are_cut_by_indices_that_are_no_numbers_to_python(monkeypatch):
+    """As CuPy's are not, which array-api-strict's are: a list cannot be asked for the row of one."""
+    monkeypatch.delattr(type(there(0)), "__index__")
+    with manyfit.config_context(**QUIET):
+        search = GridSearchCV(estimators.SVR(), {"C": [0.1, 1.0]}, cv=3, error_score="raise")
+        search.fit(there(X), list(Y), sample_weight=list(WEIGHTS))
+    alike(search, GridSearchCV(SVR(), {"C": [0.1, 1.0]}, cv=3).fit(X, Y, sample_weight=WEIGHTS))
+
+
 def test_targets_of_pandas_are_fitted_beside_x():
     words = pd.Series(np.array(["no", "yes"])[LABELS], dtype="category", index=range(5, 125))
     grid = {"var_smoothing": [1e-9, 1e-2]}
