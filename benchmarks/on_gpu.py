@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from benchmarks._bars import Verdict, at_most
 from benchmarks._benchmark import register
 from benchmarks._study import Column, Findings, Study, Tell
 from benchmarks.gpu._compared import compared, failures, largest_differences
+from benchmarks.gpu._problems import PROBLEMS
 from benchmarks.gpu._process import Run, run_process, why_no_device
+from benchmarks.gpu._verdicts import verdicts
 
 # Seconds of each part, its start included: 480 in all, with the ten of looking for the device.
 PARTS = {
@@ -33,6 +36,10 @@ _SEARCHES = (
     Column("to_device", "to device", "bytes"),
     Column("to_host", "to host", "bytes"),
     Column("synchronisations", "waits", "number"),
+    Column("peak", "peak", "bytes"),
+    Column("seen_to_device", "seen to device", "bytes"),
+    Column("seen_to_host", "seen to host", "bytes"),
+    Column("seen_waits", "seen waits", "number"),
     Column("difference", "apart", "gap"),
 )
 _TESTS = (
@@ -47,8 +54,9 @@ _LEGEND = (
     "time: of all settings; where they would have taken too long some were run, 'measured' is their share;\n"
     "times: of scikit-learn; x floor: of the bytes of X and y over the rate of a copy, or of the fewest\n"
     "operations over the rate of a product, whichever is longer, both measured on the device in this run;\n"
-    "fits, to device, to host, waits: by manyfit's own report; apart: largest difference of a score from\n"
-    "scikit-learn's on a split, else from the first contender's"
+    "fits, to device, to host, waits: by manyfit's own report; peak: most memory of the device in use by a\n"
+    "search, beyond X and y there; seen: of anybody's, of the smallest case, as the driver sees it; apart:\n"
+    "largest difference of a score from scikit-learn's on a split, else from the first contender's"
 )
 
 
@@ -57,14 +65,25 @@ def _measure_searches(part: str, quick: bool, tell: Tell) -> Findings:
     rows = compared(run.rows)
     found = {"about": run.about, "seconds": run.seconds, "failure": run.failure}
     found["largest_differences"] = largest_differences(run.rows)
-    return Findings(rows, _SEARCHES, found=found, notes=[*failures(run.rows), *_about(run), _LEGEND])
+    notes = [*failures(run.rows), *_about(run), _LEGEND]
+    own = [name for name, problem in PROBLEMS.items() if problem.own]
+    asked = [*verdicts(rows, own), _in_time(part, run)]
+    return Findings(rows, _SEARCHES, found=found, notes=notes, verdicts=asked)
 
 
 def _measure_tests(part: str, quick: bool, tell: Tell) -> Findings:
     run = _run(part, quick, tell)
     rows = [{"failed": None, "skipped": None, "seconds": None, **row} for row in run.rows]
     found = {"about": run.about, "seconds": run.seconds, "failure": run.failure}
-    return Findings(rows, _TESTS, found=found, notes=_about(run))
+    wrong = sum(row["failed"] or bool(row["failure"]) for row in rows) if rows else None
+    asked = [at_most("no test fails, and all are run", wrong, 0, "wrong"), _in_time(part, run)]
+    return Findings(rows, _TESTS, found=found, notes=_about(run), verdicts=asked)
+
+
+def _in_time(part: str, run: Run) -> Verdict:
+    if run.failure:
+        return Verdict("complete", run.failure, False)
+    return at_most("complete in its time", run.seconds, PARTS[part][0], "s")
 
 
 def _run(part: str, quick: bool, tell: Tell) -> Run:
@@ -77,6 +96,8 @@ def _about(run: Run) -> list[str]:
     if run.about:
         versions = [f"{name} {version}" for name, version in run.about["versions"].items() if version]
         notes.append(f"{run.about['device']}; {', '.join(versions)}; {run.seconds:.0f} s")
+    if "memory" in run.about:
+        notes.append(f"memory of the device: {run.about['memory']}")
     if "rates" in run.about:
         rates: dict[str, Any] = run.about["rates"]
         products = [f"{rate / 1e12:.3g} Tflop/s in {dtype}" for dtype, rate in rates["product"].items()]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from typing import IO, Any
 
 from sklearn.model_selection import GridSearchCV
 
+from benchmarks.gpu._memory import Memory, device_memory
 from benchmarks.gpu._problems import PROBLEMS, Case, Problem, settings_of
 from benchmarks.gpu._timed import Row, some, timed
 
@@ -59,11 +61,18 @@ class Accelerated:
             return {"failure": self._why(error)}
 
     def _start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "cuml.accel", "-m", __name__, self.problem.name]
+        # Managed memory, its default, is for what does not fit the device: nothing here is asked to.
+        command = [sys.executable, "-m", "cuml.accel", "--disable-uvm", "-m", __name__, self.problem.name]
         command += ["--quick"] if self.quick else []
         # Without buffers, so that nothing is left in one where `select` does not see it.
         self._process = subprocess.Popen(
-            command, cwd=_ROOT, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+            command,
+            cwd=_ROOT,
+            env={name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"},
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
         )
         self._answer(_STARTING)
         return self._process
@@ -95,7 +104,9 @@ class Accelerated:
             process.communicate()
 
 
-def _case(problem: Problem, settings: Any, question: dict[str, Any], again: bool) -> Row:
+def _case(
+    problem: Problem, settings: Any, question: dict[str, Any], again: bool, memory: Memory | None
+) -> Row:
     X, y = problem.data(Case(**question["case"]))
     expected = question["per_byte"] and question["per_byte"] * X.nbytes
 
@@ -105,7 +116,7 @@ def _case(problem: Problem, settings: Any, question: dict[str, Any], again: bool
         return GridSearchCV(problem.task.estimator, grid, error_score="raise", **options).fit(X, y)
 
     first = some(settings, problem.task, False)
-    return timed(search, settings, first, question["limit"], expected, again)
+    return timed(search, settings, first, question["limit"], expected, again, memory)
 
 
 def main() -> None:
@@ -113,13 +124,20 @@ def main() -> None:
     warnings.simplefilter("ignore")
     problem = PROBLEMS[sys.argv[1]]
     quick = "--quick" in sys.argv
-    settings = settings_of(problem, quick)
+    settings, memory = settings_of(problem, quick), _memory()
     warm = {"case": asdict(problem.quick[0]), "limit": _STARTING, "per_byte": None}
     with contextlib.suppress(Exception):  # it will fail again where it counts
-        _case(problem, settings[:: max(1, len(settings) - 1)], warm, False)
+        _case(problem, settings[:: max(1, len(settings) - 1)], warm, False, None)
     _say({})
     for line in sys.stdin:
-        _say(_case(problem, settings, json.loads(line), not quick))
+        _say(_case(problem, settings, json.loads(line), not quick, memory))
+
+
+def _memory() -> Memory | None:
+    """The same pool as that of the other contenders, where there is RMM."""
+    with contextlib.suppress(Exception):  # no GPU: what is searched says so
+        return device_memory("cupy")
+    return None
 
 
 def _say(row: Row) -> None:

@@ -19,7 +19,7 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
     ``difference`` is from the reference: scikit-learn, or the first that has scores where it was not run.
     """
-    out = []
+    rows, out = _with_what_was_seen(rows), []
     for group in _cases(rows).values():
         with_scores = [row for row in group if row.get("scores")]
         reference = next((r for r in with_scores if r["contender"] == SKLEARN), next(iter(with_scores), None))
@@ -38,8 +38,16 @@ def compared(rows: Sequence[Row]) -> list[Row]:
 
 
 _EMPTY = dict.fromkeys(
-    ("seconds", "whole", "fits_made", "to_device", "to_host", "synchronisations", "failure")
+    ("seconds", "whole", "fits_made", "to_device", "to_host", "synchronisations", "failure", "peak")
+    + ("seen_to_device", "seen_to_host", "seen_waits", "seen_failure")
 )
+
+
+def _with_what_was_seen(rows: Sequence[Row]) -> list[Row]:
+    """The rows, each with what was seen of another run of the same."""
+    name = lambda row: (row["problem"], row["case"], row["contender"])  # noqa: E731
+    found = {name(row): row["seen"] for row in rows if "seen" in row}
+    return [row | found.get(name(row), {}) for row in rows if "seen" not in row]
 
 
 def largest_differences(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -77,5 +85,6 @@ def apart(row: Row, other: Row) -> float | None:
 def _cases(rows: Sequence[Row]) -> dict[Case, list[Row]]:
     cases: dict[Case, list[Row]] = {}
     for row in rows:
-        cases.setdefault((row["problem"], row["case"]), []).append(row)
+        if "seen" not in row:
+            cases.setdefault((row["problem"], row["case"]), []).append(row)
     return cases

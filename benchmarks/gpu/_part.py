@@ -18,12 +18,15 @@ from benchmarks.gpu._contenders import ACCEL, Contender, contenders
 from benchmarks.gpu._place import Place, find_place
 from benchmarks.gpu._problems import PROBLEMS, Case, Problem, settings_of
 from benchmarks.gpu._rates import Rates, library_versions, measure_rates
+from benchmarks.gpu._seen import seen
 from benchmarks.gpu._timed import Row, some, timed
 
 # Copies of X that a search may have at once on the device, on the host, and in each of its processes there.
 _COPIES_THERE, _COPIES_HERE, _COPIES_EACH = 3.0, 4.0, 2.5
 # Of the time that is left, what one contender may take of it on one case.
 _SHARE = 0.25
+# What takes longer is not run once more to see what crosses.
+_SEEN_SECONDS = 3.0
 
 
 def run_part(names: Sequence[str], seconds: float, quick: bool, keep: Callable[[Row], None]) -> None:
@@ -35,6 +38,7 @@ def run_part(names: Sequence[str], seconds: float, quick: bool, keep: Callable[[
     place = find_place()
     rates = measure_rates(place, quick)
     about = {"device": place.name, "library": place.library, "imitated": place.imitated}
+    about |= {"memory": place.memory.pool}
     keep({"about": about | {"rates": asdict(rates), "versions": library_versions()}})
     for number, name in enumerate(names):
         # Each problem has its share of what is left; what one does not need is the next one's.
@@ -62,6 +66,33 @@ class _Runs:
                 for contender in contenders(self.problem):
                     yield {**common, "contender": contender.name, **self._timed(contender, case, X, y)}
                 yield {**common, "contender": ACCEL, **self._accelerated(accelerated, case, X.nbytes)}
+            yield from self._seen()
+
+    def _seen(self) -> Iterator[Row]:
+        """What crosses, and waits, as the driver sees it, of the smallest case.
+
+        At the end: whoever looks on is a library of its own, which might not get on with the others.
+        """
+        case = self.cases[0]
+        X, y = self.problem.data(case)
+        for contender in contenders(self.problem):
+            # Those that work in other processes, or took long, are not looked at.
+            expected = self.per_byte.get(contender.name)
+            if contender.parallel or expected is None:
+                continue
+            if expected * X.nbytes * len(self.settings) > min(_SEEN_SECONDS, self._left()):
+                continue
+            found: dict[str, Any] | None
+            row: Row = {"problem": self.problem.name, "case": case.name, "contender": contender.name}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    given = (self.place.put(X), self.place.put(y)) if contender.on_device else (X, y)
+                    found = seen(lambda who=contender, data=given: self._fit(who, self.settings, *data))
+                except Exception as error:
+                    found = {"seen_failure": describe(error)}
+            if found is not None:
+                yield {**row, "seen": found}
 
     def _common(self, case: Case, X: Any, y: Any) -> Row:
         floor = self.rates.floor(self.problem.work(self.problem.task, X, y), case.dtype)
@@ -105,7 +136,8 @@ class _Runs:
         shared = contender.search == "manyfit" and not self.problem.own
         first = self.settings if shared else some(self.settings, self.problem.task, contender.parallel)
         expected = self.per_byte[name] * n_bytes if name in self.per_byte else None
-        row = timed(search, self.settings, first, self._left(), expected, again=not self.quick)
+        again, memory = not self.quick, self.place.memory
+        row = timed(search, self.settings, first, self._left(), expected, again, memory)
         if row["seconds"] is not None:
             self.per_byte[name] = row["seconds"] / row["settings_run"] / n_bytes
         return row
@@ -134,7 +166,7 @@ class _Runs:
     def _no_room(self, contender: Contender, n_bytes: int) -> str | None:
         """Why the data would not fit, or None."""
         if contender.on_device:
-            free, needed, where = self.place.memory(), _COPIES_THERE * n_bytes, "on the device"
+            free, needed, where = self.place.memory.free(), _COPIES_THERE * n_bytes, "on the device"
         else:
             copies = _COPIES_HERE + (_COPIES_EACH * cpu_count() if contender.parallel else 0.0)
             free, needed, where = psutil.virtual_memory().available, copies * n_bytes, "on the host"

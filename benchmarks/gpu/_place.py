@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.gpu._memory import Memory, device_memory, no_memory
 from manyfit.arrays import to_device
 
 # Set by the option ``--imitate``, and inherited by the processes of the parts.
@@ -24,13 +25,13 @@ class NoDevice(Exception):
 class Place:
     """A library and its device.
 
-    ``memory`` tells the bytes that are free there; ``wait`` returns when the device has nothing left to do.
+    ``memory`` tells of the bytes there; ``wait`` returns when the device has nothing left to do.
     """
 
     library: str
     name: str
     device: Any
-    memory: Callable[[], int]
+    memory: Memory
     wait: Callable[[], None]
     imitated: bool = False
 
@@ -75,24 +76,14 @@ def _cupy() -> Place:
         raise NoDevice("no CUDA device")
     device = cupy.cuda.Device()
     name = runtime.getDeviceProperties(device.id)["name"].decode()
-
-    def free() -> int:
-        cupy.get_default_memory_pool().free_all_blocks()
-        return int(runtime.memGetInfo()[0])
-
-    return Place("cupy", name, device, free, device.synchronize)
+    return Place("cupy", name, device, device_memory("cupy"), device.synchronize)
 
 
 def _torch() -> Place:
     cuda = import_module("torch").cuda
     if not cuda.is_available():
         raise NoDevice("no CUDA device")
-
-    def free() -> int:
-        cuda.empty_cache()
-        return int(cuda.mem_get_info()[0])
-
-    return Place("torch", cuda.get_device_name(), "cuda", free, cuda.synchronize)
+    return Place("torch", cuda.get_device_name(), "cuda", device_memory("torch"), cuda.synchronize)
 
 
 def _imitation(library: str) -> Place:
@@ -101,4 +92,5 @@ def _imitation(library: str) -> Place:
     def free() -> int:
         return int(psutil.virtual_memory().available)
 
-    return Place(library, f"no device: {library} in its place", device, free, lambda: None, imitated=True)
+    name = f"no device: {library} in its place"
+    return Place(library, name, device, no_memory(free), lambda: None, imitated=True)

@@ -15,6 +15,7 @@ from benchmarks._contenders import read_search
 from benchmarks._limit import at_most
 from benchmarks._measure import describe
 from benchmarks.gpu._contenders import Settings
+from benchmarks.gpu._memory import Memory
 
 Row = dict[str, Any]
 
@@ -40,6 +41,7 @@ def timed(
     limit: float,
     expected: float | None = None,
     again: bool = True,
+    memory: Memory | None = None,
 ) -> Row:
     """Return what is to be kept of one contender: seconds, of how many settings, scores or the failure.
 
@@ -55,13 +57,22 @@ def timed(
         Seconds that one setting is expected to take.
     again : bool
         Whether what is short is run more than once.
+    memory : Memory, optional
+        Of the device, whose peak in the first run is kept.
     """
-    row: Row = {"seconds": None, "settings_run": 0, "whole": None, "scores": {}, "failure": None}
+    row: Row = {
+        "seconds": None,
+        "settings_run": 0,
+        "whole": None,
+        "scores": {},
+        "failure": None,
+        "peak": None,
+    }
     try:
         if expected is not None and expected * len(first) > limit:
             raise NoTime(f"{expected * len(first):.0f} s for {len(first)} settings, with {limit:.0f} s left")
         with at_most(limit):
-            left = limit - _run(row, search, first, settings)
+            left = limit - _watched(row, search, first, settings, memory)
             if len(first) < len(settings) and row["whole"] < left:
                 _run(row, search, settings, settings)
             if row["seconds"] < _SHORT_SECONDS and row["settings_run"] == len(settings) and again:
@@ -70,6 +81,18 @@ def timed(
         if row["seconds"] is None:
             row["failure"] = describe(error)
     return row
+
+
+def _watched(
+    row: Row, search: Callable[[Settings], Any], first: Settings, settings: Settings, memory: Memory | None
+) -> float:
+    if memory is None:
+        return _run(row, search, first, settings)
+    memory.mark()
+    try:
+        return _run(row, search, first, settings)
+    finally:
+        row["peak"] = memory.peak()
 
 
 def _again(row: Row, search: Callable[[Settings], Any], settings: Settings) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import signal
 import socket
@@ -453,3 +455,14 @@ def test_to_let_go_of_a_closed_client_takes_no_lock():
         done.start()
         done.join(5)
     assert not done.is_alive()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_spec("dask_cuda") is None, reason="dask-cuda is not installed")
+def test_options_are_those_of_dask_cuda():
+    """Of the one that is installed; importing it needs no GPU."""
+    taken = inspect.signature(importlib.import_module("dask_cuda").LocalCUDACluster).parameters
+    assert taken["kwargs"].kind is inspect.Parameter.VAR_KEYWORD  # resources among them, to the workers
+    assert set(_gpu_workers.gpu_options(1, "auto", "default", {})) - {"resources"} <= set(taken)
+    assert {"n_workers", "threads_per_worker", "memory_limit", "rmm_async", "enable_cudf_spill"} <= set(taken)
+    assert taken["device_memory_limit"].default == "default"

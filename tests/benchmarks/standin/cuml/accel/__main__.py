@@ -1,8 +1,9 @@
-"""``python -m cuml.accel -m MODULE ...``: runs the module, and prints that it is there."""
+"""``python -m cuml.accel --disable-uvm -m MODULE ...``: runs the module, and prints that it is there."""
 
 import runpy
 import sys
 
 print("a stand-in for cuml.accel")
-sys.argv[:] = sys.argv[2:]
+assert sys.argv[1:3] == ["--disable-uvm", "-m"]
+sys.argv[:] = sys.argv[3:]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -1,0 +1,75 @@
+"""What is asked of a search on a device, and whether it was got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks._bars import Verdict, at_least, at_most
+from benchmarks.gpu._contenders import CUML_DEVICE, OURS, SKLEARN
+from benchmarks.gpu._timed import Row
+
+# Of scores from scikit-learn's, where both solve the same equations.
+APART = {"float32": 1e-5, "float64": 1e-9}
+EXACT = ("ridge", "affine-pipeline")
+# Who fits one by one what another fits one by one may take so much of its time.
+ONE_BY_ONE = 1.05
+
+
+def verdicts(rows: Sequence[Row], own: Sequence[str]) -> list[Verdict]:
+    """Return a verdict for each bar of each problem; ``own`` are those that manyfit shares nothing of."""
+    found: list[Verdict] = []
+    for problem in dict.fromkeys(row["problem"] for row in rows):
+        cases = _cases([row for row in rows if row["problem"] == problem])
+        largest = list(cases.values())[-1]
+        if problem in own:
+            found.append(_not_slower(problem, largest, [CUML_DEVICE], ONE_BY_ONE))
+            continue
+        others = [name for name in largest if name not in (OURS,) and not name.startswith("manyfit")]
+        found.append(_not_slower(problem, largest, others, 1.0))
+        found.append(_waits(problem, [case[OURS] for case in cases.values() if OURS in case]))
+        if problem in EXACT:
+            found += [_apart(problem, dtype, cases.values()) for dtype in APART]
+    return found
+
+
+def _cases(rows: Sequence[Row]) -> dict[str, dict[str, Row]]:
+    cases: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        cases.setdefault(row["case"], {})[row["contender"]] = row
+    return cases
+
+
+def _not_slower(problem: str, case: dict[str, Row], others: Sequence[str], most: float) -> Verdict:
+    ours = case.get(OURS, {}).get("whole")
+    times = {name: case[name]["whole"] for name in others if name in case and case[name].get("whole")}
+    best = min(times, key=lambda name: times[name], default=None)
+    name = next(iter(case.values()))["case"]
+    asked = f"{problem}, {name}: not slower than {best or 'the best of the others'}"
+    asked += f" by more than {most - 1:.0%}" if most > 1.0 else ""
+    return at_least(asked, times[best] * most / ours if ours and best else None, 1.0, "times as fast")
+
+
+def _waits(problem: str, rows: Sequence[Row]) -> Verdict:
+    """One for what is summed once; a search that iterates has two for each pass, and one for its scores."""
+    over = [
+        row["synchronisations"] - _allowed(row) for row in rows if row.get("synchronisations") is not None
+    ]
+    asked = f"{problem}: waits of manyfit beyond one, or two a pass, at any size"
+    return at_most(asked, max(over, default=None), 0, "more")
+
+
+def _allowed(row: Row) -> int:
+    passes = row.get("passes") or 1
+    return 1 if row["problem"] in EXACT else 2 * passes + 1
+
+
+def _apart(problem: str, dtype: str, cases: Any) -> Verdict:
+    gaps = [
+        case[OURS]["difference"]
+        for case in cases
+        if OURS in case and case[OURS]["dtype"] == dtype and case[OURS].get("compared_with") == SKLEARN
+    ]
+    known = [gap for gap in gaps if gap is not None]
+    asked = f"{problem}: scores within {APART[dtype]:g} of scikit-learn's in {dtype}"
+    return at_most(asked, max(known, default=None), APART[dtype], "apart")
