@@ -237,6 +237,7 @@ def test_tests_are_counted(tmp_path):
     assert row["failed_tests"] == ["a::c"]
     assert row["failure"] == "1 failed, the first a::c"
     assert {"tests/arrays", "tests/metrics"} <= set(_tests.folders())
+    assert _tests.folders()[-1] == "tests/estimators"  # the longest
 
 
 @pytest.mark.thorough
