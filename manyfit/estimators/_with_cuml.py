@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -67,7 +68,8 @@ def ask(call: Call, state: Fitted) -> Any:
     _check_names(call)
     method = _method(state.model, call)
     try:
-        result = method(*_leading(call), **_given(call))
+        with _texts_at_home(call, state.model):
+            result = method(*_leading(call), **_given(call))
     except _REFUSALS as error:
         if not _converts(call.estimator, state):
             raise  # nobody else can say what is wrong
@@ -118,6 +120,17 @@ def at_home(estimator: Any, state: Fitted) -> Any:
             ) from reason
         state.cache["home"] = home
     return state.cache["home"]
+
+
+def _texts_at_home(call: Call, model: Any) -> AbstractContextManager[Any]:
+    """CuPy has no texts: labels that are, cuML gives as NumPy's or not at all."""
+    decodes = call.leading == "y" and call.name == "inverse_transform"
+    classes = getattr(model, "classes_", ()) if call.gives_labels or decodes else ()
+    several = classes if isinstance(classes, list | tuple) else [classes]
+    if all(np.asarray(from_device(one)).dtype.kind in "biuf" for one in several):
+        return nullcontext()
+    output: AbstractContextManager[Any] = import_module("cuml").using_output_type("numpy")
+    return output
 
 
 def _converts(estimator: Any, state: Fitted) -> bool:

@@ -7,6 +7,8 @@ here says anything of what the real libraries compute.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
@@ -64,6 +66,19 @@ class csr_matrix:
 csr_matrix.__module__ = "cupyx.scipy.sparse._csr"
 
 
+output: dict[str, Any] = {"type": None}
+
+
+@contextmanager
+def using_output_type(name: str) -> Iterator[None]:
+    """cuML's, for its own answers while a block runs."""
+    output["type"] = name
+    try:
+        yield
+    finally:
+        output["type"] = None
+
+
 class UnsupportedOnGPU(ValueError):
     """cuML's, for what it does not serve."""
 
@@ -117,11 +132,13 @@ class Model:
         return self.given(self.model.predict(home(X)), X)
 
     def given(self, result: Any, X: Any) -> Any:
-        if self.output_type != "input":
+        if self.output_type != "input" or output["type"] == "numpy":
             return result
+        if result.dtype.kind not in "biuf" and not isinstance(X, np.ndarray):
+            raise TypeError("output_type='cupy' doesn't support outputs of dtype object")
         if isinstance(X, DataFrame):
             return (DataFrame if result.ndim == 2 else Series)(there(result))
-        return result if isinstance(X, np.ndarray) or result.dtype.kind not in "biuf" else there(result)
+        return result if isinstance(X, np.ndarray) else there(result)
 
     def __getattr__(self, name: str) -> Any:
         if not name.endswith("_") or name.startswith("_") or self.__dict__.get("model") is None:
@@ -249,7 +266,7 @@ def install(monkeypatch: pytest.MonkeyPatch, *, cuml: bool = True) -> None:
     }  # fmt: skip
     if cuml:
         modules |= {
-            "cuml": {},
+            "cuml": {"using_output_type": using_output_type},
             "cuml.linear_model": {"Ridge": Ridge, "LogisticRegression": LogisticRegression},
             "cuml.cluster": {
                 "KMeans": KMeans, "HDBSCAN": HDBSCAN, "AgglomerativeClustering": AgglomerativeClustering,
