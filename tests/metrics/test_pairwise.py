@@ -543,3 +543,13 @@ def test_memory_beside_the_result_is_bounded(metric):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20, peak
+
+
+def test_a_singular_covariance_is_an_error_also_where_the_library_gives_numbers(monkeypatch):
+    """As CuPy does, which does not look at what its solver says."""
+    monkeypatch.setattr(array_api_strict.linalg, "inv", lambda matrix: matrix)
+    singular = np.column_stack([X[:, 0], np.ones(len(X))])
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        sklearn.metrics.pairwise_distances(singular, metric="mahalanobis")
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+        metrics.pairwise_distances(there(singular), metric="mahalanobis")
