@@ -98,6 +98,7 @@ __all__ = [
     "plain_scorer",
     "positive_likelihood_ratio",
     "raising",
+    "replace_hstack",
     "routing_enabled",
     "safe_indexing",
     "safe_split",
@@ -520,3 +521,21 @@ def output_container(estimator: Any) -> str:
     """What ``set_output`` and the configuration ask a transformer's output to be; "default" is neither's."""
     own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     return str(own or sklearn.get_config()["transform_output"])
+
+
+def replace_hstack(cls: Any, join: Callable[[Any, list[Any]], Any]) -> None:
+    """Ask `join` first where a subclass of ColumnTransformer or FeatureUnion joins what its parts gave.
+
+    ``join(self, parts)`` gives the result, or a list of parts that scikit-learn's own code is to join, or
+    None, for it to join them as they are.
+    """
+    inner = cls._hstack
+
+    def _hstack(self: Any, Xs: Iterable[Any], **options: Any) -> Any:
+        parts = list(Xs)
+        joined = join(self, parts)
+        if joined is None or isinstance(joined, list):
+            return inner(self, parts if joined is None else joined, **options)
+        return joined
+
+    cls._hstack = _hstack

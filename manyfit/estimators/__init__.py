@@ -11,7 +11,7 @@ from manyfit.estimators import (  # noqa: F401  (they register themselves)
     _own_fits,
 )
 from manyfit.estimators._exported import export
-from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._exports import ALL
 from manyfit.estimators._family import (
     AffineStep,
     Answers,
@@ -29,17 +29,28 @@ from manyfit.estimators._family import (
 from manyfit.estimators._linked import LinkedAnswers
 
 if TYPE_CHECKING:  # a type checker sees scikit-learn's, which they are
+    from sklearn.calibration import CalibratedClassifierCV
     from sklearn.cluster import DBSCAN, HDBSCAN, AgglomerativeClustering, KMeans, MiniBatchKMeans
+    from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
     from sklearn.decomposition import NMF, PCA, IncrementalPCA, TruncatedSVD
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from sklearn.ensemble import (
+        BaggingClassifier,
+        BaggingRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+        StackingClassifier,
+        StackingRegressor,
+        VotingClassifier,
+        VotingRegressor,
+    )
     from sklearn.feature_extraction.text import (
         CountVectorizer,
         HashingVectorizer,
         TfidfTransformer,
         TfidfVectorizer,
     )
-    from sklearn.feature_selection import SelectKBest
+    from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SelectKBest
     from sklearn.impute import SimpleImputer
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.linear_model import (
@@ -54,8 +65,11 @@ if TYPE_CHECKING:  # a type checker sees scikit-learn's, which they are
         TweedieRegressor,
     )
     from sklearn.manifold import TSNE
+    from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+    from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
     from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
     from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, NearestNeighbors
+    from sklearn.pipeline import FeatureUnion
     from sklearn.preprocessing import (
         LabelEncoder,
         MaxAbsScaler,
@@ -70,6 +84,7 @@ if TYPE_CHECKING:  # a type checker sees scikit-learn's, which they are
         TargetEncoder,
     )
     from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+    from sklearn.semi_supervised import SelfTrainingClassifier
     from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
     from manyfit.estimators._umap import UMAP
@@ -79,6 +94,8 @@ __all__ = [
     "HDBSCAN",
     "NMF",
     "PCA",
+    "RFE",
+    "RFECV",
     "SVC",
     "SVR",
     "TSNE",
@@ -86,12 +103,17 @@ __all__ = [
     "AffineStep",
     "AgglomerativeClustering",
     "Answers",
+    "BaggingClassifier",
+    "BaggingRegressor",
     "BernoulliNB",
+    "CalibratedClassifierCV",
+    "ColumnTransformer",
     "ComplementNB",
     "Cost",
     "CountVectorizer",
     "ElasticNet",
     "Family",
+    "FeatureUnion",
     "GammaRegressor",
     "GaussianNB",
     "GaussianRandomProjection",
@@ -113,10 +135,14 @@ __all__ = [
     "MaxAbsScaler",
     "MinMaxScaler",
     "MiniBatchKMeans",
+    "MultiOutputClassifier",
+    "MultiOutputRegressor",
     "MultinomialNB",
     "NearestNeighbors",
     "Normalizer",
     "OneHotEncoder",
+    "OneVsOneClassifier",
+    "OneVsRestClassifier",
     "OrdinalEncoder",
     "PoissonRegressor",
     "PolynomialFeatures",
@@ -127,16 +153,23 @@ __all__ = [
     "Ridge",
     "RidgeClassifier",
     "RobustScaler",
+    "SelectFromModel",
     "SelectKBest",
+    "SelfTrainingClassifier",
     "Shape",
     "SimpleImputer",
     "SparseRandomProjection",
+    "StackingClassifier",
+    "StackingRegressor",
     "StandardScaler",
     "TargetEncoder",
     "TfidfTransformer",
     "TfidfVectorizer",
+    "TransformedTargetRegressor",
     "TruncatedSVD",
     "TweedieRegressor",
+    "VotingClassifier",
+    "VotingRegressor",
     "affine_step_of",
     "family_of",
     "register_affine_step",
@@ -147,7 +180,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Make a drop-in estimator when it is first asked for, so that only its own module is imported."""
-    if name not in EXPORTS:
+    if name not in ALL:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return globals().setdefault(name, export(name))  # of two threads' classes one stays
 

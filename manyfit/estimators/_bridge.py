@@ -15,7 +15,7 @@ from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, from_device, tell_fallback
 from manyfit.estimators import _there, _with_cuml
 from manyfit.estimators._call import STATE, Call, Fitted, is_inside, labels_place, x_place
-from manyfit.estimators._exports import EXPORTS, Export
+from manyfit.estimators._exports import ALL, Export
 from manyfit.estimators._own import fitter_of
 from manyfit.folds import Unsupported
 from manyfit.metrics._deviance_explained import explained_power
@@ -146,7 +146,7 @@ def _is_fitted(estimator: Any) -> bool:
 def _export_of(estimator: Any) -> Export | None:
     """The line of an estimator; none of a user's subclass, of which ours and cuML know nothing."""
     cls = type(estimator)
-    return EXPORTS.get(cls.__name__) if twin_of(cls) is not cls else None
+    return ALL.get(cls.__name__) if twin_of(cls) is not cls else None
 
 
 # Fitted estimators

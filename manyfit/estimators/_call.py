@@ -82,7 +82,8 @@ class Call:
     @property
     def y(self) -> Any:
         """The targets; None where there are none."""
-        return self.given.get("y") if self.leading != "y" else None
+        name = "Y" if "Y" in self.given else "y"  # that of estimators of several outputs
+        return self.given.get(name) if self.leading != name else None
 
     @functools.cached_property
     def place(self) -> Place | None:

@@ -12,7 +12,8 @@ from manyfit._twins import stands_for
 from manyfit.estimators import _with_cuml
 from manyfit.estimators._bridge import bridged
 from manyfit.estimators._call import STATE
-from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._exports import ALL, HOLDERS
+from manyfit.estimators._joined import join_columns_there
 from manyfit.estimators._pickled import getstate, setstate
 
 # Methods that take data, or compute with fitted attributes.
@@ -76,5 +77,9 @@ def _fitted_attribute(self: Any, name: str) -> Any:
 
 
 def export(name: str) -> type:
-    """Make the drop-in estimator of a name, of which there is a line in `EXPORTS`."""
-    return exported(getattr(import_module(EXPORTS[name].module), name))
+    """Make the drop-in estimator of a name, of which there is a line in `ALL`."""
+    line = ALL[name]
+    cls = exported(getattr(import_module(line.module), name))
+    if name in HOLDERS and line.dispatch is not None:
+        join_columns_there(cls)
+    return cls

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.preprocessing import FunctionTransformer
+
+from manyfit._twins import twin_of
 
 _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 
@@ -25,11 +28,15 @@ class Dispatch:
         Parameters with the values that it serves, of those that make a difference.
     columns : tuple of int
         First minor version in which several targets are served.
+    holds : bool
+        Whether it works by the estimators that it holds, so that these have to work there. They are handed
+        the columns as they are.
     """
 
     since: tuple[int, int] = (1, 7)
     only: dict[str, tuple[Any, ...]] | None = None
     columns: tuple[int, int] = (1, 7)
+    holds: bool = False
 
     def refuses(self, estimator: Any, n_targets: int = 1) -> str | None:
         """Why it does not serve an estimator, or None."""
@@ -41,7 +48,22 @@ class Dispatch:
             value = getattr(estimator, name)
             if not any(value is one or (type(value) is type(one) and value == one) for one in values):
                 return f"scikit-learn does not serve {name}={value!r} on a device"
-        return None
+        return _held_back(estimator) if self.holds else None
+
+
+def _held_back(estimator: Any) -> str | None:
+    """Why what an estimator holds keeps it from working on a device: parts that are scikit-learn's own."""
+    parts = estimator.get_params(deep=True)
+    for name, part in parts.items():
+        cls = type(part)
+        if not hasattr(part, "fit") or isinstance(part, type) or hasattr(part, "steps"):
+            continue  # the steps of a pipeline are among the parts
+        ours = twin_of(cls) is not cls or isinstance(
+            part, FunctionTransformer
+        )  # whose function is the user's
+        if not ours and cls.__module__.startswith("sklearn."):
+            return f"its part {name}, a {cls.__name__}, is scikit-learn's and not manyfit.estimators'"
+    return None
 
 
 @dataclass(frozen=True)
@@ -216,3 +238,30 @@ EXPORTS: dict[str, Export] = {
         "sklearn.random_projection", _by_name("cuml.random_projection.SparseRandomProjection")
     ),
 }
+
+_PARTS = Dispatch((1, 9), holds=True)
+_ENSEMBLE, _SELECTION = "sklearn.ensemble", "sklearn.feature_selection"
+_MULTICLASS, _MULTIOUTPUT = "sklearn.multiclass", "sklearn.multioutput"
+
+# Those that hold others. What cuts and joins more than columns does so with NumPy, on the host.
+HOLDERS: dict[str, Export] = {
+    "ColumnTransformer": Export("sklearn.compose", dispatch=_PARTS),
+    "FeatureUnion": Export("sklearn.pipeline", dispatch=_PARTS),
+    "TransformedTargetRegressor": Export("sklearn.compose"),
+    "StackingClassifier": Export(_ENSEMBLE),
+    "StackingRegressor": Export(_ENSEMBLE),
+    "VotingClassifier": Export(_ENSEMBLE),
+    "VotingRegressor": Export(_ENSEMBLE),
+    "BaggingClassifier": Export(_ENSEMBLE),
+    "BaggingRegressor": Export(_ENSEMBLE),
+    "CalibratedClassifierCV": Export("sklearn.calibration"),
+    "OneVsRestClassifier": Export(_MULTICLASS),
+    "OneVsOneClassifier": Export(_MULTICLASS),
+    "MultiOutputClassifier": Export(_MULTIOUTPUT),
+    "MultiOutputRegressor": Export(_MULTIOUTPUT),
+    "SelfTrainingClassifier": Export("sklearn.semi_supervised"),
+    "RFE": Export(_SELECTION),
+    "RFECV": Export(_SELECTION),
+    "SelectFromModel": Export(_SELECTION),
+}
+ALL = {**EXPORTS, **HOLDERS}

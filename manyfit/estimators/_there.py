@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse
+from joblib import parallel_config
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.multiclass import check_classification_targets
@@ -25,7 +28,7 @@ from manyfit.arrays import (
     numpy_dtype,
 )
 from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels, x_place
-from manyfit.estimators._exports import EXPORTS, Dispatch
+from manyfit.estimators._exports import ALL, Dispatch
 from manyfit.estimators._own import Fitter, fitter_of
 from manyfit.folds import Unsupported
 
@@ -58,8 +61,9 @@ def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
     given, state = _labels_as_numbers(call, place, "scikit-learn")
     if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
         forget(call.estimator)  # what it would start from lies elsewhere
-    with array_api_dispatch():
-        result = call.run(lambda name, value: _floating(_brought(given.get(name, value), name, place), name))
+    given = {name: _brought(value, name, place) for name, value in given.items()}
+    with _dispatched(call.estimator, given):
+        result = call.run(lambda name, _: given[name])
     _fitted(call, state)
     return result
 
@@ -109,11 +113,27 @@ def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
     method = fitter.methods.get(call.name) if fitter is not None else None
     if method is not None:
         return method(estimator, **{name: _brought(v, name, place) for name, v in call.given.items()})
-    given = {name: _floating(_brought(value, name, place), name) for name, value in call.given.items()}
-    if "X" in given:
-        estimator, given["X"] = _of_one_dtype(estimator, given["X"])
-    with array_api_dispatch():
+    given = {name: _brought(value, name, place) for name, value in call.given.items()}
+    with _dispatched(estimator, given):
+        if "X" in given:
+            estimator, given["X"] = _of_one_dtype(estimator, given["X"])
         return call.run(lambda name, _: given[name], estimator)
+
+
+@contextmanager
+def _dispatched(estimator: Any, given: dict[str, Any]) -> Iterator[None]:
+    """scikit-learn on the device, whose X is to be of floats; who holds others hands on what it is given."""
+    holds = _holds(estimator)
+    if not holds and "X" in given:
+        given["X"] = _floating(given["X"])
+    # Other processes have no such device; threads would not know that dispatch is on.
+    with array_api_dispatch(), parallel_config("sequential") if holds else nullcontext():
+        yield
+
+
+def _holds(estimator: Any) -> bool:
+    dispatch = dispatch_of(estimator)
+    return dispatch is not None and dispatch.holds
 
 
 def attributes_place(estimator: Any) -> Place | None:
@@ -177,8 +197,8 @@ def _shallow(estimator: Any) -> Any:
 def dispatch_of(estimator: Any) -> Dispatch | None:
     """What scikit-learn's dispatch is declared to serve of an estimator, or of a user's subclass of one."""
     for cls in type(estimator).__mro__:
-        if cls.__module__ == "manyfit.estimators" and cls.__name__ in EXPORTS:
-            return EXPORTS[cls.__name__].dispatch
+        if cls.__module__ == "manyfit.estimators" and cls.__name__ in ALL:
+            return ALL[cls.__name__].dispatch
     return None
 
 
@@ -191,7 +211,9 @@ def _place(call: Call) -> Place:
 
 
 def _check_container(call: Call) -> None:
-    if call.name in ("transform", "fit_transform") and output_container(call.estimator) != "default":
+    # Who holds others transforms when it is fitted.
+    transforms = call.name in ("transform", "fit_transform") or _holds(call.estimator)
+    if transforms and output_container(call.estimator) != "default":
         raise Unsupported(f"its output is to be a frame of {output_container(call.estimator)}")
 
 
@@ -230,9 +252,9 @@ def _brought(value: Any, name: str, place: Place) -> Any:
     return place.array(value)
 
 
-def _floating(value: Any, name: str) -> Any:
+def _floating(value: Any) -> Any:
     """X of integers or bools in the floats that scikit-learn makes of them where NumPy multiplies them."""
-    if name != "X" or not is_array(value) or _kind(value) not in "biu":
+    if not is_array(value) or _kind(value) not in "biu":
         return value
     return array_namespace(value).astype(value, float_dtype(value))
 

@@ -137,7 +137,7 @@ def _of_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Draw | None:
         return own
     if type(thing) is Pipeline:
         return _of_steps(thing, name, sizes, depth)
-    below = Sizes(sizes.n_samples) if type(thing) in _COMPOSITES else _UNKNOWN
+    below = Sizes(sizes.n_samples) if twin_of(type(thing)) in _COMPOSITES else _UNKNOWN
     passed_over: tuple[str, ...] = ("_skl_callbacks", *SEEDS)
     if isinstance(thing, BaseEnsemble) and twin_of(type(thing)).__module__.startswith("sklearn."):
         passed_over += ("estimator",)  # an ensemble seeds its members from its own random state

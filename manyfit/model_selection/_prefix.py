@@ -153,7 +153,7 @@ class Shared(Wrapped):
     ) -> Any:
         cache = self._shared_cache
         if _is_walked(estimator):
-            if type(estimator) is ColumnTransformer:
+            if twin_of(type(estimator)) is ColumnTransformer:
                 _name_slices(estimator, token)
             X = X if token is None else cache.present(X, token)
             output = getattr(estimator, method)(X, cache.lend(y) if cache.is_known(y) else y, **params)
@@ -256,7 +256,7 @@ class Shared(Wrapped):
             output = self._shared_cut(token, params)
             X = guard(X) if token is not None or cache.is_known(X) else X
             return target.transform(X, **params) if output is None else output
-        if type(target) is ColumnTransformer:
+        if twin_of(type(target)) is ColumnTransformer:
             target = _with_named_slices(target, X, token, self._shared_fit_x)
         return target.transform(X if token is None else cache.present(X, token), **params)
 
@@ -377,7 +377,7 @@ def _is_walked(estimator: Any) -> bool:
 
     A Pipeline with `memory` caches by itself; as a step it is shared as a whole.
     """
-    kind = type(estimator)
+    kind = twin_of(type(estimator))
     return kind in (FeatureUnion, ColumnTransformer) or (kind is Pipeline and estimator.memory is None)
 
 
@@ -398,7 +398,7 @@ def _is_list_of(length: int, items: Any) -> bool:
 
 
 def _fitted_parts(composite: Any) -> list[Any]:
-    if type(composite) is ColumnTransformer:
+    if twin_of(type(composite)) is ColumnTransformer:
         return [branch for _, branch, _ in composite.transformers_]
     parts = composite.steps if type(composite) is Pipeline else composite.transformer_list
     return [part for _, part in parts]
@@ -437,7 +437,7 @@ def _wrap_steps(pipeline: Any, cache: FoldCache, is_transformer: bool) -> None:
 
 
 def _wrap_inside(estimator: Any, cache: FoldCache, is_transformer: bool) -> None:
-    kind = type(estimator)
+    kind = twin_of(type(estimator))
     if kind is Pipeline and estimator.memory is None and _is_list_of(2, estimator.steps):
         _wrap_steps(estimator, cache, is_transformer)
     elif kind is FeatureUnion and _is_list_of(2, estimator.transformer_list):
@@ -480,7 +480,7 @@ def _would_share_step(step: Any) -> bool:
 
 
 def _would_share(estimator: Any, is_transformer: bool) -> bool:
-    kind = type(estimator)
+    kind = twin_of(type(estimator))
     if kind is Pipeline and estimator.memory is None and _is_list_of(2, estimator.steps):
         steps = [step for _, step in estimator.steps]
         last = None if is_transformer or not steps else steps.pop()
@@ -529,7 +529,7 @@ def _bare(thing: Any) -> Any:
     if type(thing) is Shared:
         target = thing._shared_target
         return copy.deepcopy(target) if thing._shared_settled else _bare(target)
-    if type(thing) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
+    if twin_of(type(thing)) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
         return thing
     state = vars(thing)
     state.update({place: _bare_place(state[place]) for place in _PLACES if place in state})

@@ -386,7 +386,7 @@ def tagged_random(thing: Any) -> bool:
     kind = type(thing)
     if kind in _tag_of_type:
         return _tag_of_type[kind]
-    if not hasattr(thing, "__sklearn_tags__") or kind in (Pipeline, FeatureUnion, ColumnTransformer):
+    if not hasattr(thing, "__sklearn_tags__") or twin_of(kind) in (Pipeline, FeatureUnion, ColumnTransformer):
         return False  # the tag of these three says nothing about what is inside
     try:
         tagged = bool(get_tags(thing).non_deterministic)
@@ -406,7 +406,7 @@ def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     if own is False:
         return False
     # Inside scikit-learn's own composites the rows stay and the columns are not known.
-    composite = type(thing) in (Pipeline, FeatureUnion, ColumnTransformer)
+    composite = twin_of(type(thing)) in (Pipeline, FeatureUnion, ColumnTransformer)
     below = Sizes(sizes.n_samples) if composite else _UNKNOWN
     passed_over: tuple[str, ...] = SEEDS
     if isinstance(thing, BaseEnsemble) and twin_of(type(thing)).__module__.startswith("sklearn."):

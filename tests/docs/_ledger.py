@@ -9,7 +9,7 @@ import re
 
 from manyfit import estimators
 from manyfit._twins import twin_of
-from manyfit.estimators._exports import EXPORTS, Dispatch
+from manyfit.estimators._exports import ALL, Dispatch
 from manyfit.estimators._own import fitter_of
 from tests.docs._pages import ROOT
 
@@ -19,11 +19,11 @@ HEADS = ("Estimator", "NumPy, pandas, SciPy", "torch, array-api-strict", "CuPy",
 
 def rows() -> list[dict[str, str]]:
     """A row for each drop-in estimator: who works on the data of each library, in the order that is tried."""
-    return [dict(zip(HEADS, (f"`{name}`", *_of(name)), strict=True)) for name in EXPORTS]
+    return [dict(zip(HEADS, (f"`{name}`", *_of(name)), strict=True)) for name in ALL]
 
 
 def _of(name: str) -> tuple[str, str, str, str]:
-    line = EXPORTS[name]
+    line = ALL[name]
     own = ["manyfit"] if fitter_of(twin_of(getattr(estimators, name))) else []
     dispatched = [_dispatched(line.dispatch)] if line.dispatch else []
     same = ["scikit-learn"] if line.dispatch else []  # with the same conditions, a column before
@@ -45,6 +45,7 @@ def _dispatched(dispatch: Dispatch) -> str:
         f"`{name}={' or '.join(map(repr, values))}`" for name, values in (dispatch.only or {}).items()
     ]
     conditions += [] if dispatch.since == (1, 7) else [f"{'.'.join(map(str, dispatch.since))} or newer"]
+    conditions += ["all that it holds drop-in"] if dispatch.holds else []
     conditions += (
         [] if dispatch.columns == (1, 7) else [f"one target before {'.'.join(map(str, dispatch.columns))}"]
     )

@@ -1,7 +1,8 @@
 """scikit-learn's checks of estimators, for every drop-in estimator that can run here.
 
 The instances are those that scikit-learn checks of its own classes. A check that is expected to fail and
-passes fails the test (`xfail_strict`). Each third check is run by `make test`, the others by `make thorough`.
+passes fails the test (`xfail_strict`). Each third check is run by `make test`, the others, and all of
+those that hold others, by `make thorough`.
 The array API checks, which need SciPy's switch, have a test of their own (`test_array_api_checks.py`).
 """
 
@@ -22,7 +23,7 @@ from sklearn.utils.estimator_checks import check_regressors_train, parametrize_w
 
 from manyfit import estimators
 from manyfit._twins import twin_of
-from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._exports import ALL, HOLDERS
 
 # What scikit-learn expects to fail, with its reason, is expected here too, but for these, which pass.
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
@@ -32,8 +33,16 @@ PASS = {
     ("LinearSVC", "check_non_transformer_estimators_n_iter"),
     *([("RandomForestClassifier", "check_classifiers_one_label_sample_weights")] if NEW else ()),
 }
-# Of labels and of texts scikit-learn checks nothing; UMAP needs umap-learn.
-NOT_HERE = {"LabelEncoder", "HashingVectorizer", "CountVectorizer", "TfidfVectorizer", "UMAP"}
+# Of labels, texts and several outputs scikit-learn checks nothing; UMAP needs umap-learn.
+NOT_HERE = {
+    "LabelEncoder",
+    "MultiOutputClassifier",
+    "MultiOutputRegressor",
+    "HashingVectorizer",
+    "CountVectorizer",
+    "TfidfVectorizer",
+    "UMAP",
+}
 EVERY = 3
 
 
@@ -47,7 +56,7 @@ def theirs_of(estimator: Any) -> Any:
 
 def instances() -> Iterator[Any]:
     """Of each drop-in estimator those that scikit-learn checks of its twin."""
-    for name in EXPORTS:
+    for name in ALL:
         if name not in NOT_HERE:
             yield from map(ours_of, _construct_instances(twin_of(getattr(estimators, name))))
 
@@ -67,7 +76,8 @@ def checks() -> Any:
         check = param.values[1]
         if "array_api" in getattr(check, "func", check).__name__:
             continue
-        marks = [pytest.mark.thorough] if len(kept) % EVERY else []
+        rare = len(kept) % EVERY or type(param.values[0]).__name__ in HOLDERS
+        marks = [pytest.mark.thorough] if rare else []
         kept.append(pytest.param(*param.values, marks=[*param.marks, *marks]))
     return pytest.mark.parametrize(names, kept, **made.kwargs)
 
