@@ -1,4 +1,4 @@
-"""A fitted search and cross_val_predict, asked about data on a device that must come to the host."""
+"""A fitted search, asked about data on a device that must come to the host."""
 
 import copy
 import functools
@@ -68,24 +68,3 @@ def _score_there(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, 
     scorers = {name: scores_at_home(with_each_scorer(one, get_scorer)) for name, one in scorers.items()}
     asked.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
     return inner(asked, X, Brought()(y), **params)
-
-
-def predicts_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
-    """cross_val_predict for data on a device: they are brought to the host, which is said, or refused."""
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
-        home = Brought()
-        data: dict[str, Any] = {name: given[name] for name in ("X", "y", "groups") if name in given}
-        data |= {"params": params} if (params := given.get("params")) else {}
-        there = [value for value in (*data.values(), *(params or {}).values()) if is_foreign(value)]
-        if not there:
-            return function(*args, **kwargs)
-        say_at_home("cross_val_predict", there, "it cuts and joins NumPy's arrays")
-        if params:
-            data["params"] = {name: home(value) for name, value in params.items()}
-        return function(**{**given, **{name: home(value) for name, value in data.items()}})
-
-    return cross_val_predict

@@ -6,22 +6,21 @@ from typing import Any
 
 from sklearn import model_selection
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import Brought, loaded
+from manyfit.arrays import loaded
 from manyfit.cluster import client_for
-from manyfit.folds import Splits, is_foreign
-from manyfit.folds._splitters import for_splitter
+from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
-from manyfit.model_selection._answers_home import predicts_at_home
+from manyfit.model_selection._any_cv import check_cv_anywhere
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
 from manyfit.model_selection._planner import prepare
+from manyfit.model_selection._predicted import predicts_anywhere
 from manyfit.model_selection._where import where_asked
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -96,22 +95,15 @@ def _check_scoring(estimator: Any = None, scoring: Any = None, **options: Any) -
     return check_scoring(estimator, scoring, **options)
 
 
-def _check_cv(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> Any:
-    """scikit-learn's, for labels that may lie on a device, with a splitter that splits them there."""
-    found = check_cv(cv, Brought()(y) if classifier else y, classifier=classifier)
-    return _Anywhere(found) if is_foreign(y) else found
-
-
-class _Anywhere:
-    """A splitter that is given of data on a device what it reads, on the host."""
-
-    def __init__(self, cv: Any) -> None:
-        self._cv = cv
-
-    def split(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """As the splitter."""
-        X, y, params = for_splitter(self._cv, X, y, params, Brought())
-        return self._cv.split(X, y, **params)
+def _noted(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    """A function with a note in its text, which is scikit-learn's otherwise."""
+    head, mark, tail = (function.__doc__ or "").partition("    Notes\n    -----\n")
+    if not mark:
+        head, end, tail = head.partition("    Examples\n    --------\n")
+        mark, tail = "    Notes\n    -----\n", end + tail
+    lines = "\n".join(f"    {line}" for line in note.splitlines())
+    function.__doc__ = f"{head}{mark}{lines}\n\n{tail}"
+    return function
 
 
 def _indexable(*data: Any) -> Any:
@@ -124,23 +116,29 @@ _SCORING = {"check_scoring": _check_scoring}
 _NAMES = {
     "Parallel": _EngineParallel,
     "delayed": _delayed,
-    "check_cv": _check_cv,
+    "check_cv": check_cv_anywhere,
     "indexable": _indexable,
     **_SCORING,
 }
 
-cross_validate = with_names(model_selection.cross_validate, _HERE, **_NAMES)
-cross_val_score = with_names(
-    model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING
+_SCORES = """Data may lie on a device. They stay there where families, or drop-in estimators, serve the fits,
+else they come to the host, with a `manyfit.exceptions.HostFallbackWarning`. Scores, times and indices are
+NumPy's, on the host; fitted estimators are as their fit left them."""
+_PREDICTIONS = """X, y and weights may lie on a device. Predictions are returned where X lies, labels of
+classifiers where y does. Drop-in estimators are fitted to rows of the device, one fit after the other
+whatever `n_jobs` says; only y, weights and predictions come to the host. Others bring X to the host, with a
+`manyfit.exceptions.HostFallbackWarning`."""
+
+
+cross_validate = _noted(with_names(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
+cross_val_score = _noted(
+    with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING), _SCORES
 )
-cross_val_predict = predicts_at_home(
-    with_names(
-        model_selection.cross_val_predict,
-        _HERE,
-        Parallel=_EngineParallel,
-        delayed=_delayed,
-        indexable=_indexable,
-    )
+cross_val_predict = _noted(
+    predicts_anywhere(
+        with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
+    ),
+    _PREDICTIONS,
 )
-validation_curve = with_names(model_selection.validation_curve, _HERE, **_NAMES)
-learning_curve = with_names(model_selection.learning_curve, _HERE, **_NAMES)
+validation_curve = _noted(with_names(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
+learning_curve = _noted(with_names(model_selection.learning_curve, _HERE, **_NAMES), _SCORES)

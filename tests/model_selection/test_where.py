@@ -10,7 +10,6 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import cross_val_predict as theirs_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, SVR
 
@@ -20,7 +19,7 @@ from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import place_of, to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Splits
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_predict, cross_val_score
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_score
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._planner import prepare
 from tests.metrics._crossings import here, there
@@ -219,18 +218,6 @@ def test_scores_of_a_search_whose_labels_lie_there(scoring, scaled):
             for labels in (LABELS, there(LABELS)):
                 assert search.score(data, labels) == pytest.approx(wanted)
         assert type(search.predict(there(X))) is type(there(X))  # and nothing of the estimator was changed
-
-
-@pytest.mark.parametrize("method", ["predict", "decision_function"])
-def test_cross_val_predict_comes_home_and_says_so(method):
-    with pytest.warns(HostFallbackWarning, match="cross_val_predict works on the host") as caught:
-        found = cross_val_predict(
-            SVC(), there(X), there(LABELS), cv=3, method=method, params={"sample_weight": there(WEIGHTS)}
-        )
-    assert caught[0].filename == __file__
-    weights = {"sample_weight": WEIGHTS}
-    wanted = theirs_predict(SVC(), X, LABELS, cv=3, method=method, params=weights)
-    np.testing.assert_array_equal(found, wanted)
 
 
 def test_scores_are_verified_where_scikit_learn_can_fit():

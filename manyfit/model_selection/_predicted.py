@@ -1,0 +1,106 @@
+"""cross_val_predict for data on a device: answers lie with X, which stays there for drop-in estimators."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.utils import get_tags
+
+from manyfit.arrays import Brought, container_place, from_device, loaded
+from manyfit.cluster import is_drop_in
+from manyfit.folds import is_foreign
+from manyfit.folds._rows import rows_of
+from manyfit.model_selection._any_cv import OfData, check_cv_anywhere
+from manyfit.model_selection._where import say_at_home
+
+
+def predicts_anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let cross_val_predict take data of a device.
+
+    Parameters
+    ----------
+    function : callable
+        scikit-learn's, which joins predictions on the host.
+
+    Returns
+    -------
+    callable
+        With its signature. Answers lie with X, labels of classifiers with y. What has to be fitted on the
+        host brings X there, which is said, or refused.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        X, y = loaded((given["X"], given.get("y")), "cross_val_predict")
+        given |= {"X": X, "y": y}
+        params = given.get("params") or {}
+        there = [value for value in (X, y, given.get("groups"), *params.values()) if is_foreign(value)]
+        if not there:
+            return function(**given)
+        home = Brought()
+        moved: dict[str, Any] = {name: home(given[name]) for name in ("y", "groups") if name in given}
+        moved |= {"params": {name: home(value) for name, value in params.items()}} if params else {}
+        if is_foreign(X) and _stays(given["estimator"]):
+            moved |= _on_rows(given)
+        else:
+            say_at_home("cross_val_predict", there, "its estimator is fitted there")
+            moved["X"] = home(X)
+        return _settled(function(**{**given, **moved}), given)
+
+    return cross_val_predict
+
+
+def _stays(estimator: Any) -> bool:
+    """Whether rows of a device are fitted as they are; of a precomputed kernel columns are cut, too."""
+    return is_drop_in(estimator) and not get_tags(estimator).input_tags.pairwise
+
+
+def _on_rows(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments in which the numbers of rows stand for them; one fit after the other, on the device."""
+    X, y, estimator = given["X"], given.get("y"), given["estimator"]
+    cv = check_cv_anywhere(given.get("cv"), y, classifier=is_classifier(estimator))
+    return {
+        "X": np.arange(X.shape[0])[:, None],
+        "cv": OfData(getattr(cv, "_cv", cv), X, y),
+        "estimator": _OnRows(estimator, X),
+        "n_jobs": None,
+    }
+
+
+def _settled(result: Any, given: dict[str, Any]) -> Any:
+    labels = given.get("method", "predict") == "predict" and is_classifier(given["estimator"])
+    place = container_place(given.get("y") if labels else given["X"])
+    return result if place is None else place.bring(result)
+
+
+class _OnRows:
+    """An estimator that is fitted to rows of a device, and asked about some, by their numbers."""
+
+    def __init__(self, model: Any, X: Any) -> None:
+        self._model, self._X = model, X
+
+    def fit(self, rows: np.ndarray, *y: Any, **params: Any) -> "_OnRows":
+        """Fit to rows; y and other values for each lie on the host."""
+        self._model.fit(rows_of(self._X, rows[:, 0]), *y, **params)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._model, name)
+        if name.startswith(("_", "get_")) or not callable(found):
+            return _home(found)
+        return lambda rows: _home(found(rows_of(self._X, rows[:, 0])))
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self._model)
+
+    def __sklearn_clone__(self) -> "_OnRows":
+        return _OnRows(clone(self._model), self._X)
+
+
+def _home(value: Any) -> Any:
+    return list(map(_home, value)) if type(value) is list else from_device(value)
