@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, from_device, tell_fallback
 from manyfit.estimators import _there, _with_cuml
-from manyfit.estimators._call import STATE, Call, Fitted, is_inside, labels_place, x_place
+from manyfit.estimators._array_params import any_param_away
+from manyfit.estimators._call import FITS, STATE, Call, Fitted, is_inside, labels_place, x_place
 from manyfit.estimators._exports import ALL, Export
 from manyfit.estimators._own import fitter_of
 from manyfit.folds import Unsupported
@@ -39,9 +40,12 @@ def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         With its signature and text.
     """
 
+    fits = name in FITS
+
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if STATE not in vars(self) and not _any_form(args) and not (kwargs and _any_form(kwargs.values())):
+        here = not _any_form(args) and not (kwargs and _any_form(kwargs.values()))
+        if here and STATE not in vars(self) and not (fits and any_param_away(self)):
             return inner(self, *args, **kwargs)
         if is_inside(self):
             return inner(self, *args, **kwargs)

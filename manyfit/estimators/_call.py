@@ -14,6 +14,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from manyfit.arrays import Place, container_place, form_of, from_device, place_of, to_place
+from manyfit.estimators._array_params import any_param_away, params_moved
+from manyfit.estimators._readable import readable
 
 FITS = frozenset({"fit", "partial_fit", "fit_transform", "fit_predict"})
 STATE = "_manyfit_fitted"
@@ -67,8 +69,9 @@ class Call:
         _, *names = bound.arguments
         kinds = _signature(inner).parameters
         self._more = next((n for n in names if kinds[n].kind is inspect.Parameter.VAR_KEYWORD), None)
-        self.given: dict[str, Any] = {n: bound.arguments[n] for n in names if n != self._more}
-        self.given |= bound.arguments.get(self._more, {}) if self._more else {}
+        given: dict[str, Any] = {n: bound.arguments[n] for n in names if n != self._more}
+        given |= bound.arguments.get(self._more, {}) if self._more else {}
+        self.given = {n: readable(value) for n, value in given.items()}
         self._names = names
         # That which rows are from: X in nearly all methods, but y of LabelEncoder's, raw_documents of texts.
         parameters = [n for n in kinds if n != next(iter(kinds))]
@@ -102,12 +105,25 @@ class Call:
 
     @property
     def foreign(self) -> bool:
-        """Whether any argument is not the host's own."""
-        return any(form_of(value) for value in self.given.values())
+        """Whether any argument is not the host's own, or a parameter that a fit reads."""
+        given = any(form_of(value) for value in self.given.values())
+        return given or (self.fits and any_param_away(self.estimator))
 
-    def run(self, change: Callable[[str, Any], Any], estimator: Any = None) -> Any:
-        """Run scikit-learn's own method on arguments that `change` makes of (name, value)."""
+    def run(
+        self,
+        change: Callable[[str, Any], Any],
+        estimator: Any = None,
+        move: Callable[[Any], Any] = from_device,
+    ) -> Any:
+        """Run scikit-learn's own method on arguments that `change` makes of (name, value).
+
+        Parameters that are arrays on a device are where `move` brings them meanwhile.
+        """
         estimator = self.estimator if estimator is None else estimator
+        with params_moved(estimator, move, keep=self.fits) as moved:
+            return self._run(change, moved)
+
+    def _run(self, change: Callable[[str, Any], Any], estimator: Any) -> Any:
         given = {name: change(name, value) for name, value in self.given.items()}
         bound = inspect.BoundArguments(self._bound.signature, self._bound.arguments.copy())
         first = next(iter(bound.arguments))
@@ -157,8 +173,12 @@ def _home(result: Any) -> Any:
 
 def labels_place(y: Any) -> tuple[str, str] | None:
     """Where labels of y go: to y's library and kind of device; None, the host, for texts of a frame too."""
-    texts = form_of(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
-    return None if texts else x_place(y)
+    return None if of_texts(y) else x_place(y)
+
+
+def of_texts(y: Any) -> bool:
+    """Whether it is a frame or series of a device that is not of numbers, so that no array there holds it."""
+    return form_of(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
 
 
 def with_labels(labels: Any, state: Fitted, place: Place | None) -> Any:

@@ -11,6 +11,7 @@ import sklearn
 from sklearn.preprocessing import FunctionTransformer
 
 from manyfit._twins import twin_of
+from manyfit.estimators._ridge_there import check_ridge
 
 _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 
@@ -31,12 +32,16 @@ class Dispatch:
     holds : bool
         Whether it works by the estimators that it holds, so that these have to work there. They are handed
         the columns as they are.
+    check : callable, optional
+        ``check(estimator, X, sample_weight)`` looks at arrays on the device before they are fitted to, and
+        raises `Unsupported` where the host gives another answer.
     """
 
     since: tuple[int, int] = (1, 7)
     only: dict[str, tuple[Any, ...]] | None = None
     columns: tuple[int, int] = (1, 7)
     holds: bool = False
+    check: Callable[[Any, Any, Any], None] | None = None
 
     def refuses(self, estimator: Any, n_targets: int = 1) -> str | None:
         """Why it does not serve an estimator, or None."""
@@ -153,9 +158,11 @@ EXPORTS: dict[str, Export] = {
     "Ridge": Export(
         _LINEAR,
         Cuml("cuml.linear_model.Ridge"),
-        Dispatch((1, 7), _SVD, columns=(1, 9)),
+        Dispatch((1, 7), _SVD, columns=(1, 9), check=check_ridge),
     ),
-    "RidgeClassifier": Export(_LINEAR, None, Dispatch((1, 9), {**_SVD, "class_weight": (None,)})),
+    "RidgeClassifier": Export(
+        _LINEAR, None, Dispatch((1, 9), {**_SVD, "class_weight": (None,)}, check=check_ridge)
+    ),
     "Lasso": Export(_LINEAR, Cuml("cuml.linear_model.Lasso")),
     "ElasticNet": Export(_LINEAR, Cuml("cuml.linear_model.ElasticNet")),
     "LogisticRegression": Export(

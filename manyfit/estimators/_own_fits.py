@@ -120,6 +120,8 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     if data.y.ndim != 1:
         raise Unsupported("y has several columns")
     labels = to_host(data.y) if is_classifier(estimator) else to_host(as_targets(data.y))
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise Unsupported("y holds NaN or infinity")
     n = data.X.shape[0]
     every = AtomGroup(range(1), [slice(0, n)], np.ones((1, 1)), np.zeros((1, 1)))
     seen = PassData(data.X, labels, [every], data.weight, [None], origin=finite_middle(data.X))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from numbers import Number
@@ -27,9 +27,10 @@ from manyfit.arrays import (
     is_array,
     numpy_dtype,
 )
-from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, with_labels, x_place
+from manyfit.estimators._call import STATE, Call, Fitted, forget, labels_place, of_texts, with_labels, x_place
 from manyfit.estimators._exports import ALL, Dispatch
 from manyfit.estimators._own import Fitter, fitter_of
+from manyfit.estimators._readable import kind_of, refuse_complex
 from manyfit.folds import Unsupported
 
 # Whose arrays scikit-learn says that it works on.
@@ -61,9 +62,11 @@ def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
     given, state = _labels_as_numbers(call, place, "scikit-learn")
     if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
         forget(call.estimator)  # what it would start from lies elsewhere
-    given = {name: _brought(value, name, place) for name, value in given.items()}
+    given = _all_brought(call, given, place)
+    if dispatch.check is not None:
+        dispatch.check(call.estimator, given["X"], given.get("sample_weight"))
     with _dispatched(call.estimator, given):
-        result = call.run(lambda name, _: given[name])
+        result = call.run(lambda name, _: given[name], move=_mover(place))
     _fitted(call, state)
     return result
 
@@ -82,7 +85,8 @@ def fit_by_ours(call: Call) -> Any:
         raise Unsupported("manyfit has no fit of its own for it")
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "own")
-    parts = [_brought(given.get(name), name, place) for name in ("X", "y", "sample_weight")]
+    given = _all_brought(call, given, place)
+    parts = [given.get(name) for name in ("X", "y", "sample_weight")]
     fresh = type(call.estimator)(**call.estimator.get_params(deep=False))
     fitter.fit(fresh, *parts)
     forget(call.estimator)
@@ -111,13 +115,13 @@ def ask(call: Call, state: Fitted) -> Any:
 def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
     fitter: Fitter | None = fitter_of(twin_of(type(call.estimator))) if state.route == "own" else None
     method = fitter.methods.get(call.name) if fitter is not None else None
+    given = _all_brought(call, call.given, place)
     if method is not None:
-        return method(estimator, **{name: _brought(v, name, place) for name, v in call.given.items()})
-    given = {name: _brought(value, name, place) for name, value in call.given.items()}
+        return method(estimator, **given)
     with _dispatched(estimator, given):
         if "X" in given:
             estimator, given["X"] = _of_one_dtype(estimator, given["X"])
-        return call.run(lambda name, _: given[name], estimator)
+        return call.run(lambda name, _: given[name], estimator, _mover(place))
 
 
 @contextmanager
@@ -131,6 +135,11 @@ def _dispatched(estimator: Any, given: dict[str, Any]) -> Iterator[None]:
         yield
 
 
+def _mover(place: Place) -> Callable[[Any], Any]:
+    """Brings arrays on a device to a place of it."""
+    return lambda value: value if place.same(container_place(value)) else place.array(value)
+
+
 def _holds(estimator: Any) -> bool:
     dispatch = dispatch_of(estimator)
     return dispatch is not None and dispatch.holds
@@ -139,9 +148,12 @@ def _holds(estimator: Any) -> bool:
 def attributes_place(estimator: Any) -> Place | None:
     """Where the fitted attributes lie: None on the host, or where there are none that are arrays.
 
-    Labels do not count, which follow y.
+    Labels do not count, which follow y, nor do parameters, which are the user's.
     """
-    attributes = (value for name, value in vars(estimator).items() if name != "classes_")
+    fitted = (
+        (name, value) for name, value in vars(estimator).items() if name.startswith("_") or name[-1] == "_"
+    )
+    attributes = (value for name, value in fitted if name != "classes_")
     return next((container_place(value) for value in attributes if form_of(value)), None)
 
 
@@ -241,43 +253,47 @@ def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, 
     return given, state
 
 
+def _all_brought(call: Call, given: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """Arguments where the computation is."""
+    brought = {name: _brought(value, name, place) for name, value in given.items()}
+    if not _holds(call.estimator):  # whose parts may take them
+        refuse_complex(call.estimator, call.name, brought.get("X"))
+    return brought
+
+
 def _brought(value: Any, name: str, place: Place) -> Any:
     """An argument where the computation is: data and whatever lies on a device; options stay as they are."""
     if value is None or not (name in _WITH_X or form_of(value)):
         return value
     if is_array(value) and place.same(container_place(value)):
         return value
-    if name == "y" and form_of(value) is None and np.asarray(value).dtype.kind not in "biufc":
+    if name == "y" and _no_numbers(value):
         return value  # texts, of a transformer that does not read them
     return place.array(value)
 
 
+def _no_numbers(y: Any) -> bool:
+    return of_texts(y) or (form_of(y) is None and np.asarray(y).dtype.kind not in "biufc")
+
+
 def _floating(value: Any) -> Any:
     """X of integers or bools in the floats that scikit-learn makes of them where NumPy multiplies them."""
-    if not is_array(value) or _kind(value) not in "biu":
+    if not is_array(value) or kind_of(value) not in "biu":
         return value
     return array_namespace(value).astype(value, float_dtype(value))
-
-
-def _kind(array: Any) -> str:
-    """The kind of an array's dtype as NumPy calls it; "other" of what it has not, as bfloat16."""
-    try:
-        return numpy_dtype(array).kind
-    except TypeError:
-        return "other"
 
 
 def _of_one_dtype(estimator: Any, X: Any) -> tuple[Any, Any]:
     """An estimator and X as NumPy would promote them: the wider of both floats, for products of both."""
     factor = next((vars(estimator)[name] for name in _FACTORS if form_of(vars(estimator).get(name))), None)
-    if factor is None or not _kind(X) == _kind(factor) == "f" or X.dtype == factor.dtype:
+    if factor is None or not kind_of(X) == kind_of(factor) == "f" or X.dtype == factor.dtype:
         return estimator, X
     xp = array_namespace(X)
     widest = np.promote_types(numpy_dtype(X), numpy_dtype(factor))
     dtype = X.dtype if widest == numpy_dtype(X) else factor.dtype
     other = _shallow(estimator)
     for name, value in vars(estimator).items():
-        if form_of(value) == "array" and _kind(value) == "f":
+        if form_of(value) == "array" and kind_of(value) == "f":
             setattr(other, name, xp.astype(value, dtype, copy=False))
     return other, xp.astype(X, dtype, copy=False)
 
