@@ -150,11 +150,11 @@ def attributes_place(estimator: Any) -> Place | None:
 
     Labels do not count, which follow y, nor do parameters, which are the user's.
     """
-    fitted = (
-        (name, value) for name, value in vars(estimator).items() if name.startswith("_") or name[-1] == "_"
-    )
-    attributes = (value for name, value in fitted if name != "classes_")
-    return next((container_place(value) for value in attributes if form_of(value)), None)
+    for name, value in vars(estimator).items():
+        fitted = name[-1] == "_" or name[0] == "_"
+        if fitted and name != "classes_" and form_of(value):
+            return container_place(value)
+    return None
 
 
 def come_home(estimator: Any) -> None:
