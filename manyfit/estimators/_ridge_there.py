@@ -39,7 +39,8 @@ def check_ridge(estimator: Any, X: Any, weight: Any) -> None:
     if estimator.solver != "auto" or numpy_dtype(X).kind != "f":
         return
     largest = max(map(abs, _ends(X))) * max(high, 1.0) ** 0.5
-    if np.sqrt(np.finfo(numpy_dtype(X)).max / max(X.shape[0], 1)) < largest < np.inf:
+    worked_in = np.float32 if numpy_dtype(X) == np.float32 else np.float64  # of others, float16 too
+    if np.sqrt(np.finfo(worked_in).max / max(X.shape[0], 1)) < largest < np.inf:
         raise Unsupported("X is too large to be squared")
 
 

@@ -288,6 +288,10 @@ def test_tensors_with_gradients_and_of_short_floats():
     found = estimators.Ridge().fit(rows.clone().requires_grad_(), y).predict(rows.clone().requires_grad_())
     assert not found.requires_grad
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9)
+    wide = (rows * 100).half()  # whose squares are not of its dtype
+    model = estimators.Ridge().fit(wide, y)
+    assert vars(model)[STATE].route != "host"
+    np.testing.assert_allclose(home(model.coef_), theirs(model).fit(wide.numpy(), NUMBERS).coef_, rtol=1e-6)
     for name in ("Ridge", "LinearRegression", "KernelRidge"):
         for dtype in (torch.bfloat16, torch.float16):
             model = getattr(estimators, name)().fit(rows.to(dtype), y)

@@ -26,6 +26,7 @@ from manyfit.estimators._exported import BRIDGED
 from manyfit.estimators._exports import HOLDERS
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.model_selection import GridSearchCV
+from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NUMBERS, X
 from tests.estimators.test_exported import PLAIN
 from tests.metrics._crossings import there
@@ -181,7 +182,8 @@ def test_columns_are_joined_where_they_lie(jobs):
     both = FeatureUnion(
         [("c", columns(n_jobs=jobs)), ("p", make_pipeline(MinMaxScaler(), PCA(2)))], n_jobs=jobs
     )
-    model, twin = make_pipeline(both, Ridge()), make_pipeline(clone(both), Ridge())
+    alone = clone(both).set_params(n_jobs=None, c__n_jobs=None)  # no processes for the host's
+    model, twin = make_pipeline(both, Ridge()), make_pipeline(alone, Ridge())
     twin.fit(X, NUMBERS)
     rows, y = there(X), there(NUMBERS)
     with manyfit.config_context(**REFUSED), transfers() as counted:
@@ -287,6 +289,40 @@ def test_steps_inside_of_ours_are_shared_as_inside_of_scikit_learns():
     assert str(ours.plan(X, NUMBERS)) == str(wanted.plan(X, NUMBERS))
     assert ours.report_.transformer_fits == wanted.report_.transformer_fits
     np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], wanted.cv_results_["mean_test_score"])
+
+
+@quiet
+@pytest.mark.parametrize("labels", ["there", "here"])
+@pytest.mark.parametrize(
+    ("name", "grid", "scoring"),
+    [
+        ("VotingClassifier", {"weights": [[1, 2], [2, 1]]}, "roc_auc_ovr"),
+        ("StackingClassifier", {"passthrough": [True, False]}, "accuracy"),
+        ("TransformedTargetRegressor", {"regressor__alpha": [0.1, 100.0]}, None),
+    ],
+)
+def test_searches_over_holders(name, grid, scoring, labels):
+    model, y = made(name)
+    wanted = GridSearchCV(model, grid, cv=3, scoring=scoring).fit(X, y)
+    targets = there(y) if labels == "there" else y
+    found = GridSearchCV(model, grid, cv=3, scoring=scoring, error_score="raise").fit(there(X), targets)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], wanted.cv_results_["mean_test_score"], rtol=1e-9
+    )
+    np.testing.assert_allclose(home(found.predict(there(X))), wanted.predict(X), rtol=1e-9)
+    assert found.score(there(X), targets) == pytest.approx(wanted.score(X, y))
+
+
+@only_new
+def test_cudfs_frames_have_columns_by_name(monkeypatch):
+    fake.install(monkeypatch, cuml=False)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = estimators.ColumnTransformer([("s", StandardScaler(), ["a", "b"]), ("m", MinMaxScaler(), ["c"])])
+    wanted = clone(model).fit_transform(frame)
+    with pytest.warns(HostFallbackWarning, match="ColumnTransformer works on the host.*a cudf frame"):
+        found = model.fit_transform(fake.DataFrame(frame))
+    np.testing.assert_allclose(found.to_pandas().to_numpy(), wanted)
+    assert list(model.get_feature_names_out()) == ["s__a", "s__b", "m__c"]
 
 
 @only_new
