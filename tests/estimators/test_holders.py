@@ -13,6 +13,8 @@ import pytest
 import scipy.sparse
 import sklearn
 from sklearn.base import clone
+from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.multioutput import RegressorChain
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -173,6 +175,34 @@ def test_scikit_learns_own_around_drop_in_estimators_raises(name):
     own = twin_of(type(model))(**model.get_params(deep=False))
     with pytest.raises((RuntimeError, IndexError, TypeError), match="array_api_strict|Array API"):
         answers(own.fit(there(X), None if y is None else there(y)), there(X), None)
+
+
+OWN_FUNCTIONS = {
+    "GridSearchCV": lambda rows, y: sklearn.model_selection.GridSearchCV(Ridge(), {"alpha": [1.0]}).fit(
+        rows, y
+    ),
+    "cross_val_score": lambda rows, y: sklearn.model_selection.cross_val_score(Ridge(), rows, y),
+    "cross_val_predict": lambda rows, y: sklearn.model_selection.cross_val_predict(Ridge(), rows, y),
+    "learning_curve": lambda rows, y: sklearn.model_selection.learning_curve(Ridge(), rows, y),
+    "AdaBoostRegressor": lambda rows, y: sklearn.ensemble.AdaBoostRegressor(Ridge()).fit(rows, y),
+    "SequentialFeatureSelector": lambda rows, y: SequentialFeatureSelector(Ridge()).fit(rows, y),
+    "RegressorChain": lambda rows, y: RegressorChain(Ridge()).fit(rows, there(np.stack([NUMBERS] * 2, 1))),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OWN_FUNCTIONS)
+def test_scikit_learns_own_functions_raise(name):
+    with pytest.raises((RuntimeError, IndexError, TypeError, ValueError), match="array_api_strict|Array API"):
+        OWN_FUNCTIONS[name](there(X), there(NUMBERS))
+
+
+def test_scikit_learns_own_pipeline_works():
+    model = make_pipeline(FunctionTransformer(), MinMaxScaler(), Ridge())
+    wanted = clone(model).fit(X, NUMBERS).predict(X)
+    fitted = pickle.loads(pickle.dumps(clone(model).fit(there(X), there(NUMBERS))))
+    np.testing.assert_allclose(to_host(fitted.predict(there(X))), wanted, rtol=1e-9)
+    assert fitted.score(there(X), there(NUMBERS)) == pytest.approx(fitted.score(X, NUMBERS))
 
 
 @only_new
