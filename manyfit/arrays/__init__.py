@@ -18,12 +18,21 @@ from manyfit.arrays._namespace import (
     numpy_float_dtype,
     on_device,
 )
-from manyfit.arrays._sent import Beside, Brought, beside
+from manyfit.arrays._sent import (
+    Beside,
+    Brought,
+    HomeCopies,
+    beside,
+    home_copies,
+    note_at_home,
+    once_at_home,
+)
 from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 
 __all__ = [
     "Beside",
     "Brought",
+    "HomeCopies",
     "Place",
     "Transfers",
     "array_digest",
@@ -38,13 +47,16 @@ __all__ = [
     "form_of",
     "free_device_memory",
     "from_device",
+    "home_copies",
     "is_array",
     "is_host",
     "is_out_of_memory",
     "loaded",
+    "note_at_home",
     "numpy_dtype",
     "numpy_float_dtype",
     "on_device",
+    "once_at_home",
     "place_of",
     "smaller_blocks",
     "tell_fallback",

@@ -1,11 +1,15 @@
 """Arrays that cross the border once, however often they are asked for."""
 
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from manyfit.arrays._containers import form_of
-from manyfit.arrays._namespace import Array, array_namespace, device
+from manyfit.arrays._containers import form_of, from_device
+from manyfit.arrays._namespace import Array, array_namespace, device, is_host
 from manyfit.arrays._transfer import to_device, to_host
 
 
@@ -88,3 +92,88 @@ class Brought:
 
     def __reduce__(self) -> Any:
         return Brought, ()
+
+
+class HomeCopies:
+    """Copies on the host of arrays of a device, each made once as long as the array lives."""
+
+    def __init__(self) -> None:
+        self._copies: dict[int, tuple[weakref.ref[Any], np.ndarray]] = {}
+
+    def of(self, array: Array) -> np.ndarray:
+        """The copy of an array, read-only: several read it."""
+        kept = self._copies.get(id(array))
+        if kept is not None and kept[0]() is array:
+            return kept[1]
+        host = from_device(array).view()
+        host.flags.writeable = False
+        self.note(array, host)
+        return host
+
+    def note(self, array: Array, host: np.ndarray) -> None:
+        """Keep what an array holds, which is known on the host already."""
+        copies, identity = self._copies, id(array)
+
+        def forget(gone: weakref.ref[Any]) -> None:
+            if identity in copies and copies[identity][0] is gone:
+                del copies[identity]
+
+        copies[identity] = weakref.ref(array, forget), host
+
+
+_home_copies: ContextVar[HomeCopies | None] = ContextVar("manyfit_home_copies", default=None)
+
+
+@contextmanager
+def home_copies(copies: HomeCopies) -> Iterator[None]:
+    """Within it `once_at_home` brings no array to the host a second time.
+
+    Parameters
+    ----------
+    copies : HomeCopies
+        What is at home.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    token = _home_copies.set(copies)
+    try:
+        yield
+    finally:
+        _home_copies.reset(token)
+
+
+def once_at_home(value: Any) -> Any:
+    """A container as the host has it; of an array a copy that was made before, inside of `home_copies`.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    object
+        What `from_device` returns; copies that others read, too, are read-only.
+    """
+    copies = _home_copies.get()
+    if copies is None or form_of(value) != "array" or is_host(value):
+        return from_device(value)
+    return copies.of(value)
+
+
+def note_at_home(array: Any, host: Any) -> None:
+    """Inside of `home_copies`, remember what an array that was made of one of the host holds.
+
+    Parameters
+    ----------
+    array : array
+        Of any library; nothing is kept of what is none, or is the host's own.
+    host : object
+        What it was made of.
+    """
+    copies = _home_copies.get()
+    if copies is not None and array is not host and form_of(array) == "array" and type(host) is np.ndarray:
+        copies.note(array, host)

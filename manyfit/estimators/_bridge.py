@@ -11,13 +11,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from manyfit._compat import output_container
 from manyfit._twins import twin_of
-from manyfit.arrays import container_place, form_of, from_device, tell_fallback
+from manyfit.arrays import Place, container_place, form_of, from_device, tell_fallback
 from manyfit.estimators import _there, _with_cuml
 from manyfit.estimators._array_params import any_param_away
 from manyfit.estimators._call import FITS, STATE, Call, Fitted, is_inside, labels_place, x_place
 from manyfit.estimators._exports import ALL, Export
 from manyfit.estimators._own import fitter_of
+from manyfit.estimators._own_fits import why_not_ours
 from manyfit.folds import Unsupported
 from manyfit.metrics._deviance_explained import explained_power
 from manyfit.metrics._functions import FUNCTIONS
@@ -119,9 +121,45 @@ def _routes(call: Call) -> Iterator[Callable[[Call], Any]]:
         yield _there.fit_by_ours
     if cuml is not None and cuml.converts:
         yield functools.partial(_with_cuml.fit, cuml=cuml)
-    yield functools.partial(_there.fit_by_dispatch, dispatch=_there.dispatch_of(call.estimator))
+    yield _there.fit_by_dispatch
     if cuml is not None and not cuml.converts:
         yield functools.partial(_with_cuml.fit, cuml=cuml)
+
+
+def why_at_home(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
+    """Why a drop-in estimator is fitted on the host to arrays of a place, as far as can be told before.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of `manyfit.estimators`, unfitted.
+    place : Place
+        Where X will lie.
+    n_targets : int, default=1
+        Columns of y.
+
+    Returns
+    -------
+    str or None
+        What each of those who work there says; None if one of them takes it.
+    """
+    exported, reasons = _export_of(estimator), []
+    if hasattr(estimator, "transform") and output_container(estimator) != "default":
+        return f"its output is to be a frame of {output_container(estimator)}"
+    cuml = exported.cuml if exported and place.library in _with_cuml.LIBRARIES else None
+    for ask in (why_not_ours, functools.partial(_there.why_no_dispatch, place=place, n_targets=n_targets)):
+        reason = ask(estimator)
+        if reason is None:
+            return None
+        reasons.append(reason)
+    if cuml is not None:
+        try:
+            _with_cuml.made(estimator, cuml)
+        except Unsupported as error:
+            reasons.append(str(error))
+        else:
+            return None
+    return "; ".join(filter(None, dict.fromkeys(reasons)))
 
 
 def _go_on(call: Call) -> Any:

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from manyfit.arrays import Place, container_place, form_of, from_device, place_of, to_place
+from manyfit.arrays import (
+    Place,
+    container_place,
+    form_of,
+    from_device,
+    note_at_home,
+    once_at_home,
+    place_of,
+    to_place,
+)
 from manyfit.estimators._array_params import any_param_away, params_moved
 from manyfit.estimators._readable import readable
 
@@ -138,7 +147,7 @@ class Call:
 
     def at_home(self, estimator: Any = None) -> Any:
         """Run scikit-learn's own method with all data on the host."""
-        return self.run(lambda name, value: from_device(value), estimator)
+        return self.run(lambda name, value: once_at_home(value), estimator)
 
     # Where results go
 
@@ -157,7 +166,11 @@ class Call:
         if place is None:
             return _home(result)
         there = form_of(result) is not None and place.same(container_place(result))
-        return result if there else place.bring(result)
+        if there:
+            return result
+        brought = place.bring(result)
+        note_at_home(brought, result)  # the next step may work on the host, too
+        return brought
 
     @property
     def _fitted_place(self) -> Place | None:

@@ -13,6 +13,7 @@ import scipy.sparse
 from joblib import parallel_config
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, output_container
@@ -41,7 +42,17 @@ _WITH_X = ("X", "y", "sample_weight", "classes")
 _FACTORS = ("coef_", "components_", "scalings_")
 
 
-def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
+def why_no_dispatch(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
+    """Why scikit-learn does not fit an estimator to arrays of a place, where they lie; None if it does."""
+    dispatch = dispatch_of(estimator)
+    if dispatch is None:
+        return "scikit-learn works on it on the host only"
+    if place.library not in DISPATCHED:
+        return f"scikit-learn does not work on arrays of {place.library}"
+    return dispatch.refuses(estimator, n_targets)
+
+
+def fit_by_dispatch(call: Call) -> Any:
     """Fit by scikit-learn, where X lies.
 
     Raises
@@ -50,20 +61,20 @@ def fit_by_dispatch(call: Call, dispatch: Dispatch | None) -> Any:
         If scikit-learn does not work there with this estimator.
     """
     place = _place(call)
-    if dispatch is None:
-        raise Unsupported("scikit-learn works on it on the host only")
-    if place.library not in DISPATCHED:
-        raise Unsupported(f"scikit-learn does not work on arrays of {place.library}")
     columns = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
-    reason = dispatch.refuses(call.estimator, columns)
+    reason = why_no_dispatch(call.estimator, place, columns)
     if reason:
         raise Unsupported(reason)
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "scikit-learn")
     if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
         forget(call.estimator)  # what it would start from lies elsewhere
-    given = _all_brought(call, given, place)
-    if dispatch.check is not None:
+    # Who reads no y is sent none.
+    reads_y = _holds(call.estimator) or get_tags(call.estimator).target_tags.required
+    unread = {} if reads_y or "y" not in given else {"y": given.pop("y")}
+    given = _all_brought(call, given, place) | unread
+    dispatch = dispatch_of(call.estimator)
+    if dispatch is not None and dispatch.check is not None:
         dispatch.check(call.estimator, given["X"], given.get("sample_weight"))
     with _dispatched(call.estimator, given):
         result = call.run(lambda name, _: given[name], move=_mover(place))

@@ -2,7 +2,7 @@
 
 from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
-from manyfit.folds._device_moments import brought_home
+from manyfit.folds._device_moments import brought_home, bytes_of_sums
 from manyfit.folds._device_passes import DevicePasses, bytes_of_passes
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
 from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights, is_foreign
@@ -46,6 +46,7 @@ __all__ = [
     "blocks_of",
     "brought_home",
     "bytes_of_passes",
+    "bytes_of_sums",
     "checked",
     "condensed",
     "finite_middle",

@@ -91,6 +91,11 @@ def bytes_of_sums(X: Array, q: int, sets: Sequence[Rows]) -> int:
         Columns of Y.
     sets : sequence of slice or ndarray of int
         The rows of each.
+
+    Returns
+    -------
+    int
+        At most; of one group of atoms.
     """
     p, size = X.shape[1], numpy_dtype(X).itemsize
     d = p + q

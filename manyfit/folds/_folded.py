@@ -345,6 +345,11 @@ class GivenFold:
         self._ranges = AtomRanges(fold.X_train, [slice(0, fold.X_train.shape[0])])
 
     @property
+    def X(self) -> Array:
+        """The training rows, which tell where all rows lie."""
+        return self._fold.X_train
+
+    @property
     def moment_bytes(self) -> int:
         """Host memory that the moments of the training and the test rows take."""
         d = self._fold.X_train.shape[1] + self._fold.y_train[0].size
@@ -388,7 +393,7 @@ class GivenFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, _as_columns(y), slice(0, X.shape[0]), weights)
+    moments = moments_of_rows(X, Beside(X)(_as_columns(y)), slice(0, X.shape[0]), weights)
     return _checked(moments, 0, role, numpy_dtype(X))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import transfers
 from manyfit.cluster import slots, workers
+from manyfit.folds import is_foreign
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import travel
 from manyfit.model_selection._family_tasks import run_families
@@ -35,7 +36,8 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
         What was done.
     """
     on_cluster = _on_cluster(job)
-    fronts = None if on_cluster else Fronts(job.X, job.splits, job.options.memory_limit // 4)
+    on_host = not (on_cluster or is_foreign(job.X))
+    fronts = Fronts(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, fronts=fronts)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.groups = [_described(group) for group in prepared.plan.groups]
@@ -92,7 +94,10 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals
         report.spend("passes", part.seconds)
         outcome.add(part)
     if families:
-        part = run_families(job, families, arrivals)
+        # Families read y on the host, and score all settings at once by the search's own scorers.
+        fitted = where_fitted(job)
+        fitted = replace(fitted, y=job.brought(fitted.y), options=job.options)
+        part = run_families(fitted, families, arrivals)
         report.spend("family", part.seconds)
         outcome.add(part)
     _note(job, outcome, report)

@@ -16,13 +16,16 @@ from manyfit._compat import (
     fit_and_score,
     needs_estimator,
     raising,
+    safe_indexing,
     safe_split,
     score,
 )
-from manyfit.folds import Splits, is_foreign
+from manyfit.arrays import HomeCopies, home_copies
+from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
 from manyfit.model_selection._front import FoldFront, Fronts
 from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
 from manyfit.model_selection._job import Options, Result
+from manyfit.model_selection._lend import bytes_of
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
 from manyfit.model_selection._prefix_key import judge
@@ -56,9 +59,13 @@ class SharedFold:
     ) -> None:
         # As arrays, as scikit-learn does, which refuses slices by this.
         self.train, self.test = train, test = tuple(map(np.asarray, split))
-        self.cache = FoldCache(limit)
-        self.X_train, self.y_train = safe_split(estimator, X, y, train)
-        self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
+        self.cache = FoldCache(limit, there=is_foreign(X))
+        if is_foreign(X):
+            self.X_train, self.y_train = _there(X, y, train)
+            self.X_test, self.y_test = _there(X, y, test)
+        else:
+            self.X_train, self.y_train = safe_split(estimator, X, y, train)
+            self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
         if fronts is not None:
             self.cache.front = FoldFront(fronts, self._tokens)
 
@@ -66,6 +73,11 @@ class SharedFold:
         cache = self.cache
         rows = ((self.X_train, self.train), (self.X_test, self.test))
         return [(cache.token(cache.lend(X)), index) for X, index in rows]
+
+
+def _there(X: Any, y: Any, rows: Any) -> tuple[Any, Any]:
+    """Rows of X on a device, and of y wherever it lies: views where they are neighbours."""
+    return rows_of(X, rows), y if y is None else rows_of(y, rows) if is_foreign(y) else safe_indexing(y, rows)
 
 
 class FoldStore:
@@ -102,6 +114,7 @@ class FoldStore:
         self._splits = splits
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent = Counter[str]()
+        self._at_home = HomeCopies()
         # A fold is about as large as X; of what does not tell its size, one is kept.
         size = None if in_turn else _size(X)
         n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
@@ -114,6 +127,8 @@ class FoldStore:
     def get(self, i: int, estimator: Any) -> SharedFold:
         """The rows of split `i` for an estimator."""
         key = (i, bool(get_tags(estimator).input_tags.pairwise))
+        if key[1] and is_foreign(self.X):
+            raise Unsupported("a kernel on a device is cut by scikit-learn")
         if key not in self._kept:
             while len(self._kept) >= self._most:
                 oldest = self._kept.pop(next(iter(self._kept)))
@@ -127,6 +142,15 @@ class FoldStore:
         """Fit or score parameters for some rows: each fit's own, which it may change."""
         return dict(check_method_params(self.X, params=dict(params), indices=rows))
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Within it steps work on arrays of a device, and what has to come home comes once a fold."""
+        if not is_foreign(self.X):
+            yield
+            return
+        with array_api_dispatch(), home_copies(self._at_home):
+            yield
+
     @property
     def work(self) -> Counter[str]:
         """Counts of a `Report` about shared steps, over the folds so far."""
@@ -139,6 +163,8 @@ def _work(cache: FoldCache) -> Counter[str]:
 
 def _size(X: Any) -> int | None:
     """Bytes of X, if it tells."""
+    if is_foreign(X):
+        return bytes_of(X)
     if hasattr(X, "memory_usage"):  # pandas
         return int(X.memory_usage(index=True).sum())
     if hasattr(X, "estimated_size"):  # polars
@@ -161,7 +187,7 @@ def evaluate(
         return alone(estimator, params, i, folds, progress)
     print_start(folds.options, params, progress)
     result: Result | None = None
-    with suppress(Exception), _trial(draws=judge(ready[0]) is not True):
+    with suppress(Exception), _trial(draws=judge(ready[0]) is not True), folds.at_work():
         result = _shared_fit(*ready, folds)
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:

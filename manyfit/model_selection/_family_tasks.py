@@ -114,7 +114,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     if writes_in_place(model):
         raise Unsupported("a step may write into its input (copy=False)")
     sparse = group.family.needs == "passes"
-    rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
+    with folds.at_work():
+        rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
     folded = GivenFold(rows)
     _require_worth(group, folded, task.options.memory_limit)
     seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded

@@ -2,13 +2,15 @@
 
 An estimator may write into the array it is given. What is lent is therefore protected: an ndarray as a
 read-only view, a sparse matrix with read-only parts, a DataFrame as a copy-on-write copy of read-only
-memory. An estimator that insists on writing raises, and the caller fits that setting alone.
+memory. An estimator that insists on writing raises, and the caller fits that setting alone. Arrays of other
+libraries cannot be protected: they are lent only among estimators that are known to leave them as they are.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import pickle
 import sys
 import threading
@@ -22,7 +24,8 @@ import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.arrays import array_digest
+from manyfit.arrays import array_digest, numpy_dtype
+from manyfit.folds import is_foreign
 from manyfit.model_selection._front import FoldFront
 from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, by_content, structural_key
 
@@ -53,6 +56,11 @@ def _is_array(X: Any) -> bool:
 
 def _is_sparse(X: Any) -> bool:
     return scipy.sparse.issparse(X) and X.format in _SPARSE_PARTS
+
+
+def _is_one(X: Any) -> bool:
+    """Whether the same object is lent each time."""
+    return _is_array(X) or is_foreign(X)
 
 
 def protectable(X: Any) -> bool:
@@ -165,12 +173,22 @@ def content_key(X: Any) -> Hashable | None:
         return None
 
 
+def bytes_of(X: Any) -> int:
+    """Bytes of an array of any library; some have dtypes that NumPy has not, of at most 8 bytes."""
+    try:
+        return math.prod(X.shape) * numpy_dtype(X).itemsize
+    except TypeError:
+        return math.prod(X.shape) * 8
+
+
 def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
     """(identity, bytes) of each piece of memory in a result or a fitted transformer."""
     if isinstance(X, np.ndarray):
         while isinstance(X.base, np.ndarray):
             X = X.base
         yield id(X), X.nbytes
+    elif is_foreign(X):
+        yield id(X), bytes_of(X)
     elif _is_sparse(X):
         for name in _SPARSE_PARTS[X.format]:
             yield from _memory(getattr(X, name), depth + 1)
@@ -203,6 +221,8 @@ class FoldCache:
     ----------
     memory_limit : int or None
         Bytes of cached outputs and fitted arrays; the least recently used are dropped. None: no limit.
+    there : bool
+        Whether arrays of other libraries than NumPy are lent, too, as they are.
 
     Attributes
     ----------
@@ -223,8 +243,8 @@ class FoldCache:
     it, so it is the same again if the work was dropped and is done again.
     """
 
-    def __init__(self, memory_limit: int | None = None) -> None:
-        self.memory_limit = memory_limit
+    def __init__(self, memory_limit: int | None = None, there: bool = False) -> None:
+        self.memory_limit, self._there = memory_limit, there
         self.front: FoldFront | None = None  # of steps that are applied to all rows of a search at once
         self.fits = self.repeated = 0
         self._lock = threading.RLock()
@@ -275,7 +295,7 @@ class FoldCache:
         """
         key = []
         for name, value in sorted(params.items()):
-            array = self.is_known(value) or protectable(value)
+            array = self.is_known(value) or self.lends(value)
             token = self.token(value) if array else structural_key(value)
             if token is None:
                 raise Unkeyable(name)
@@ -297,6 +317,10 @@ class FoldCache:
 
     # What estimators get
 
+    def lends(self, X: Any) -> bool:
+        """Whether `X` can be handed to several fits as it is, or so that none can change it for the next."""
+        return protectable(X) or (self._there and is_foreign(X))
+
     def lend(self, X: T) -> T:
         """Make an array known, and protect it.
 
@@ -310,26 +334,26 @@ class FoldCache:
         object
             To hand to estimators. For an ndarray the same read-only view each time; for a sparse matrix or a
             frame a new object that shares its memory, for a list a copy: call it once per fit. Anything
-            else as it is.
+            else, and arrays of other libraries, as it is.
 
         Notes
         -----
         A pandas frame is copied once, to memory of its own; the caller may drop the original.
         """
-        if not protectable(X):
+        if not self.lends(X):
             return guard(X)
         with self._lock:
             if self.is_known(X):  # lent before
                 token = self._names[id(X)][1]
-                return X if _is_array(X) else self.present(X, token)
+                return X if _is_one(X) else self.present(X, token)
             if id(X) not in self._lent or self._lent[id(X)][0]() is not X:
                 self._lent[id(X)] = self._take(X)
             _, kept, token = self._lent[id(X)]
-        return kept if _is_array(X) else self.present(kept, token)  # type: ignore[no-any-return]
+        return kept if _is_one(X) else self.present(kept, token)  # type: ignore[no-any-return]
 
     def _take(self, X: Any) -> tuple[weakref.ref[Any], Any, int]:
         token = self.number("lent", len(self._numbers))
-        kept = self.name(guard(X), token) if _is_array(X) else own(X)
+        kept = self.name(guard(X), token) if _is_one(X) else own(X)
         for identity, _ in _memory(kept):
             self._held[identity] += 1  # the caller's memory: never counted
         return weakref.ref(X), kept, token
@@ -337,7 +361,9 @@ class FoldCache:
     def present(self, X: T, token: int | None) -> T:
         """A protected stand-in for `X` that is known by `token`."""
         lent = guard(X)
-        return self.name(lent, token) if lent is not X else X
+        if lent is X and (not is_foreign(X) or self.is_known(X)):
+            return X
+        return self.name(lent, token)
 
     # The entries
 

@@ -9,6 +9,7 @@ from dask.utils import format_bytes
 
 from manyfit.estimators import Family
 from manyfit.model_selection._chain import Step
+from manyfit.model_selection._move import Move
 
 Kind = Literal["moments", "passes", "family", "steps", "one by one"]
 
@@ -141,10 +142,10 @@ class Plan:
     passes : float
         Passes over X that sum moments; fits made one by one read X as often as scikit-learn's.
     bytes_to_device : int
-        Bytes of X, y and weights that are moved to a device; 0 where all is on the host, or there already.
+        Bytes of those `moves` that go to a device, as far as they are known before the fit.
     device_bytes : int
-        Bytes of a device's memory that moments and shared iterations take at most beside the data, as far as
-        can be told before; 0 for data on the host.
+        Bytes of a device's memory that shared work takes at most beside the data, folds and outputs of shared
+        steps among it, as far as can be told before; 0 for data on the host.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -155,6 +156,9 @@ class Plan:
     from_predictions : bool
         Whether scores of shared fits are had neither from moments nor of all settings at once:
         scikit-learn's scorers are then called for each setting and split.
+    moves : tuple of Move
+        What will cross between the host and the device of the search; none where all data are the host's. The
+        refit is not among them.
 
     Notes
     -----
@@ -173,6 +177,7 @@ class Plan:
     by_candidate: bool = False
     alone: bool = False
     from_predictions: bool = False
+    moves: tuple[Move, ...] = ()
 
     @property
     def fits_requested(self) -> int:
@@ -212,11 +217,14 @@ class Plan:
 
     def __str__(self) -> str:
         lines = [f"Plan: {self._heading()}"]
-        kinds = self._by_kind()
-        for j, (title, rows) in enumerate(kinds):
+        kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
+        if self.moves:
+            kinds.append(("moves between host and device", [str(move) for move in self.moves]))
+        for j, (title, below) in enumerate(kinds):
             last = j == len(kinds) - 1
             lines.append(f"{'└' if last else '├'}─ {title}")
-            lines += _children([row.line() for row in rows], "   " if last else "│  ")
+            most = len(below) if self.moves and last else _MOST_LINES
+            lines += _children(below, "   " if last else "│  ", most)
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -238,15 +246,17 @@ class Plan:
             "on all rows at once",
         )
         head = "".join(f"<th>{name}</th>" for name in names)
-        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>"
+        moves = "".join(f"<li>{escape(str(move))}</li>" for move in self.moves)
+        moves = f"<p>Moves between host and device:</p><ul>{moves}</ul>" if moves else ""
+        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{moves}"
 
 
 # More groups than this of one kind are counted, not listed.
 _MOST_LINES = 12
 
 
-def _children(lines: Sequence[str], indent: str) -> list[str]:
-    shown = list(lines[:_MOST_LINES])
-    if len(lines) > _MOST_LINES:
-        shown.append(f"... and {len(lines) - _MOST_LINES} more groups")
+def _children(lines: Sequence[str], indent: str, most: int) -> list[str]:
+    shown = list(lines[:most])
+    if len(lines) > most:
+        shown.append(f"... and {len(lines) - most} more groups")
     return [f"{indent}{'└' if j == len(shown) - 1 else '├'}─ {line}" for j, line in enumerate(shown)]

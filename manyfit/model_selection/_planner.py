@@ -11,7 +11,6 @@ import sklearn
 from sklearn.base import clone, is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
-from manyfit.arrays import is_host
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.folds import (
     SplitData,
@@ -29,11 +28,13 @@ from manyfit.folds import (
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._convergence import reason_of
+from manyfit.model_selection._folds_there import bytes_of_folds
 from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
+from manyfit.model_selection._moves import moves_of
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
-from manyfit.model_selection._where import goes_there
+from manyfit.model_selection._where import goes_there, lends_rows, unable
 from manyfit.model_selection._worth import (
     bytes_of_scores,
     n_classes,
@@ -75,13 +76,18 @@ class _Planner:
         self._data_reason: str | None = None
         self._paths: frozenset[int] | None = None
         self._data_ready = False
-        # Nothing protects these from being changed by a fit, so none is lent rows that others read.
         sent = job.client is None and goes_there(job.X)
         self._there = sent or is_foreign(job.X) or is_foreign(job.y)
+        self._lends = not self._there or lends_rows(job)
+
+    @property
+    def _fitted_there(self) -> bool:
+        """Whether rows of a device are fitted one by one where they are."""
+        return self._there and not unable(self.job) and (is_foreign(self.job.X) or goes_there(self.job.X))
 
     def prepare(self) -> Prepared:
         candidates = list(range(len(self.job.candidates)))
-        reason = self._whole_reason()
+        reason, chains = self._whole_reason(), list[Chain | str]()
         order: tuple[Any, ...] | None = None
         by_candidate = False
         if reason is not None:
@@ -97,6 +103,7 @@ class _Planner:
             self._place_rest(left, reasons, order if len(left) > 1 else None, chains)
         shared = any(group.kind == "moments" for group in self.groups)
         passed = any(group.kind == "passes" for group in self.groups)
+        moves = moves_of(self.job, self.groups, chains, self.data, self.rows) if self._there else ()
         plan = Plan(
             tuple(self.groups),
             len(candidates),
@@ -104,10 +111,11 @@ class _Planner:
             self._passes() if shared else 0.0,
             order=order,
             by_candidate=by_candidate,
-            alone=reason is not None or self._there,
+            alone=reason is not None or not self._lends or (self._fitted_there and order is None),
             from_predictions=self.calls_scorers,
-            bytes_to_device=self._bytes_sent() if shared or passed else 0,
-            device_bytes=self._bytes_there() if self._there else 0,
+            bytes_to_device=sum(move.nbytes or 0 for move in moves if move.target == "device" and move.times),
+            device_bytes=self._bytes_there(chains) if self._there else 0,
+            moves=moves,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
         return Prepared(plan, data, rows, self.scoring)
@@ -266,7 +274,7 @@ class _Planner:
 
     def _n_once(self, chain: Chain) -> int:
         """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
-        if self.job.client is not None:
+        if self.job.client is not None or self._there:
             return 0
         found = n_front((step.build() for step in chain.steps), self.job.X)
         return found if found and self._fronts_pay else 0
@@ -349,8 +357,8 @@ class _Planner:
 
     def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
         job = self.job
-        if self._there:
-            raise Unsupported("rows of a device are not lent to steps that are not affine")
+        if not self._lends:
+            raise Unsupported("rows of a device are not lent to estimators that may write into them")
         if n_settings < 2:
             raise Unsupported("a single setting of the last step has nothing to share")
         if chain.final.path.count("__") or any("__" in step.path for step in chain.steps):
@@ -367,19 +375,9 @@ class _Planner:
         weights = self.data.weights
         return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
 
-    def _bytes_sent(self) -> int:
-        """Bytes of the data that go to a device."""
-        job, found = self.job, self.data or self.rows
-        if not self._there or found is None or (is_foreign(job.X) and is_host(job.X)):
-            return 0
-        weights = {id(one): one for one in (found.weights.fit, found.weights.score) if one is not None}
-        sent = 0 if is_foreign(job.X) else found.X.nbytes
-        sent += 0 if is_foreign(job.y) else found.y.nbytes
-        return int(sent + sum(one.nbytes for one in weights.values()))
-
-    def _bytes_there(self) -> int:
+    def _bytes_there(self, chains: Sequence[Chain | str]) -> int:
         """Bytes that shared work takes of a device's memory beside the data."""
-        found = [0]
+        found = [bytes_of_folds(self.job, self.groups, chains) if self._fitted_there else 0]
         for group in self.groups:
             data = {"moments": self.data, "passes": self.rows}.get(group.kind)
             if data is not None:
@@ -399,7 +397,7 @@ class _Planner:
 
     def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
         """For each candidate the identities of its steps, as integers; None where no step is shared."""
-        if len(left) < 2 or self._there or not has_shareable_prefix(self._sample(left)):
+        if len(left) < 2 or not self._lends or not has_shareable_prefix(self._sample(left)):
             return None
         ids: dict[Any, int] = {}
         order: list[Any] = [()] * len(chains)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER, callback_context_passed_on
 from manyfit._twins import twin_of
-from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own, protectable
+from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own
 from manyfit.model_selection._prefix_key import (
     Sizes,
     Unkeyable,
@@ -193,7 +193,7 @@ class Shared(Wrapped):
             return None
         if method == "fit":
             return Item(fitted, volatile=holds_generator(fitted))
-        if not protectable(output):
+        if not self._shared_cache.lends(output):
             return None
         return Item(fitted, self._shared_kept(output), has_output=True, volatile=holds_generator(fitted))
 
@@ -234,7 +234,7 @@ class Shared(Wrapped):
         item = cache.get(key)
         if item is None:
             output = self._shared_transform(X, token, params)
-            if not protectable(output):
+            if not self._shared_cache.lends(output):
                 return self._shared_private(output)
             item = cache.put(key, Item(output=self._shared_kept(output), has_output=True))
         if cache.front is not None and not params:

@@ -8,8 +8,18 @@ import numpy as np
 
 from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
 from manyfit._config import get_config
-from manyfit.arrays import cuda_place, device, form_of, is_array, is_host, tell_fallback, to_place
-from manyfit.cluster import is_drop_in, takes_device_data
+from manyfit.arrays import (
+    Place,
+    container_place,
+    cuda_place,
+    device,
+    form_of,
+    is_array,
+    is_host,
+    tell_fallback,
+    to_place,
+)
+from manyfit.cluster import is_drop_in, steps_of, takes_device_data, takes_them_by_dispatch
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job
@@ -48,6 +58,18 @@ def where_asked(job: Job) -> Job:
     return job
 
 
+def place_of_work(job: Job) -> Place | None:
+    """The device that a search works on, or brings data home from; None for the host, or that of others."""
+    if job.client is not None:
+        return None
+    if goes_there(job.X):
+        try:
+            return container_place(to_place(np.empty(0), cuda_place()))
+        except (ImportError, RuntimeError):
+            return None  # a fit raises it
+    return container_place(job.X) if is_foreign(job.X) else container_place(job.y)
+
+
 def where_fitted(job: Job) -> Job:
     """The job with its data where its estimators can be fitted one by one: there, or on the host.
 
@@ -81,22 +103,48 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
     drop-in estimators are, by indices that it has sent to the device.
     """
-    lost = cut and not INDICES_OF_THE_HOST
-    estimators = list(_estimators(job))
-    unable = sorted(
-        {type(one).__name__ for one in estimators if not takes_device_data(one) or (lost and is_drop_in(one))}
-    )
-    there = [one for one in (job.X, job.y) if is_foreign(one)]
-    if not unable or not there:
+    names, there = unable(job, cut), [one for one in (job.X, job.y) if is_foreign(one)]
+    if not names or not there:
         return False
     if job.home is None and not all(map(is_host, there)):
         where = f"on device {device(there[0])}"
-        if all(map(takes_device_data, estimators)):
+        if all(map(takes_device_data, _estimators(job))):
             where += " by a search with scikit-learn before 1.9"
-        what = f"{' and '.join(unable)} cannot be fitted {where}"
+        what = f"{' and '.join(names)} cannot be fitted {where}"
         left = "what a search leaves to it, or its refit, is fitted on the host"
         tell_fallback("search", f"{what}: {left}. {_ADVICE}")
     return True
+
+
+def unable(job: Job, cut: bool = True) -> list[str]:
+    """Names of the estimators of a search that are not fitted on a device; `cut` as for `comes_home`."""
+    lost = cut and not INDICES_OF_THE_HOST
+    return sorted(
+        {
+            type(step).__name__
+            for one in _estimators(job)
+            for step in steps_of(one)
+            if not takes_device_data(step) or (lost and is_drop_in(one))
+        }
+    )
+
+
+def lends_rows(job: Job) -> bool:
+    """Whether rows that are fitted one by one may be lent to several fits, which then share steps, too.
+
+    Those of the host can be protected. Of a device they are lent where all estimators are scikit-learn's or
+    stand for scikit-learn's: these write into their input only where they are told to (``copy=False``).
+    """
+    if job.client is not None:
+        return not (is_foreign(job.X) or is_foreign(job.y))  # workers plan for themselves
+    if unable(job) or not (is_foreign(job.X) or goes_there(job.X)):
+        return True
+    return all(_leaves_rows(step) for one in _estimators(job) for step in steps_of(one))
+
+
+def _leaves_rows(step: Any) -> bool:
+    own = type(step).__module__.startswith("sklearn.") and takes_them_by_dispatch(step)
+    return own or is_drop_in(step)
 
 
 def _estimators(job: Job) -> Iterator[Any]:

@@ -1,0 +1,178 @@
+"""Which moves between host and device a search will make, from what is known before its fits.
+
+Named are arrays with a value for each row of X, or of a split, and sums of moments and gradients. What is as
+small as coefficients or scores is not, nor what scikit-learn moves inside of its array API dispatch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from manyfit._compat import num_samples
+from manyfit._config import get_config
+from manyfit.folds import SplitData, as_matrix, is_foreign
+from manyfit.folds._atoms import as_rows
+from manyfit.metrics import SharedScoring
+from manyfit.model_selection._chain import Chain
+from manyfit.model_selection._job import Job
+from manyfit.model_selection._lend import bytes_of
+from manyfit.model_selection._move import APART, HOME, SAMPLED, SCORED, SUMMED, Move, Moves
+from manyfit.model_selection._moves_of_steps import MovesOfSteps, together
+from manyfit.model_selection._plan import Group
+from manyfit.model_selection._responses import stay_there
+from manyfit.model_selection._where import goes_there, place_of_work, unable
+from manyfit.model_selection._worth import outputs_of
+
+_READ = "splits, labels and scores read it there"
+
+
+def moves_of(
+    job: Job,
+    groups: Sequence[Group],
+    chains: Sequence[Chain | str],
+    data: SplitData | None,
+    rows: SplitData | None,
+) -> tuple[Move, ...]:
+    """The moves of a plan; none where all of it is on the host, or on a cluster, whose workers plan theirs.
+
+    Parameters
+    ----------
+    job : Job
+        The search, its data sent already, or not yet.
+    groups : sequence of Group
+        Of the plan.
+    chains : sequence of Chain or str
+        Of all settings; empty where nothing is shared.
+    data, rows : SplitData or None
+        What moments, and what iterations, read.
+    """
+    place = place_of_work(job)
+    if place is None or place.home:
+        return ()
+    named = _Named(job)
+    if not named.of_all():
+        return named.moves.found
+    moments = [group for group in groups if group.kind == "moments"]
+    if moments and data is not None:
+        named.moments(moments, data)
+    for group in groups:
+        if group.kind == "passes" and rows is not None:
+            named.passes(group, rows)
+    rest = [group for group in groups if group.kind not in ("moments", "passes")]
+    if rest and not named.at_home():
+        MovesOfSteps(job, place, chains, named.moves, named.y_home).name(rest)
+    return named.moves.found
+
+
+class _Named:
+    """Names the moves of what is shared, and of what goes as a whole."""
+
+    def __init__(self, job: Job) -> None:
+        self.job, self.moves = job, Moves()
+        self._n, self._k = num_samples(job.X), job.splits.n_splits
+        self._y_is_home = not is_foreign(job.y)
+        self._summed: set[Any] = set()
+
+    def y_home(self) -> None:
+        """y of a device, which comes to the host once, whoever asks first."""
+        if not self._y_is_home:
+            self._y_is_home = True
+            self.moves.add("y", "host", "once a search", 1, bytes_of(self.job.y), _READ)
+
+    def of_all(self) -> bool:
+        """Name X, where it is sent or fetched, and y of a classifier; whether there is more to name."""
+        job = self.job
+        if get_config()["device"] == "cpu":
+            for what, one in (("X", job.X), ("y", job.y)):
+                if is_foreign(one):
+                    self.moves.add(what, "host", "once a search", 1, bytes_of(one), "device='cpu' is set")
+            return False
+        sent = job.home is not None or goes_there(job.X)
+        if sent:
+            X = as_matrix(job.X if job.home is None else job.home[0])
+            self.moves.add("X", "device", "once a search", 1, X.nbytes, "device='cuda' is set")
+        there = sent or is_foreign(job.X)
+        if is_classifier(job.estimator) or not there:
+            self.y_home()
+        return there
+
+    def at_home(self) -> bool:
+        """Name what comes to the host for all that is fitted there; whether it is."""
+        job, who = self.job, unable(self.job)
+        if not who:
+            return False
+        if job.home is None and is_foreign(job.X):
+            why = f"{' and '.join(who)} cannot be fitted there"
+            self.moves.add("X", "host", "once a search", 1, bytes_of(job.X), why)
+            self.y_home()
+        return True
+
+    # Shared groups
+
+    def moments(self, groups: Sequence[Group], data: SplitData) -> None:
+        """Sums over rows come home, together; predictions of all groups are scored together."""
+        weights = {id(one): one for one in (data.weights.fit, data.weights.score)}
+        self._sums(data, len({id(None), *weights}))
+        y = self.job.y
+        nbytes = bytes_of(y) if is_foreign(y) else np.asarray(y).nbytes
+        if not is_foreign(y):
+            self._once("y", nbytes)
+        for one in weights.values():
+            if one is not None:
+                self._once("weights", one.nbytes)
+        self._scored(groups, data, nbytes / self._n)
+
+    def _scored(self, groups: Sequence[Group], data: SplitData, size: float) -> None:
+        """y goes where predictions are, or these come where scorers are; `size`: bytes of a row of y."""
+        options, prototype = self.job.options, groups[0].prototype
+        scoring = SharedScoring(options.scorer, options.score_params, prototype)  # which the planner has made
+        if scoring.reads_moments and groups[0].kind == "moments":
+            return
+        self.y_home()
+        n_settings = sum(len(group.candidates) for group in groups)
+        of_all = None if is_classifier(prototype) else 8 * n_settings * data.n_targets
+        for j, role in ((1, "test"), (0, "training"))[: 1 + options.return_train_score]:
+            index = [as_rows(split[j], self._n) for split in self.job.splits]
+            n = sum(map(len, index))
+            apart = max((8 * len(rows) for rows in index if not together(rows)), default=0)
+            self.moves.add("row numbers", "device", "once a fold", None, apart, APART)
+            if stay_there(scoring, data.n_targets):
+                self.moves.add(f"y of {role} rows", "device", "once a fold", self._k, size * n, SCORED)
+            else:
+                nbytes = None if of_all is None else of_all * n
+                self.moves.add(f"predictions of {role} rows", "host", "once a fold", self._k, nbytes, HOME)
+
+    def _sums(self, data: SplitData, n_sets: int) -> None:
+        if "sums" in self._summed:
+            return
+        self._summed.add("sums")
+        d, atoms = data.X.shape[1] + data.n_targets, self.job.splits.atom_groups
+        nbytes = sum(8 * (d * (len(one.rows) + 1) + (d + 1) ** 2 * len(one.rows)) for one in atoms)
+        why = "fits of small matrices are the host's"
+        self.moves.add("moments", "host", "once a search", n_sets * len(atoms), n_sets * nbytes, why)
+        if not all(isinstance(rows, slice) for one in atoms for rows in one.rows):
+            self.moves.add("row numbers", "device", "once a search", None, 8 * self._n, APART)
+
+    def _once(self, what: str, nbytes: int) -> None:
+        """Something of the host that is summed beside X."""
+        if what in self._summed:
+            return
+        self._summed.add(what)
+        self.moves.add(what, "device", "once a search", 1, nbytes, SUMMED)
+
+    def passes(self, group: Group, rows: SplitData) -> None:
+        """Coefficients go there and gradients come back, with every pass; predictions stay."""
+        self.y_home()
+        if group.steps:
+            self._sums(rows, 1 if rows.weights.fit is None else 2)
+            self._once("y as numbers", 8 * self._n)
+        columns = self._k * len(group.candidates) * outputs_of(group, rows)
+        nbytes, why = 8 * columns * (rows.X.shape[1] + 1), "steps are taken on the host"
+        self.moves.add("coefficients", "device", "once a pass", None, nbytes, why)
+        self.moves.add("gradients", "host", "once a pass", None, nbytes, why)
+        self.moves.add("numbers and y of sampled rows", "device", "once a search", None, None, SAMPLED)
+        self._scored([group], rows, 8)
