@@ -14,6 +14,8 @@ from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_validate as reference, GridSearchCV as Reference
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
 from manyfit import metrics
 from manyfit.model_selection import *
 
@@ -21,7 +23,8 @@ sklearn.set_config(array_api_dispatch=True)
 X, y = make_classification(120, 8, n_informative=5, n_classes=3, random_state=0)
 device = array_api_strict.Device("device1")
 Xd, yd = (array_api_strict.asarray(a, device=device) for a in (X, y))
-Fd = array_api_strict.asarray(y.astype(float), device=device)
+F = y + X[:, 0]
+Fd = array_api_strict.asarray(F, device=device)
 
 def alike(found, wanted):
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
@@ -38,11 +41,28 @@ grid = {"alpha": [0.1, 10.0]}
 for scoring in (ours_r2 := metrics.get_scorer("r2"), {"score": ours_r2}):
     search = GridSearchCV(numbers, grid, scoring=scoring, cv=KFold(3), refit="score", error_score="raise")
     search.fit(Xd, Fd)
-    theirs = Reference(numbers, grid, scoring="r2", cv=KFold(3)).fit(X, y.astype(float))
+    theirs = Reference(numbers, grid, scoring="r2", cv=KFold(3)).fit(X, F)
     for key in ("mean_test_score", "split1_test_score"):
         alike(search.cv_results_[key], theirs.cv_results_[key])
     assert search.best_params_ == theirs.best_params_
     assert isinstance(search.best_score_, float)
+
+# Steps and a last one that scikit-learn dispatches are shared where X lies, as they are on the host.
+model = make_pipeline(PolynomialFeatures(), Ridge(solver="svd"))
+grid = {"polynomialfeatures__degree": [1, 2], "ridge__alpha": [0.1, 10.0]}
+for scoring, sharing in (("r2", "auto"), (None, "auto"), ("r2", "none")):
+    options = {"cv": 3, "refit": False, "scoring": scoring, "sharing": sharing, "error_score": "raise"}
+    search = GridSearchCV(model, grid, **options).fit(Xd, Fd)
+    wanted = GridSearchCV(model, grid, **options).fit(X, F)
+    alike(search.cv_results_["mean_test_score"], wanted.cv_results_["mean_test_score"])
+    fits = (search.report_.fits_done, search.report_.transformer_fits)
+    assert fits == ((0, 6) if sharing == "auto" else (12, 0)), fits
+model = make_pipeline(MinMaxScaler(), LinearDiscriminantAnalysis())
+grid = {"lineardiscriminantanalysis__tol": [1e-4, 1e-3]}
+search = GridSearchCV(model, grid, cv=3, refit=False, scoring="accuracy", error_score="raise").fit(Xd, yd)
+assert (search.report_.fits_done, search.report_.transformer_fits) == (6, 3)
+wanted = Reference(model, grid, cv=3).fit(X, y)
+alike(search.cv_results_["mean_test_score"], wanted.cv_results_["mean_test_score"])
 print("alike")
 """
 

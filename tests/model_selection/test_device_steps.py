@@ -1,0 +1,220 @@
+"""Steps shared on a device: the host's scores, its number of fits, and the memory that the plan tells."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+
+import manyfit
+from manyfit import estimators as E
+from manyfit.arrays import HomeCopies, from_device, home_copies, note_at_home, once_at_home, transfers
+from manyfit.model_selection import GridSearchCV, cross_validate, validation_curve
+from manyfit.model_selection._lend import FoldCache
+from tests.metrics._crossings import HOST, memory_there, there
+from tests.model_selection.test_moves import X, Y, alike, needs_newer
+
+DEGREES = {"polynomialfeatures__degree": [1, 2, 3]}
+LABELS = np.array(["no", "perhaps", "yes"])[np.digitize(Y, [-2.0, 2.0])]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+QUIET = {"host_fallback": "ignore"}
+
+
+def both(model, grid, y, **options):
+    """The same search on a device and on the host."""
+    searches = [GridSearchCV(model, grid, refit=False, **options) for _ in range(2)]
+    with manyfit.config_context(**QUIET), np.errstate(invalid="ignore"):
+        searches[0].fit(there(X), y if y.dtype.kind == "U" else there(y))
+    searches[1].fit(X, y)
+    return searches
+
+
+@needs_newer
+@pytest.mark.parametrize(
+    ("model", "grid", "y", "options"),
+    [
+        (
+            make_pipeline(
+                E.QuantileTransformer(n_quantiles=20), E.LogisticRegression(tol=1e-9, max_iter=1000)
+            ),
+            {"logisticregression__C": [0.1, 1.0]},
+            LABELS,
+            {"scoring": ["accuracy", "neg_log_loss"]},
+        ),
+        (
+            make_pipeline(E.PolynomialFeatures(), E.PoissonRegressor(tol=1e-9, max_iter=1000)),
+            {"poissonregressor__alpha": [0.1, 1.0], "polynomialfeatures__degree": [1, 2]},
+            np.exp(Y / 10.0),
+            {"return_train_score": True},
+        ),
+        (
+            make_pipeline(E.StandardScaler(), E.PolynomialFeatures(), E.LinearRegression()),
+            DEGREES | {"linearregression__fit_intercept": [True, False]},
+            Y,
+            {"scoring": "neg_max_error"},
+        ),
+        (
+            make_pipeline(
+                "passthrough", make_pipeline(E.MinMaxScaler(), E.SimpleImputer()), E.SVR(max_iter=50)
+            ),
+            {"svr__C": [0.1, 1.0], "pipeline__simpleimputer__strategy": ["mean", "median"]},
+            Y,
+            {},
+        ),
+    ],
+    ids=["three classes", "poisson", "least squares", "nested"],
+)
+def test_as_on_the_host(model, grid, y, options):
+    found, wanted = both(model, grid, y, cv=KFold(3, shuffle=True, random_state=0), **options)
+    alike(found, wanted, rtol=1e-9 if not hasattr(model[-1], "tol") or model[-1].tol > 1e-8 else 1e-6)
+    for count in ("fits_done", "fits_shared", "transformer_fits", "steps_repeated"):
+        assert getattr(found.report_, count) == getattr(wanted.report_, count), count
+
+
+@needs_newer
+def test_a_step_on_the_host_is_handed_each_array_once():
+    model = make_pipeline(E.MinMaxScaler(), E.SVR(max_iter=20))
+    with manyfit.config_context(**QUIET), transfers() as crossed:
+        GridSearchCV(model, {"svr__C": [0.1, 0.2, 0.3, 0.4]}, cv=3, refit=False).fit(there(X), Y)
+    assert crossed.synchronisations == 6  # training and test rows of three folds
+    assert crossed.bytes_to_host == 3 * X.nbytes
+
+
+class Stranger(E.PolynomialFeatures):
+    """Nobody knows what it does with its input."""
+
+
+@needs_newer
+def test_rows_are_not_lent_to_strangers():
+    model = make_pipeline(Stranger(), E.Ridge())
+    search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0]}, cv=3, refit=False)
+    assert "one by one: rows of a device are not lent to estimators that may write into them" in str(
+        search.plan(there(X), there(Y))
+    )
+    search.fit(there(X), there(Y))
+    assert (search.report_.fits_done, search.report_.transformer_fits) == (6, 0)
+    alike(search, GridSearchCV(model, {"ridge__alpha": [0.1, 1.0]}, cv=3, refit=False).fit(X, Y))
+
+
+@needs_newer
+def test_a_step_that_is_told_to_write_has_rows_of_its_own():
+    model = make_pipeline(E.MinMaxScaler(copy=False), E.SVR(max_iter=20))
+    Xd, before = there(X), X.copy()
+    search = GridSearchCV(model, {"svr__C": [0.1, 1.0]}, cv=3, refit=False)
+    with manyfit.config_context(**QUIET):
+        search.fit(Xd, there(Y))
+    np.testing.assert_array_equal(np.asarray(Xd.to_device(HOST)), before)
+    alike(search, GridSearchCV(model, {"svr__C": [0.1, 1.0]}, cv=3, refit=False).fit(X, Y))
+
+
+@needs_newer
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_a_setting_that_fails_leaves_the_others():
+    model = make_pipeline(E.MinMaxScaler(), E.SVR(max_iter=20))
+    search = GridSearchCV(model, {"svr__C": [-1.0, 1.0]}, cv=3, refit=False)
+    with manyfit.config_context(**QUIET), pytest.warns(sklearn.exceptions.FitFailedWarning):
+        search.fit(there(X), there(Y))
+    assert np.isnan(search.cv_results_["mean_test_score"][0]) and search.report_.transformer_fits == 3
+
+
+@needs_newer
+def test_the_host_can_be_refused_for_a_step():
+    model = make_pipeline(E.SimpleImputer(), E.Ridge())
+    search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0]}, cv=3, refit=False, error_score="raise")
+    with (
+        manyfit.config_context(host_fallback="error"),
+        pytest.raises(manyfit.exceptions.HostFallbackError, match="SimpleImputer works on the host"),
+    ):
+        search.fit(there(X), there(Y))
+
+
+@needs_newer
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("model", "grid"),
+    [
+        (make_pipeline(E.SimpleImputer(), E.PolynomialFeatures(), E.Ridge()), {"ridge__alpha": [0.1, 1.0]}),
+        (
+            make_pipeline(E.PolynomialFeatures(), E.LogisticRegression()),
+            {"logisticregression__C": [0.1, 1.0]},
+        ),
+        (make_pipeline(E.PolynomialFeatures(), E.SVR(max_iter=5)), {"svr__C": [0.1, 1.0], **DEGREES}),
+    ],
+    ids=["moments", "passes", "steps"],
+)
+def test_the_plan_says_what_memory_folds_take_there(model, grid, shuffle):
+    rows = np.random.default_rng(0).normal(size=(6000, 8))
+    y = rows[:, 0] + np.random.default_rng(1).normal(size=6000)
+    y = y > 0.0 if "logisticregression__C" in grid else y
+    Xd, yd = there(rows), there(y + 0.0)
+    search = GridSearchCV(
+        model, grid, cv=KFold(3, shuffle=shuffle, random_state=0 if shuffle else None), refit=False
+    )
+    with manyfit.config_context(**QUIET):
+        plan = search.plan(Xd, yd)
+        with memory_there(Xd, yd) as used:
+            search.fit(Xd, yd)
+    # Iterations of few settings take less than what a block of rows may.
+    assert 0.75 * plan.device_bytes < used[1] < 1.2 * plan.device_bytes
+    assert used[0] == 0  # all of it is the device's again
+
+
+@needs_newer
+def test_outputs_that_do_not_fit_are_made_again():
+    model, grid = make_pipeline(E.PolynomialFeatures(), E.SVR(max_iter=5)), {"svr__C": [0.1, 1.0], **DEGREES}
+    found, wanted = both(model, grid, Y, cv=3, memory_limit="64kB")
+    alike(found, wanted)
+    assert found.report_.transformer_fits > 9 and found.report_.steps_repeated > 0
+
+
+@needs_newer
+def test_cross_validation_and_curves_share_there_too():
+    model = make_pipeline(E.PolynomialFeatures(), E.Ridge())
+    found, wanted = (
+        cross_validate(model, *data, cv=3)["test_score"] for data in ((there(X), there(Y)), (X, Y))
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    options = {"param_name": "ridge__alpha", "param_range": [0.1, 1.0], "cv": 3}
+    for ours, theirs in zip(
+        validation_curve(model, there(X), there(Y), **options),
+        validation_curve(model, X, Y, **options),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+# What it is made of
+
+
+def test_arrays_of_other_libraries_are_lent_where_that_is_allowed():
+    rows, cache = there(X), FoldCache(there=True)
+    assert cache.lend(rows) is rows and cache.lend(rows) is rows and cache.token(rows) is not None
+    other = there(X)
+    assert cache.token(other) is None  # content that is equal is not looked at
+    assert cache.present(rows, 99) is rows and cache.token(rows) != 99  # a step that hands on its input
+    assert cache.present(other, 99) is other and cache.token(other) == 99
+    alone = FoldCache()
+    assert alone.lend(rows) is rows and alone.token(rows) is None and not alone.lends(rows)
+
+
+def test_copies_at_home_are_made_once_and_go_with_their_array():
+    rows, copies = there(X), HomeCopies()
+    with transfers() as crossed, home_copies(copies):
+        first = once_at_home(rows)
+        assert once_at_home(rows) is first and not first.flags.writeable
+        made, here = there(X), X.copy()
+        note_at_home(made, here)
+        assert once_at_home(made) is here
+        assert once_at_home(X) is X and once_at_home("text") == "text"
+    assert crossed.synchronisations == 1
+    np.testing.assert_array_equal(first, X)
+    del rows, made
+    gc.collect()
+    assert not copies._copies
+    with transfers() as crossed:
+        assert once_at_home(there(X)).flags.writeable == from_device(there(X)).flags.writeable
+    assert crossed.synchronisations == 2
