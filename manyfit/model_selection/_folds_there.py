@@ -1,7 +1,8 @@
 """What the rows of folds on a device take of its memory, and what shared steps make of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,38 @@ from manyfit.folds import as_matrix, bytes_of_passes, bytes_of_sums
 from manyfit.folds._atoms import as_rows
 from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
+from manyfit.model_selection._lend import bytes_of
 from manyfit.model_selection._moves_of_steps import prefix_key, together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._widths import n_columns
 
 
-def bytes_of_folds(job: Job, groups: Sequence[Group], chains: Sequence[Chain | str]) -> int:
-    """Bytes of a device that groups take which are fitted fold by fold, one fold at a time.
+@dataclass(frozen=True)
+class _Largest:
+    """The largest fold: rows, bytes of those that lie apart and are gathered, and of a number behind steps."""
+
+    n_train: int
+    rows: int
+    gathered: int
+    size: int
+
+    @classmethod
+    def of(cls, job: Job) -> "_Largest":
+        X, n = as_matrix(job.X), num_samples(job.X)
+        splits = [[as_rows(index, n) for index in split] for split in job.splits]
+        apart = max(sum(len(rows) for rows in split if not together(rows)) for split in splits)
+        return cls(
+            max(len(train) for train, _ in splits),
+            max(sum(map(len, split)) for split in splits),
+            apart * bytes_of(X) // n,
+            4 if numpy_dtype(X) == np.float32 else 8,
+        )
+
+
+def bytes_of_folds(
+    job: Job, groups: Sequence[Group], chains: Sequence[Chain | str], by_candidate: bool
+) -> int:
+    """Bytes of a device that groups take which are fitted fold by fold, in one process.
 
     Parameters
     ----------
@@ -30,6 +56,8 @@ def bytes_of_folds(job: Job, groups: Sequence[Group], chains: Sequence[Chain | s
         Of its plan.
     chains : sequence of Chain or str
         Of all settings; empty where nothing is shared.
+    by_candidate : bool
+        Whether what no family answers is fitted setting by setting, so that several folds are kept.
 
     Returns
     -------
@@ -38,29 +66,31 @@ def bytes_of_folds(job: Job, groups: Sequence[Group], chains: Sequence[Chain | s
         takes to read them; what steps take while they work is theirs. Where only a fit tells how many columns
         a step makes, it counts as making as many as it is given.
     """
-    shared = [group for group in groups if group.kind in ("family", "steps")]
-    if not shared:
+    families, steps = ([one for one in groups if one.kind == kind] for kind in ("family", "steps"))
+    if not (families or steps):
         return 0
-    X, n = as_matrix(job.X), num_samples(job.X)
-    splits = [[as_rows(index, n) for index in split] for split in job.splits]
-    width = X.shape[1] * numpy_dtype(X).itemsize
-    gathered = max(sum(len(rows) for rows in split if not together(rows)) for split in splits) * width
-    n_train, n_fold = max(len(train) for train, _ in splits), max(sum(map(len, split)) for split in splits)
-    size, outputs, work = 4 if numpy_dtype(X) == np.float32 else 8, dict[Any, int](), 0
-    for group in shared:
-        columns = X.shape[1]
+    fold, limit, found = _Largest.of(job), job.options.memory_limit, [0]
+    if families:
+        outputs = _outputs(job, families, chains)
+        work = max(_of_family(job, group, outputs, chains, fold) for group in families)
+        found.append(fold.gathered + min(fold.size * fold.rows * sum(outputs.values()), limit // 2) + work)
+    if steps:
+        kept = (
+            max(1, min(job.splits.n_splits, limit // 4 // bytes_of(as_matrix(job.X)))) if by_candidate else 1
+        )
+        numbers = fold.rows * sum(_outputs(job, steps, chains).values())
+        found.append(kept * fold.gathered + min(kept * fold.size * numbers, limit // 2))
+    return max(found)
+
+
+def _outputs(job: Job, groups: Sequence[Group], chains: Sequence[Chain | str]) -> dict[Any, int]:
+    """Columns that steps make, each once that settings share."""
+    found = dict[Any, int]()
+    for group in groups:
         for c in group.candidates[:1] if group.kind == "family" else group.candidates:
-            columns = X.shape[1]
-            for j, made in enumerate(_columns(job, c, columns)):
-                columns = outputs[prefix_key(chains, c, j)] = made
-        if group.kind == "family":
-            work = max(work, _of_family(job, group, np.broadcast_to(_zero(size), (n_train, columns))))
-    kept = min(size * n_fold * sum(outputs.values()), job.options.memory_limit // 2)
-    return gathered + kept + work
-
-
-def _zero(size: int) -> np.ndarray:
-    return np.zeros((), dtype=f"f{size}")
+            for j, columns in enumerate(_columns(job, c, as_matrix(job.X).shape[1])):
+                found[prefix_key(chains, c, j)] = columns
+    return found
 
 
 def _columns(job: Job, c: int, p: int) -> Iterator[int]:
@@ -74,9 +104,14 @@ def _columns(job: Job, c: int, p: int) -> Iterator[int]:
             yield p
 
 
-def _of_family(job: Job, group: Group, rows: np.ndarray) -> int:
-    """Bytes that a family takes to read rows of a shape and dtype."""
+def _of_family(
+    job: Job, group: Group, outputs: Mapping[Any, int], chains: Sequence[Chain | str], fold: _Largest
+) -> int:
+    """Bytes that a family takes to read the training rows of a fold behind its steps."""
     assert group.family is not None
+    p = outputs.get(prefix_key(chains, group.candidates[0], len(group.steps) - 1), as_matrix(job.X).shape[1])
+    # Of a shape and dtype, and without memory.
+    rows: Any = np.broadcast_to(np.zeros((), dtype=f"f{fold.size}"), (fold.n_train, int(p)))
     y: Any = job.y
     q = y.shape[1] if getattr(y, "ndim", 1) == 2 else 1
     if group.family.needs == "moments":

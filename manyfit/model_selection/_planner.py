@@ -114,7 +114,7 @@ class _Planner:
             alone=reason is not None or not self._lends or (self._fitted_there and order is None),
             from_predictions=self.calls_scorers,
             bytes_to_device=sum(move.nbytes or 0 for move in moves if move.target == "device" and move.times),
-            device_bytes=self._bytes_there(chains) if self._there else 0,
+            device_bytes=self._bytes_there(chains, by_candidate) if self._there else 0,
             moves=moves,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
@@ -375,9 +375,11 @@ class _Planner:
         weights = self.data.weights
         return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
 
-    def _bytes_there(self, chains: Sequence[Chain | str]) -> int:
+    def _bytes_there(self, chains: Sequence[Chain | str], by_candidate: bool) -> int:
         """Bytes that shared work takes of a device's memory beside the data."""
-        found = [bytes_of_folds(self.job, self.groups, chains) if self._fitted_there else 0]
+        found = [0]
+        if self._fitted_there:
+            found.append(bytes_of_folds(self.job, self.groups, chains, by_candidate))
         for group in self.groups:
             data = {"moments": self.data, "passes": self.rows}.get(group.kind)
             if data is not None:

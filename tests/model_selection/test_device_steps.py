@@ -134,6 +134,7 @@ def test_the_host_can_be_refused_for_a_step():
 
 @needs_newer
 @pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("error_score", [np.nan, "raise"])  # then setting by setting, on folds that are kept
 @pytest.mark.parametrize(
     ("model", "grid"),
     [
@@ -146,14 +147,13 @@ def test_the_host_can_be_refused_for_a_step():
     ],
     ids=["moments", "passes", "steps"],
 )
-def test_the_plan_says_what_memory_folds_take_there(model, grid, shuffle):
+def test_the_plan_says_what_memory_folds_take_there(model, grid, error_score, shuffle):
     rows = np.random.default_rng(0).normal(size=(6000, 8))
     y = rows[:, 0] + np.random.default_rng(1).normal(size=6000)
     y = y > 0.0 if "logisticregression__C" in grid else y
     Xd, yd = there(rows), there(y + 0.0)
-    search = GridSearchCV(
-        model, grid, cv=KFold(3, shuffle=shuffle, random_state=0 if shuffle else None), refit=False
-    )
+    cv = KFold(3, shuffle=shuffle, random_state=0 if shuffle else None)
+    search = GridSearchCV(model, grid, cv=cv, refit=False, error_score=error_score)
     with manyfit.config_context(**QUIET):
         plan = search.plan(Xd, yd)
         with memory_there(Xd, yd) as used:
