@@ -11,19 +11,19 @@ from sklearn.base import clone, is_classifier
 from manyfit._compat import num_samples
 from manyfit.arrays import numpy_dtype
 from manyfit.cluster import steps_of
-from manyfit.folds import as_matrix, bytes_of_passes, bytes_of_sums
+from manyfit.folds import bytes_of_passes, bytes_of_sums
 from manyfit.folds._atoms import as_rows
 from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
-from manyfit.model_selection._moves_of_steps import prefix_key, together
+from manyfit.model_selection._moves_of_steps import prefix_key, rows_there, together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._widths import n_columns
 
 
 @dataclass(frozen=True)
 class _Largest:
-    """The largest fold: rows, bytes of those that lie apart and are gathered, and of a number behind steps."""
+    """The largest fold: rows, bytes of those that are gathered, and of a number behind steps."""
 
     n_train: int
     rows: int
@@ -32,7 +32,7 @@ class _Largest:
 
     @classmethod
     def of(cls, job: Job) -> "_Largest":
-        X, n = as_matrix(job.X), num_samples(job.X)
+        X, n = rows_there(job), num_samples(job.X)
         splits = [[as_rows(index, n) for index in split] for split in job.splits]
         apart = max(sum(len(rows) for rows in split if not together(rows)) for split in splits)
         return cls(
@@ -76,7 +76,7 @@ def bytes_of_folds(
         found.append(fold.gathered + min(fold.size * fold.rows * sum(outputs.values()), limit // 2) + work)
     if steps:
         kept = (
-            max(1, min(job.splits.n_splits, limit // 4 // bytes_of(as_matrix(job.X)))) if by_candidate else 1
+            max(1, min(job.splits.n_splits, limit // 4 // bytes_of(rows_there(job)))) if by_candidate else 1
         )
         numbers = fold.rows * sum(_outputs(job, steps, chains).values())
         found.append(kept * fold.gathered + min(kept * fold.size * numbers, limit // 2))
@@ -88,7 +88,7 @@ def _outputs(job: Job, groups: Sequence[Group], chains: Sequence[Chain | str]) -
     found = dict[Any, int]()
     for group in groups:
         for c in group.candidates[:1] if group.kind == "family" else group.candidates:
-            for j, columns in enumerate(_columns(job, c, as_matrix(job.X).shape[1])):
+            for j, columns in enumerate(_columns(job, c, rows_there(job).shape[1])):
                 found[prefix_key(chains, c, j)] = columns
     return found
 
@@ -109,7 +109,7 @@ def _of_family(
 ) -> int:
     """Bytes that a family takes to read the training rows of a fold behind its steps."""
     assert group.family is not None
-    p = outputs.get(prefix_key(chains, group.candidates[0], len(group.steps) - 1), as_matrix(job.X).shape[1])
+    p = outputs.get(prefix_key(chains, group.candidates[0], len(group.steps) - 1), rows_there(job).shape[1])
     # Of a shape and dtype, and without memory.
     rows: Any = np.broadcast_to(np.zeros((), dtype=f"f{fold.size}"), (fold.n_train, int(p)))
     y: Any = job.y

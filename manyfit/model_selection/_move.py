@@ -6,7 +6,11 @@ from dask.utils import format_bytes
 
 # Why something crosses, in words that several places use.
 SCORED = "scores are made where predictions are"
+REFIT = "in the refit"
 APART = "rows of a fold lie apart"
+BACK = "what follows is handed it where X lies"
+COUNTED = "iterations read it there"
+FITTED = "it is fitted there"
 HOME = "a scorer reads them there"
 SUMMED = "it is summed with X"
 SAMPLED = "iterations begin on some of the rows"

@@ -20,7 +20,7 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
-from manyfit.model_selection._move import APART, HOME, SAMPLED, SCORED, SUMMED, Move, Moves
+from manyfit.model_selection._move import APART, HOME, REFIT, SAMPLED, SCORED, SUMMED, Move, Moves
 from manyfit.model_selection._moves_of_steps import MovesOfSteps, together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._responses import stay_there
@@ -63,8 +63,11 @@ def moves_of(
         if group.kind == "passes" and rows is not None:
             named.passes(group, rows)
     rest = [group for group in groups if group.kind not in ("moments", "passes")]
+    steps = MovesOfSteps(job, place, chains, named.moves, named.y_home)
     if rest and not named.at_home():
-        MovesOfSteps(job, place, chains, named.moves, named.y_home).name(rest)
+        steps.name(rest)
+    if getattr(job.search, "refit", False) and not named.at_home(refit=True):
+        steps.refit()
     return named.moves.found
 
 
@@ -100,16 +103,15 @@ class _Named:
             self.y_home()
         return there
 
-    def at_home(self) -> bool:
-        """Name what comes to the host for all that is fitted there; whether it is."""
-        job, who = self.job, unable(self.job)
-        if not who:
-            return False
-        if job.home is None and is_foreign(job.X):
-            why = f"{' and '.join(who)} cannot be fitted there"
-            self.moves.add("X", "host", "once a search", 1, bytes_of(job.X), why)
+    def at_home(self, refit: bool = False) -> bool:
+        """Name what comes to the host for all that is fitted there, once; whether it is."""
+        job, who = self.job, unable(self.job, cut=not refit)
+        if who and job.home is None and is_foreign(job.X) and "X" not in self._summed:
+            self._summed.add("X")
+            why, often = f"{' and '.join(who)} cannot be fitted there", REFIT if refit else "once a search"
+            self.moves.add("X", "host", often, 1, bytes_of(job.X), why)
             self.y_home()
-        return True
+        return bool(who)
 
     # Shared groups
 

@@ -21,7 +21,18 @@ from manyfit.folds._atoms import as_rows, contiguous
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
-from manyfit.model_selection._move import APART, HOME, SAMPLED, SCORED, SUMMED, Moves
+from manyfit.model_selection._move import (
+    APART,
+    BACK,
+    COUNTED,
+    FITTED,
+    HOME,
+    REFIT,
+    SAMPLED,
+    SCORED,
+    SUMMED,
+    Moves,
+)
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import shareable
 from manyfit.model_selection._responses import Asked, stay_there
@@ -72,8 +83,9 @@ class MovesOfSteps:
         splits = [tuple(as_rows(index, n) for index in split) for split in job.splits]
         self._n_train, self._n_test = (sum(map(len, part)) for part in zip(*splits, strict=True))
         self._apart = [rows for split in splits for rows in split if not together(rows)]
-        self._X, self._y = as_matrix(job.X), job.y if is_foreign(job.y) else np.asarray(job.y)
-        self._y_size = _size_of(self._y)
+        self._X, self._y = rows_there(job), job.y if is_foreign(job.y) else np.asarray(job.y)
+        self._size = 4 if numpy_dtype(self._X) == np.float32 else 8  # of a number behind a step
+        self._y_size = 0 if job.y is None else _size_of(self._y)
         self._asked = Asked(job.options.scorer)
         self._with_train = job.options.return_train_score
         self._known: set[Any] = set()
@@ -114,20 +126,56 @@ class MovesOfSteps:
         else:
             self._last(last, rows)
 
+    def refit(self) -> None:
+        """Name the moves of a fit to all rows, which shares nothing: of the first setting, for the best."""
+        self._shared = False
+        model = clone(self._job.estimator)
+        with suppress(Exception):
+            model.set_params(**clone(dict(self._job.candidates[0]), safe=False))
+        if not is_drop_in(model):
+            return
+        *steps, last = steps_of(model)
+        n, p = num_samples(self._job.X), int(self._X.shape[1])
+        rows = _Rows("X", (), p, numpy_dtype(self._X).itemsize)
+        for step in (*steps, last):
+            who = type(step).__name__
+            why = why_at_home(step, self._place, 1 if step is not last else self._n_targets)
+            if why is not None:
+                self._once(f"{rows.name} for {who}", "host", rows.nbytes(n), why)
+                if is_foreign(self._job.y):
+                    self._once("y", "host", n * self._y_size, f"{who} is handed it")
+            out = _Rows(f"output of {who}", (), n_columns(step, rows.columns), self._size)
+            if why is not None and step is not last:
+                self._once(out.name, "device", out.nbytes(n), BACK)
+            rows = out
+        if why is None:
+            self._refit_last(last, n)
+
+    def _refit_last(self, last: Any, n: int) -> None:
+        labels = is_classifier(last)
+        if not is_foreign(self._job.y):
+            size, what = (8, "y as numbers") if labels else (self._y_size, "y")
+            self._once(what, "device", n * size, FITTED)
+        family = family_of(twin_of(type(last)))
+        if family is not None and family.needs == "passes":
+            self._once("y as numbers", "host", n * (8 if labels else self._y_size), COUNTED)
+
+    def _once(self, what: str, target: str, nbytes: float | None, why: str) -> None:
+        self._moves.add(what, target, REFIT, 1, nbytes, why)
+
     # Steps
 
     def _step(self, step: Any, rows: _Rows, key: Any) -> _Rows:
         """What a step hands on; on the host its input and its output cross."""
         who, why = type(step).__name__, why_at_home(step, self._place) if is_drop_in(step) else None
-        size = 4 if numpy_dtype(self._X) == np.float32 else 8
-        out = _Rows(f"output of {who}", key, n_columns(step, rows.columns), size, why is not None)
+        out = _Rows(f"output of {who}", key, n_columns(step, rows.columns), self._size, why is not None)
         if why is None:
             return out
         self._to_host(rows, who, why)
         if self._is_new(("out", key)):
             own = getattr(twin_of(type(step)), "fit_transform", None) is not TransformerMixin.fit_transform
             again = self._with_train and (own or not self._shared)
-            self._cross(out, out.name, "device", "what follows is handed it where X lies", again)
+            self._cross(out, out.name, "device", BACK, again)
         return out
 
     def _to_host(self, rows: _Rows, who: str, why: str) -> None:
@@ -157,8 +205,7 @@ class MovesOfSteps:
                 self._answers(f"{method} of {who}", "device", self._columns(last, method))
         else:
             self._targets(last)
-        kinds = len(self._asked.readers_of(last, own=why is None))
-        for _ in range(kinds):
+        for _ in self._asked.readers_of(last, own=why is None):
             self._scored("y", "device", self._y_size, SCORED)
 
     def _answers(self, what: str, target: str, columns: int | None) -> None:
@@ -173,12 +220,12 @@ class MovesOfSteps:
         """What a last step that stays there is fitted to, and its labels."""
         labels = is_classifier(last)
         size, what = (8, "y as numbers") if labels else (self._y_size, "y of training rows")
-        self._add(what, "device", self._k, size * self._n_train, "it is fitted there", fit=True)
+        self._add(what, "device", self._k, size * self._n_train, FITTED, fit=True)
         if any(name.endswith("sample_weight") for name in self._job.options.fit_params):
-            self._add("weights", "device", self._k, 8 * self._n_train, "it is fitted there", fit=True)
-        if labels and family_of(twin_of(type(last))) is not None:
-            why = "classes are counted there"
-            self._add("y as numbers", "host", self._k, 8 * self._n_train, why, fit=True)
+            self._add("weights", "device", self._k, 8 * self._n_train, FITTED, fit=True)
+        family = family_of(twin_of(type(last)))
+        if family is not None and family.needs == "passes":
+            self._add("y as numbers", "host", self._k, size * self._n_train, COUNTED, fit=True)
         if labels and self._asked.labels:
             self._scored("labels", "host", 8, "they go where labels of y are")
 
@@ -220,6 +267,19 @@ class MovesOfSteps:
                     labels = is_classifier(group.prototype)
                     size = None if labels else 8 * n * self._n_targets * len(group.candidates)
                     self._add(f"predictions of {role} rows", "host", self._k, size, HOME)
+
+
+def rows_there(job: Job) -> Any:
+    """X of a job, where it is of numbers; on a device that has no float64, too.
+
+    Raises
+    ------
+    Unsupported
+        If it is anything else, see `as_matrix`.
+    """
+    X = job.X
+    known = is_foreign(X) and X.ndim == 2 and str(X.dtype).rpartition(".")[2] in ("float32", "float64")
+    return X if known else as_matrix(X)
 
 
 def prefix_key(chains: Sequence[Chain | str], c: int, j: int) -> Any:

@@ -157,8 +157,7 @@ class Plan:
         Whether scores of shared fits are had neither from moments nor of all settings at once:
         scikit-learn's scorers are then called for each setting and split.
     moves : tuple of Move
-        What will cross between the host and the device of the search; none where all data are the host's. The
-        refit is not among them.
+        What will cross between the host and the device of the search; none where all data are the host's.
 
     Notes
     -----

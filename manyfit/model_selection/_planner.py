@@ -31,6 +31,7 @@ from manyfit.model_selection._convergence import reason_of
 from manyfit.model_selection._folds_there import bytes_of_folds
 from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
+from manyfit.model_selection._move import Move
 from manyfit.model_selection._moves import moves_of
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
@@ -103,7 +104,7 @@ class _Planner:
             self._place_rest(left, reasons, order if len(left) > 1 else None, chains)
         shared = any(group.kind == "moments" for group in self.groups)
         passed = any(group.kind == "passes" for group in self.groups)
-        moves = moves_of(self.job, self.groups, chains, self.data, self.rows) if self._there else ()
+        moves, device_bytes = self._crossing(chains, by_candidate) if self._there else ((), 0)
         plan = Plan(
             tuple(self.groups),
             len(candidates),
@@ -114,7 +115,7 @@ class _Planner:
             alone=reason is not None or not self._lends or (self._fitted_there and order is None),
             from_predictions=self.calls_scorers,
             bytes_to_device=sum(move.nbytes or 0 for move in moves if move.target == "device" and move.times),
-            device_bytes=self._bytes_there(chains, by_candidate) if self._there else 0,
+            device_bytes=device_bytes,
             moves=moves,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
@@ -359,6 +360,8 @@ class _Planner:
         job = self.job
         if not self._lends:
             raise Unsupported("rows of a device are not lent to estimators that may write into them")
+        if self._fitted_there and is_foreign(job.X):
+            as_matrix(job.X)  # or the reason why not
         if n_settings < 2:
             raise Unsupported("a single setting of the last step has nothing to share")
         if chain.final.path.count("__") or any("__" in step.path for step in chain.steps):
@@ -374,6 +377,14 @@ class _Planner:
         assert self.data is not None
         weights = self.data.weights
         return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
+
+    def _crossing(self, chains: Sequence[Chain | str], by_candidate: bool) -> tuple[tuple[Move, ...], int]:
+        """What crosses to a device and back, and bytes of its memory that are taken beside the data."""
+        try:
+            moves = moves_of(self.job, self.groups, chains, self.data, self.rows)
+            return moves, self._bytes_there(chains, by_candidate)
+        except (Unsupported, IndexError):  # of X or a split: whoever fits says what is wrong with it
+            return (), 0
 
     def _bytes_there(self, chains: Sequence[Chain | str], by_candidate: bool) -> int:
         """Bytes that shared work takes of a device's memory beside the data."""

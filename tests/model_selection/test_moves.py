@@ -9,6 +9,7 @@ import pytest
 import sklearn.linear_model
 import sklearn.preprocessing
 import sklearn.svm
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 
@@ -204,6 +205,33 @@ def test_data_that_are_sent(name, gpu, crossed):
         alike(search, GridSearchCV(model, grid, cv=KFold(3), refit=False, **options).fit(X, y))
 
 
+REFITS = {
+    "predictions of moments": (Ridge(), {"alpha": [1.0, 2.0]}, Y, {}),
+    "ridge one by one": CASES["ridge one by one"],
+    "two host steps in a row": CASES["two host steps in a row"],
+    "a host step at the end": CASES["a host step at the end"],
+    "passes": CASES["passes"],
+    "passes of numbers": CASES["passes of numbers"],
+    "scikit-learn's own": CASES["scikit-learn's own"],
+}
+
+
+@QUIET
+@needs_newer
+@pytest.mark.parametrize("y_there", [True, False], ids=["y there", "y here"])
+@pytest.mark.parametrize("name", REFITS)
+def test_the_refit_is_named(name, y_there, crossed):
+    model, grid, y, options = REFITS[name]
+    search = GridSearchCV(model, grid, cv=KFold(3), **options)
+    if "passes" not in name:
+        named_is_counted(crossed, search, (there(X), there(y) if y_there else y))
+        return
+    # What iterates is sent some of the rows first; of all of them y comes home.
+    plan = search.plan(there(X), there(y) if y_there else y)
+    asked = [(move.target, move.nbytes) for move in plan.moves if move.often == "in the refit"]
+    assert asked == [("device", 8 * N)] * (not y_there) + [("host", 8 * N)]
+
+
 def test_data_that_are_fetched(crossed):
     with manyfit.config_context(device="cpu"):
         search = GridSearchCV(E.Ridge(), {"alpha": [0.1, 1.0]}, cv=3, refit=False)
@@ -241,7 +269,7 @@ def test_each_boundary_is_named():
 
 def test_who_cannot_be_fitted_there_is_named():
     model, grid, y, _ = CASES["scikit-learn's own"]
-    plan = GridSearchCV(model, grid, cv=KFold(3)).plan(there(X), there(y))
+    plan = GridSearchCV(model, grid, cv=KFold(3), refit=True).plan(there(X), there(y))
     assert [(move.what, move.times) for move in plan.moves] == [("X", 1), ("y", 1)]
     assert "PolynomialFeatures and SVR cannot be fitted there" in str(plan)
 
