@@ -15,7 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_validate as reference, GridSearchCV as Reference
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures
+from sklearn.preprocessing import MinMaxScaler
 from manyfit import metrics
 from manyfit.model_selection import *
 
@@ -48,8 +48,8 @@ for scoring in (ours_r2 := metrics.get_scorer("r2"), {"score": ours_r2}):
     assert isinstance(search.best_score_, float)
 
 # Steps and a last one that scikit-learn dispatches are shared where X lies, as they are on the host.
-model = make_pipeline(PolynomialFeatures(), Ridge(solver="svd"))
-grid = {"polynomialfeatures__degree": [1, 2], "ridge__alpha": [0.1, 10.0]}
+model = make_pipeline(MinMaxScaler(), Ridge(solver="svd"))
+grid = {"minmaxscaler__feature_range": [(0, 1), (0, 2)], "ridge__alpha": [0.1, 10.0]}
 for scoring, sharing in (("r2", "auto"), (None, "auto"), ("r2", "none")):
     options = {"cv": 3, "refit": False, "scoring": scoring, "sharing": sharing, "error_score": "raise"}
     search = GridSearchCV(model, grid, **options).fit(Xd, Fd)

@@ -155,7 +155,6 @@ CASES = {
 
 
 @QUIET
-@needs_newer
 @pytest.mark.parametrize("y_there", [True, False], ids=["y there", "y here"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_named_crosses_and_nothing_else(name, y_there, crossed):
@@ -174,7 +173,6 @@ def test_what_is_named_crosses_and_nothing_else(name, y_there, crossed):
         )
 
 
-@needs_newer
 @pytest.mark.parametrize(
     "cv",
     [
@@ -192,7 +190,6 @@ def test_any_splits(cv, crossed):
 
 
 @QUIET
-@needs_newer
 @pytest.mark.parametrize("name", ["a host step in the middle", "a host step at the end", "moments", "passes"])
 def test_data_that_are_sent(name, gpu, crossed):
     """A device step after one of the host, where device='cuda' is set, and X and y are the host's."""
@@ -217,7 +214,6 @@ REFITS = {
 
 
 @QUIET
-@needs_newer
 @pytest.mark.parametrize("y_there", [True, False], ids=["y there", "y here"])
 @pytest.mark.parametrize("name", REFITS)
 def test_the_refit_is_named(name, y_there, crossed):
@@ -226,6 +222,8 @@ def test_the_refit_is_named(name, y_there, crossed):
     if "passes" not in name:
         named_is_counted(crossed, search, (there(X), there(y) if y_there else y))
         return
+    if not INDICES_OF_THE_HOST and name == "passes":
+        return  # its scaler works on the host then
     # What iterates is sent some of the rows first; of all of them y comes home.
     plan = search.plan(there(X), there(y) if y_there else y)
     asked = [(move.target, move.nbytes) for move in plan.moves if move.often == "in the refit"]
@@ -281,7 +279,7 @@ def test_who_cannot_be_fitted_there_is_named():
         E.PolynomialFeatures((0, 2)), E.PolynomialFeatures(3, interaction_only=True),
         E.PolynomialFeatures((0, 0)), E.PCA(2), E.PCA(),
         E.SelectKBest(k=3), E.SelectKBest(k="all"), E.SimpleImputer(), E.TruncatedSVD(2),
-        sklearn.preprocessing.KBinsDiscretizer(3, encode="ordinal"), E.QuantileTransformer(n_quantiles=10),
+        sklearn.preprocessing.KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), E.QuantileTransformer(n_quantiles=10),
     ],
     ids=repr,
 )  # fmt: skip
