@@ -1,6 +1,7 @@
 """Searches and cross-validation whose fits share their work."""
 
 from manyfit.folds import SPLITTERS, train_test_split
+from manyfit.model_selection._move import Move
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
@@ -19,6 +20,7 @@ __all__ = [
     "BaseSearchCV",
     "GridSearchCV",
     "Group",
+    "Move",
     "Plan",
     "RandomizedSearchCV",
     "Report",

@@ -202,19 +202,15 @@ class MovesOfSteps:
         if why is not None:
             self._to_host(rows, who, why)
             for method in self._asked.values_of(last):
-                self._answers(f"{method} of {who}", "device", self._columns(last, method))
+                self._scored(f"{method} of {who}", "device", 8 * self._columns(last, method), SCORED)
         else:
             self._targets(last)
         for _ in self._asked.readers_of(last, own=why is None):
             self._scored("y", "device", self._y_size, SCORED)
 
-    def _answers(self, what: str, target: str, columns: int | None) -> None:
-        self._scored(what, target, None if columns is None else 8 * columns, SCORED)
-
-    def _scored(self, what: str, target: str, size: int | None, why: str) -> None:
+    def _scored(self, what: str, target: str, size: int, why: str) -> None:
         for role, n in (("test", self._n_test), ("training", self._n_train))[: 1 + self._with_train]:
-            nbytes = None if size is None else size * n
-            self._add(f"{what} of {role} rows", target, self._k, nbytes, why, fit=True)
+            self._add(f"{what} of {role} rows", target, self._k, size * n, why, fit=True)
 
     def _targets(self, last: Any) -> None:
         """What a last step that stays there is fitted to, and its labels."""
@@ -233,12 +229,11 @@ class MovesOfSteps:
     def _n_targets(self) -> int:
         return int(self._y.shape[1]) if getattr(self._y, "ndim", 1) == 2 else 1
 
-    def _columns(self, last: Any, method: str) -> int | None:
+    def _columns(self, last: Any, method: str) -> int:
+        """Columns of what a method answers."""
         if not is_classifier(last):
             return self._n_targets
-        if is_foreign(self._y):
-            return None
-        n = len(np.unique(self._y))
+        n = len(np.unique(self._job.brought(self._y)))  # which was brought, for a classifier's splits
         return 1 if method == "decision_function" and n == 2 else n
 
     # Families

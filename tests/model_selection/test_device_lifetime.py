@@ -21,6 +21,8 @@ X = rng.normal(size=(120, 4))
 Y = X @ np.arange(4.0) + rng.normal(size=120)
 LABELS = (Y > 0).astype(int)
 SCALED = make_pipeline(StandardScaler(), Ridge())
+BEHIND = make_pipeline(estimators.SimpleImputer(), estimators.PolynomialFeatures(), estimators.Ridge())
+STEPS = make_pipeline(make_pipeline(estimators.MinMaxScaler(), estimators.SimpleImputer()), estimators.SVR())
 # Its settings are fitted one by one, by the drop-in estimator there.
 ALONE = {"max_iter": [50, 100]}
 
@@ -33,8 +35,10 @@ ALONE = {"max_iter": [50, 100]}
         (estimators.LogisticRegression(), {"C": [0.1, 1.0]}, LABELS, {"scoring": "roc_auc", "verify": 2}),
         (estimators.LogisticRegression(), ALONE, LABELS, {}),
         (Lasso(), {"alpha": [0.1, 1.0]}, Y, {}),
+        (BEHIND, {"ridge__alpha": [0.1, 1.0]}, Y, {"scoring": "neg_median_absolute_error"}),
+        (STEPS, {"svr__C": [0.1, 1.0]}, Y, {"error_score": "raise"}),
     ],
-    ids=["ridge", "pipeline", "logistic", "alone", "host"],
+    ids=["ridge", "pipeline", "logistic", "alone", "host", "behind steps", "shared steps"],
 )
 def test_data_go_with_their_owner_at_once(estimator, grid, y, options):
     Xd, yd = there(X), there(y)
