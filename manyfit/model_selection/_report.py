@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from manyfit.arrays import Transfers
+
 
 @dataclass
 class Report:
@@ -103,6 +105,17 @@ class Report:
         """
         for name, count in work.items():
             setattr(self, name, getattr(self, name) + count)
+
+    def cross(self, *counted: Transfers) -> None:
+        """Add what crossed between host and device.
+
+        Parameters
+        ----------
+        *counted : Transfers
+            What was counted at different times.
+        """
+        for one in counted:
+            self.add(vars(one))
 
     def merged(self, other: "Report") -> "Report":
         """This report and that of later settings of the same search.

@@ -29,7 +29,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, loaded, to_host
+from manyfit.arrays import Brought, Transfers, loaded, to_host, transfers
 from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
@@ -174,7 +174,8 @@ class SharedSearch:
         vars(self).pop("partial_results_", None)
         self._refuse_checkpoint_in_rounds()
         frozen = self._take_frozen()
-        setup = self._setup(X, y, params, frozen)
+        with transfers() as crossed:
+            setup = self._setup(X, y, params, frozen)
         if frozen is not None and frozen.data != _fingerprint(setup):
             frozen = None
         metadata = _weights_of(setup.params)
@@ -184,7 +185,7 @@ class SharedSearch:
         )
         self._checked_cv_orig = setup.cv
         self.n_splits_ = setup.n_splits
-        evaluation = _Evaluation(self, setup, frozen)
+        evaluation = _Evaluation(self, setup, frozen, crossed)
         try:
             if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
                 self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
@@ -361,8 +362,10 @@ class _Unknown(Mapping[str, Any]):
 class _Evaluation:
     """The function that ``_run_search`` calls with settings; it remembers all results so far."""
 
-    def __init__(self, search: SharedSearch, setup: _Setup, frozen: _Frozen | None) -> None:
-        self.search, self.setup, self._frozen = search, setup, frozen
+    def __init__(
+        self, search: SharedSearch, setup: _Setup, frozen: _Frozen | None, crossed: Transfers
+    ) -> None:
+        self.search, self.setup, self._frozen, self._crossed = search, setup, frozen, crossed
         self.candidates: list[Any] = []
         self.out: list[Result] = []
         self.more: dict[str, list[Any]] = defaultdict(list)
@@ -380,15 +383,17 @@ class _Evaluation:
     ) -> dict[str, Any]:
         start = time.perf_counter()
         search, setup = self.search, self.setup
-        candidates, splits = self._drawn(candidate_params, cv)
+        with transfers() as drawn:
+            candidates, splits = self._drawn(candidate_params, cv)
         if search.verbose > 0:
             print(
                 f"Fitting {splits.n_splits} folds for each of {len(candidates)} candidates,"
                 f" totalling {splits.n_splits * len(candidates)} fits"
             )
         contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
-        job = self._placed(search._job(setup, candidates, splits, contexts))
-        prepared: Prepared = prepare(job)
+        with transfers() as crossed:
+            job = self._placed(search._job(setup, candidates, splits, contexts))
+            prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         arrivals = Arrivals(job, self._checkpoint(job), self._metric())
         self._arrivals = candidates, arrivals
@@ -399,6 +404,8 @@ class _Evaluation:
         if callable(search.scoring):
             insert_error_scores(out, search.error_score)
         report.spend("plan", planned - start)
+        report.cross(drawn, crossed, self._crossed)  # what was sent and read before the first fit
+        self._crossed = Transfers()
         if search.verify:
             report.verification += verify(job, out, search.verify, report)
         self._keep(candidates, out, more_results, report)

@@ -89,6 +89,9 @@ def named_is_counted(crossed, search, data, smallest=8 * N // 3):
         crossed.clear()
         with np.errstate(invalid="ignore"):  # of scikit-learn's StandardScaler on NumPy's own libraries
             search.fit(*data)
+    if not search.refit:  # which is no part of the report
+        counted = [sum(size for target, size in crossed if target == to) for to in ("device", "host")]
+        assert [search.report_.bytes_to_device, search.report_.bytes_to_host] == counted
     arrays, nbytes = Counter(), Counter()
     # Of row numbers that go there each time a block of settings is scored it is not known how often that is.
     numbers = {("device", 8 * len(train)) for train, _ in search.cv.split(X)} if uncounted(plan) else ()
