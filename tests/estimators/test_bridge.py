@@ -28,6 +28,7 @@ from manyfit._compat import array_api_dispatch
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, from_device, is_host, to_device, transfers
 from manyfit.estimators import _own, _with_cuml
+from manyfit.estimators._bridge import why_at_home
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
 from manyfit.estimators._own import register_fitter, unregister_fitter
@@ -117,6 +118,9 @@ def test_every_estimator_on_every_library(name, own, xp, device, monkeypatch):
     twin.fit(*(one for one in (given, y) if one is not None))
     route = vars(ours)[STATE].route
     assert route == ("own" if own else "scikit-learn" if name in STAYS else "host")
+    if xp is not np:
+        said = why_at_home(ours, container_place(X))  # before it is fitted, as a plan says it
+        assert said == (vars(ours)[STATE].reason if route == "host" else None)
     for fitted in (ours, pickle.loads(pickle.dumps(ours))):
         found, wanted = results(fitted, X, Y), results(twin, given, y)
         assert set(found) == set(wanted)

@@ -19,6 +19,7 @@ import manyfit
 from manyfit import estimators
 from manyfit.arrays import container_place
 from manyfit.estimators import _own, _with_cuml
+from manyfit.estimators._bridge import why_at_home
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
@@ -58,6 +59,26 @@ def test_fitted_by_cuml():
     with pytest.raises(AttributeError, match="wrong_"):
         ours.wrong_  # noqa: B018
     assert STATE not in vars(clone(ours))
+
+
+@pytest.mark.parametrize(
+    ("model", "stays"),
+    [
+        (estimators.Ridge(alpha=2.0), True),
+        (estimators.Ridge(positive=True), False),
+        (estimators.KMeans(2, n_init=1), True),
+        (estimators.Lasso(), False),
+        (estimators.MinMaxScaler().set_output(transform="pandas"), False),
+    ],
+    ids=repr,
+)
+def test_what_a_plan_says_of_it_is_what_happens(model, stays):
+    Xd = there(X)
+    said = why_at_home(model, container_place(Xd))
+    with manyfit.config_context(host_fallback="ignore"):
+        (model.fit if not hasattr(model, "transform") or stays else model.fit_transform)(Xd, there(NUMBERS))
+    assert (said is None) == stays == (route(model) == "cuml")
+    assert stays or said.split(";")[0] in vars(model)[STATE].reason
 
 
 def test_what_is_no_fitted_attribute_is_not_converted_for():
