@@ -1,23 +1,22 @@
 """What the rows of folds on a device take of its memory, and what shared steps make of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from manyfit._compat import num_samples
 from manyfit.arrays import numpy_dtype
 from manyfit.cluster import steps_of
 from manyfit.folds import bytes_of_passes, bytes_of_sums
 from manyfit.folds._atoms import as_rows
-from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
-from manyfit.model_selection._moves_of_steps import prefix_key, rows_there, together
+from manyfit.model_selection._moves_of_steps import rows_there, together
 from manyfit.model_selection._plan import Group
+from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._widths import n_columns
 
 
@@ -43,9 +42,7 @@ class _Largest:
         )
 
 
-def bytes_of_folds(
-    job: Job, groups: Sequence[Group], chains: Sequence[Chain | str], by_candidate: bool
-) -> int:
+def bytes_of_folds(job: Job, groups: Sequence[Group], settings: Settings, by_candidate: bool) -> int:
     """Bytes of a device that groups take which are fitted fold by fold, in one process.
 
     Parameters
@@ -54,8 +51,8 @@ def bytes_of_folds(
         The search.
     groups : sequence of Group
         Of its plan.
-    chains : sequence of Chain or str
-        Of all settings; empty where nothing is shared.
+    settings : Settings
+        Those of the job.
     by_candidate : bool
         Whether what no family answers is fitted setting by setting, so that several folds are kept.
 
@@ -71,45 +68,40 @@ def bytes_of_folds(
         return 0
     fold, limit, found = _Largest.of(job), job.options.memory_limit, [0]
     if families:
-        outputs = _outputs(job, families, chains)
-        work = max(_of_family(job, group, outputs, chains, fold) for group in families)
+        outputs = _outputs(job, families, settings)
+        work = max(_of_family(job, group, outputs, settings, fold) for group in families)
         found.append(fold.gathered + min(fold.size * fold.rows * sum(outputs.values()), limit // 2) + work)
     if steps:
         kept = (
             max(1, min(job.splits.n_splits, limit // 4 // bytes_of(rows_there(job)))) if by_candidate else 1
         )
-        numbers = fold.rows * sum(_outputs(job, steps, chains).values())
+        numbers = fold.rows * sum(_outputs(job, steps, settings).values())
         found.append(kept * fold.gathered + min(kept * fold.size * numbers, limit // 2))
     return max(found)
 
 
-def _outputs(job: Job, groups: Sequence[Group], chains: Sequence[Chain | str]) -> dict[Any, int]:
+def _outputs(job: Job, groups: Sequence[Group], settings: Settings) -> dict[Any, int]:
     """Columns that steps make, each once that settings share."""
     found = dict[Any, int]()
     for group in groups:
         for c in group.candidates[:1] if group.kind == "family" else group.candidates:
-            for j, columns in enumerate(_columns(job, c, rows_there(job).shape[1])):
-                found[prefix_key(chains, c, j)] = columns
+            for j, columns in enumerate(_columns(settings.model(c), rows_there(job).shape[1])):
+                found[settings.prefix_key(c, j)] = columns
     return found
 
 
-def _columns(job: Job, c: int, p: int) -> Iterator[int]:
-    """Columns behind each step of a setting."""
-    with suppress(Exception):  # a setting that cannot be applied makes none
-        model = clone(job.estimator).set_params(**clone(dict(job.candidates[c]), safe=False))
-        *steps, _ = steps_of(model)
-        for step in steps:
-            found = n_columns(step, p)
-            p = p if found is None else found
-            yield p
+def _columns(model: Any, p: int) -> Iterator[int]:
+    """Columns behind each step of a setting; none of one that cannot be applied."""
+    for step in list(steps_of(model))[:-1] if model is not None else ():
+        found = n_columns(step, p)
+        p = p if found is None else found
+        yield p
 
 
-def _of_family(
-    job: Job, group: Group, outputs: Mapping[Any, int], chains: Sequence[Chain | str], fold: _Largest
-) -> int:
+def _of_family(job: Job, group: Group, outputs: Mapping[Any, int], settings: Settings, fold: _Largest) -> int:
     """Bytes that a family takes to read the training rows of a fold behind its steps."""
     assert group.family is not None
-    p = outputs.get(prefix_key(chains, group.candidates[0], len(group.steps) - 1), rows_there(job).shape[1])
+    p = outputs.get(settings.prefix_key(group.candidates[0], len(group.steps) - 1), rows_there(job).shape[1])
     # Of a shape and dtype, and without memory.
     rows: Any = np.broadcast_to(np.zeros((), dtype=f"f{fold.size}"), (fold.n_train, int(p)))
     y: Any = job.y

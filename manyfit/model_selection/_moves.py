@@ -17,13 +17,13 @@ from manyfit._config import get_config
 from manyfit.folds import SplitData, as_matrix, is_foreign
 from manyfit.folds._atoms import as_rows
 from manyfit.metrics import SharedScoring
-from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
 from manyfit.model_selection._move import APART, HOME, REFIT, SAMPLED, SCORED, SUMMED, Move, Moves
 from manyfit.model_selection._moves_of_steps import MovesOfSteps, together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._responses import stay_there
+from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._where import goes_there, place_of_work, unable
 from manyfit.model_selection._worth import outputs_of
 
@@ -33,7 +33,7 @@ _READ = "splits, labels and scores read it there"
 def moves_of(
     job: Job,
     groups: Sequence[Group],
-    chains: Sequence[Chain | str],
+    settings: Settings,
     data: SplitData | None,
     rows: SplitData | None,
 ) -> tuple[Move, ...]:
@@ -45,8 +45,8 @@ def moves_of(
         The search, its data sent already, or not yet.
     groups : sequence of Group
         Of the plan.
-    chains : sequence of Chain or str
-        Of all settings; empty where nothing is shared.
+    settings : Settings
+        Those of the job.
     data, rows : SplitData or None
         What moments, and what iterations, read.
     """
@@ -63,7 +63,7 @@ def moves_of(
         if group.kind == "passes" and rows is not None:
             named.passes(group, rows)
     rest = [group for group in groups if group.kind not in ("moments", "passes")]
-    steps = MovesOfSteps(job, place, chains, named.moves, named.y_home)
+    steps = MovesOfSteps(job, place, settings, named.moves, named.y_home)
     if rest and not named.at_home():
         steps.name(rest)
     if getattr(job.search, "refit", False) and not named.at_home(refit=True):

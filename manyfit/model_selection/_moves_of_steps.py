@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin, clone, is_classifier
+from sklearn.base import TransformerMixin, is_classifier
 
 from manyfit._compat import num_samples
 from manyfit._twins import twin_of
@@ -19,7 +19,6 @@ from manyfit.estimators._bridge import why_at_home
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.folds._atoms import as_rows, contiguous
 from manyfit.metrics import SharedScoring
-from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._move import (
     APART,
@@ -34,8 +33,8 @@ from manyfit.model_selection._move import (
     Moves,
 )
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._prefix import shareable
 from manyfit.model_selection._responses import Asked, stay_there
+from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._widths import n_columns
 
 
@@ -62,8 +61,8 @@ class MovesOfSteps:
         The search.
     place : Place
         Where X lies, or will lie.
-    chains : sequence of Chain or str
-        Of all settings; empty where nothing is shared.
+    settings : Settings
+        Those of the job.
     moves : Moves
         Takes what is found.
     y_home : callable
@@ -74,11 +73,12 @@ class MovesOfSteps:
         self,
         job: Job,
         place: Place,
-        chains: Sequence[Chain | str],
+        settings: Settings,
         moves: Moves,
         y_home: Callable[[], None],
     ) -> None:
-        self._job, self._place, self._chains, self._moves, self._y_home = job, place, chains, moves, y_home
+        self._job, self._place, self._settings = job, place, settings
+        self._moves, self._y_home = moves, y_home
         self._k, n = job.splits.n_splits, num_samples(job.X)
         splits = [tuple(as_rows(index, n) for index in split) for split in job.splits]
         self._n_train, self._n_test = (sum(map(len, part)) for part in zip(*splits, strict=True))
@@ -103,8 +103,7 @@ class MovesOfSteps:
                 self._add("row numbers", "device", len(self._apart), sent, APART)
             for group in some:
                 for c in group.candidates[:1] if group.kind == "family" else group.candidates:
-                    with suppress(Exception):  # a setting that cannot be applied moves nothing
-                        self._setting(c, group)
+                    self._setting(c, group)
 
     def _add(
         self, what: str, target: str, times: int, nbytes: float | None, why: str, fit: bool = False
@@ -113,14 +112,14 @@ class MovesOfSteps:
         self._moves.add(what, target, often, times, nbytes, why)
 
     def _setting(self, c: int, group: Group) -> None:
-        model = clone(self._job.estimator).set_params(**clone(dict(self._job.candidates[c]), safe=False))
-        if not (is_drop_in(model) or group.kind == "family"):
+        model = self._settings.model(c)
+        if model is None or not (is_drop_in(model) or group.kind == "family"):
             return  # scikit-learn's dispatch, and others, move by rules of their own
         self._y_home()
         *steps, last = steps_of(model)
         rows = _Rows("X", (), int(self._X.shape[1]), numpy_dtype(self._X).itemsize)
         for j, step in enumerate(steps):
-            rows = self._step(step, rows, prefix_key(self._chains, c, j))
+            rows = self._step(step, rows, self._settings.prefix_key(c, j))
         if group.kind == "family":
             self._family(group, rows)
         else:
@@ -129,10 +128,8 @@ class MovesOfSteps:
     def refit(self) -> None:
         """Name the moves of a fit to all rows, which shares nothing: of the first setting, for the best."""
         self._shared = False
-        model = clone(self._job.estimator)
-        with suppress(Exception):
-            model.set_params(**clone(dict(self._job.candidates[0]), safe=False))
-        if not is_drop_in(model):
+        model = self._settings.model(0)
+        if model is None or not is_drop_in(model):
             return
         *steps, last = steps_of(model)
         n, p = num_samples(self._job.X), int(self._X.shape[1])
@@ -275,14 +272,6 @@ def rows_there(job: Job) -> Any:
     X = job.X
     known = is_foreign(X) and X.ndim == 2 and str(X.dtype).rpartition(".")[2] in ("float32", "float64")
     return X if known else as_matrix(X)
-
-
-def prefix_key(chains: Sequence[Chain | str], c: int, j: int) -> Any:
-    """Equal for settings that have the output of step `j` in common; `chains` may be empty."""
-    chain = chains[c] if chains else ""
-    if not isinstance(chain, Chain) or not all(shareable(s.build()) for s in chain.steps[: j + 1]):
-        return c, j
-    return tuple(step.key for step in chain.steps[: j + 1])
 
 
 def together(rows: Any) -> bool:

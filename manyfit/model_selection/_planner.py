@@ -35,6 +35,7 @@ from manyfit.model_selection._move import Move
 from manyfit.model_selection._moves import moves_of
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
+from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._where import goes_there, lends_rows, unable
 from manyfit.model_selection._worth import (
     bytes_of_scores,
@@ -381,16 +382,17 @@ class _Planner:
     def _crossing(self, chains: Sequence[Chain | str], by_candidate: bool) -> tuple[tuple[Move, ...], int]:
         """What crosses to a device and back, and bytes of its memory that are taken beside the data."""
         try:
-            moves = moves_of(self.job, self.groups, chains, self.data, self.rows)
-            return moves, self._bytes_there(chains, by_candidate)
+            settings = Settings(self.job, chains)
+            moves = moves_of(self.job, self.groups, settings, self.data, self.rows)
+            return moves, self._bytes_there(settings, by_candidate)
         except (Unsupported, IndexError):  # of X or a split: whoever fits says what is wrong with it
             return (), 0
 
-    def _bytes_there(self, chains: Sequence[Chain | str], by_candidate: bool) -> int:
+    def _bytes_there(self, settings: Settings, by_candidate: bool) -> int:
         """Bytes that shared work takes of a device's memory beside the data."""
         found = [0]
         if self._fitted_there:
-            found.append(bytes_of_folds(self.job, self.groups, chains, by_candidate))
+            found.append(bytes_of_folds(self.job, self.groups, settings, by_candidate))
         for group in self.groups:
             data = {"moments": self.data, "passes": self.rows}.get(group.kind)
             if data is not None:

@@ -15,7 +15,10 @@ def n_columns(step: Any, p: int | None) -> int | None:
     rule = _RULES.get(twin_of(type(step)).__name__)
     if p is None or rule is None or not type(step).__module__.startswith(("sklearn.", "manyfit.")):
         return None
-    return rule(step, p)
+    try:
+        return rule(step, p)
+    except (TypeError, ValueError):  # of a parameter that a fit refuses
+        return None
 
 
 def _same(step: Any, p: int) -> int:

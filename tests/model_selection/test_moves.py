@@ -9,6 +9,7 @@ import pytest
 import sklearn.linear_model
 import sklearn.preprocessing
 import sklearn.svm
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
@@ -291,7 +292,21 @@ def test_columns_are_those_that_a_fit_makes(step):
 
 def test_of_unknown_columns_nothing_is_said():
     assert n_columns(sklearn.preprocessing.OneHotEncoder(), 4) is None
+    assert n_columns(E.PolynomialFeatures("two"), 4) is None
     assert n_columns(E.PCA(0.5), 4) is None and n_columns(E.PCA(2), None) is None
+
+
+@QUIET
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+def test_settings_that_cannot_be_fitted_are_planned_all_the_same():
+    model = make_pipeline(E.PolynomialFeatures(), E.SVR(max_iter=20))
+    grid = {"polynomialfeatures__degree": ["two", 2], "svr__C": [-1.0, 1.0]}
+    search = GridSearchCV(model, grid, cv=3, refit=False)
+    with manyfit.config_context(host_fallback="ignore"):
+        assert search.plan(there(X), there(Y)).moves
+        with pytest.warns(FitFailedWarning, match="9 fits failed"):
+            search.fit(there(X), there(Y))
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, True, True, False]
 
 
 @needs_newer
