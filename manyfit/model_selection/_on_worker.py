@@ -2,9 +2,9 @@
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from joblib import parallel_config
 from sklearn import config_context
@@ -25,6 +25,8 @@ from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Kind
 from manyfit.model_selection._planner import prepare
 from manyfit.model_selection._where import where_fitted
+
+T = TypeVar("T")
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
 HAND_BACK_S, HAND_BACK = 2.0, 10.0
@@ -111,7 +113,7 @@ def _run_under(item: Item, common: Common) -> Outcome | Partly:
 def _run_item(item: Item, common: Common) -> Outcome | Partly:
     job = common.job
     if item.kind in ("steps", "one by one"):
-        job = where_fitted(job)
+        job = _once_a_task("job", where_fitted, job)
         folds = _folds_of_task(job) if item.kind == "one by one" else None
         if folds is not None:
             (pair,) = item.pairs(job)
@@ -140,12 +142,17 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
 
 def _folds_of_task(job: Job) -> FoldStore | None:
     """Rows that short fits, many to a task, need not cut each for itself."""
+    return None if left_here() is None else _once_a_task("folds", folds_to_share, job)
+
+
+def _once_a_task(name: str, make: Callable[[Job], T], job: Job) -> T:
+    """What is made of the job of a task, which is the same for all of its items."""
     left = left_here()
-    if left is None:
-        return None
-    if "folds" not in left:
-        left["folds"] = folds_to_share(job)
-    return cast(FoldStore | None, left["folds"])
+    if left is None:  # it is the only one
+        return make(job)
+    if name not in left:
+        left[name] = make(job)
+    return cast(T, left[name])
 
 
 class _Enough:

@@ -103,8 +103,9 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
     drop-in estimators are, by indices that it has sent to the device.
     """
-    names, there = unable(job, cut), [one for one in (job.X, job.y) if is_foreign(one)]
-    if not names or not there:
+    there = [one for one in (job.X, job.y) if is_foreign(one)]
+    names = unable(job, cut) if there else []  # which reads all settings, and workers ask for each fit
+    if not names:
         return False
     if job.home is None and not all(map(is_host, there)):
         where = f"on device {device(there[0])}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
-from sklearn import get_config, model_selection
+from sklearn import get_config, model_selection, neighbors
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
@@ -18,12 +18,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from manyfit import config_context
 from manyfit.cluster._here import Task, at_task
+from manyfit.estimators import KNeighborsClassifier
 from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, cross_validate
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._on_cluster import cut
 from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._plan import Group
+from tests.metrics._crossings import there
 
 X, Y = make_classification(400, 8, random_state=0)
 C = np.logspace(-3, 2, 6)
@@ -119,6 +122,35 @@ def test_short_fits_of_a_task_cut_their_rows_once(client, seen, monkeypatch):
     for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):
         assert result["test_scores"] == local.cv_results_[f"split{i}_test_score"][c]
         assert result["fit_time"] > 0
+
+
+class Counted(list):
+    """Settings that count how often all of them are read."""
+
+    reads = 0
+
+    def __iter__(self):
+        type(self).reads += 1
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("place", [np.asarray, there])
+def test_no_fit_of_a_task_reads_all_settings(place, client, seen, monkeypatch):
+    """With many settings each fit would take longer for it than itself."""
+    GridSearchCV(TREE, {"max_depth": [1, 2, 3]}, refit=False).fit(X, Y)
+    ((items, common),) = seen
+    settings = Counted({"n_neighbors": k} for k in (1, 2, 3))
+    data = place(X), place(Y)
+    job = replace(common.job, estimator=KNeighborsClassifier(), candidates=settings, X=data[0], y=data[1])
+    monkeypatch.setattr(Counted, "reads", 0)
+    with at_task(Task(lambda: True, True, {})), config_context(host_fallback="ignore"):
+        outcomes = [run_item(item, replace(common, job=job, fallback="ignore")) for item in items]
+    assert len(outcomes) == 15
+    assert Counted.reads <= 3  # once a task, not once a fit
+    for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):
+        train, test = job.splits.indices(i)
+        model = neighbors.KNeighborsClassifier(**settings[c]).fit(X[train], Y[train])
+        assert result["test_scores"] == model.score(X[test], Y[test])
 
 
 class WritesOnItsRows(RegressorMixin, BaseEstimator):
@@ -262,7 +294,7 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
     with at_task(Task(lambda: True, True, left)):
         for item in items:
             run_item(item, common)
-    assert left == {"folds": None}
+    assert left["folds"] is None
 
 
 def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp_path, monkeypatch):
