@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays._containers import form_of, from_device
-from manyfit.arrays._namespace import Array, array_namespace, device, is_host
+from manyfit.arrays._namespace import Array, array_namespace, device
 from manyfit.arrays._transfer import to_device, to_host
 
 
@@ -101,24 +101,21 @@ class HomeCopies:
         self._copies: dict[int, tuple[weakref.ref[Any], np.ndarray]] = {}
 
     def of(self, array: Array) -> np.ndarray:
-        """The copy of an array, read-only: several read it."""
+        """The copy of an array, or its own memory where that is the host's: read-only, several read it."""
         kept = self._copies.get(id(array))
-        if kept is not None and kept[0]() is array:
-            return kept[1]
-        host = from_device(array).view()
-        host.flags.writeable = False
-        self.note(array, host)
-        return host
+        return kept[1] if kept is not None and kept[0]() is array else self.note(array, from_device(array))
 
-    def note(self, array: Array, host: np.ndarray) -> None:
-        """Keep what an array holds, which is known on the host already."""
-        copies, identity = self._copies, id(array)
+    def note(self, array: Array, host: np.ndarray) -> np.ndarray:
+        """Keep what an array holds, which is known on the host already; it is returned read-only."""
+        copies, identity, host = self._copies, id(array), host.view()
+        host.flags.writeable = False
 
         def forget(gone: weakref.ref[Any]) -> None:
             if identity in copies and copies[identity][0] is gone:
                 del copies[identity]
 
         copies[identity] = weakref.ref(array, forget), host
+        return host
 
 
 _home_copies: ContextVar[HomeCopies | None] = ContextVar("manyfit_home_copies", default=None)
@@ -159,7 +156,7 @@ def once_at_home(value: Any) -> Any:
         What `from_device` returns; copies that others read, too, are read-only.
     """
     copies = _home_copies.get()
-    if copies is None or form_of(value) != "array" or is_host(value):
+    if copies is None or form_of(value) != "array":
         return from_device(value)
     return copies.of(value)
 

@@ -19,7 +19,7 @@ from manyfit.arrays import (
     tell_fallback,
     to_place,
 )
-from manyfit.cluster import is_drop_in, steps_of, takes_device_data, takes_them_by_dispatch
+from manyfit.cluster import is_drop_in, params_of, steps_of, takes_device_data, takes_them_by_dispatch
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job
@@ -140,12 +140,24 @@ def lends_rows(job: Job) -> bool:
         return not (is_foreign(job.X) or is_foreign(job.y))  # workers plan for themselves
     if unable(job) or not (is_foreign(job.X) or goes_there(job.X)):
         return True
-    return all(_leaves_rows(step) for one in _estimators(job) for step in steps_of(one))
+    values = [value for params in job.candidates for value in params.values()]
+    return all(map(_leaves_rows, _held([job.estimator, *values])))
 
 
 def _leaves_rows(step: Any) -> bool:
     own = type(step).__module__.startswith("sklearn.") and takes_them_by_dispatch(step)
     return own or is_drop_in(step)
+
+
+def _held(value: Any) -> Iterator[Any]:
+    """Estimators, all that are in one, and in lists: who is handed columns may write into them, too."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _held(one)
+    elif hasattr(value, "fit") and not isinstance(value, type):
+        for one in (value, *params_of(value).values()):
+            if hasattr(one, "fit"):
+                yield from steps_of(one)
 
 
 def _estimators(job: Job) -> Iterator[Any]:

@@ -7,12 +7,23 @@ import gc
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import KFold
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import manyfit
 from manyfit import estimators as E
-from manyfit.arrays import HomeCopies, from_device, home_copies, note_at_home, once_at_home, transfers
+from manyfit.arrays import (
+    HomeCopies,
+    array_namespace,
+    from_device,
+    home_copies,
+    note_at_home,
+    once_at_home,
+    to_device,
+    transfers,
+)
 from manyfit.model_selection import GridSearchCV, cross_validate, validation_curve
 from manyfit.model_selection._lend import FoldCache
 from tests.metrics._crossings import HOST, memory_there, there
@@ -87,16 +98,40 @@ class Stranger(E.PolynomialFeatures):
     """Nobody knows what it does with its input."""
 
 
+class Writer(TransformerMixin, BaseEstimator):
+    """Writes into its input: what is lent to it on the host is read-only, and it is then given its own."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        X *= 2.0
+        return X
+
+
+HELD = [("stranger", Writer()), ("scaled", E.MinMaxScaler())]
+
+
 @needs_newer
-def test_rows_are_not_lent_to_strangers():
-    model = make_pipeline(Stranger(), E.Ridge())
-    search = GridSearchCV(model, {"ridge__alpha": [0.1, 1.0]}, cv=3, refit=False)
-    assert "one by one: rows of a device are not lent to estimators that may write into them" in str(
-        search.plan(there(X), there(Y))
-    )
+@pytest.mark.parametrize(
+    ("first", "grid"),
+    [
+        (Stranger(), {}),
+        (E.FeatureUnion(HELD), {}),
+        (E.ColumnTransformer([(*HELD[0], slice(0, 2))], remainder="passthrough"), {}),
+        (E.ColumnTransformer([("f", FunctionTransformer(Writer().transform), [0])]), {}),
+        (E.FeatureUnion(HELD[1:]), {"first__transformer_list": [HELD, HELD[::-1]]}),
+    ],
+    ids=["step", "union", "columns", "function", "setting"],
+)
+def test_rows_are_not_lent_to_strangers(first, grid):
+    model, grid = Pipeline([("first", first), ("ridge", E.Ridge())]), {"ridge__alpha": [0.1, 1.0]} | grid
+    search = GridSearchCV(model, grid, cv=3, refit=False)
+    why = "one by one: rows of a device are not lent to estimators that may write into them"
+    assert why in str(search.plan(there(X), there(Y)))
     search.fit(there(X), there(Y))
-    assert (search.report_.fits_done, search.report_.transformer_fits) == (6, 0)
-    alike(search, GridSearchCV(model, {"ridge__alpha": [0.1, 1.0]}, cv=3, refit=False).fit(X, Y))
+    assert (search.report_.fits_done, search.report_.transformer_fits) == (search.report_.fits_requested, 0)
+    alike(search, GridSearchCV(model, grid, cv=3, refit=False).fit(X, Y))
 
 
 def test_a_step_that_is_told_to_write_has_rows_of_its_own():
@@ -200,11 +235,14 @@ def test_copies_at_home_are_made_once_and_go_with_their_array():
         assert once_at_home(rows) is first and not first.flags.writeable
         made, here = there(X), X.copy()
         note_at_home(made, here)
-        assert once_at_home(made) is here
+        noted = once_at_home(made)
+        assert np.shares_memory(noted, here) and not noted.flags.writeable
+        near = to_device(X.copy(), HOST, array_namespace(rows))  # on the host already, and read by several
+        assert not once_at_home(near).flags.writeable
         assert once_at_home(X) is X and once_at_home("text") == "text"
     assert crossed.synchronisations == 1
     np.testing.assert_array_equal(first, X)
-    del rows, made
+    del rows, made, near
     gc.collect()
     assert not copies._copies
     with transfers() as crossed:
