@@ -60,12 +60,11 @@ def _held_back(estimator: Any) -> str | None:
     """Why what an estimator holds keeps it from working on a device: parts that are scikit-learn's own."""
     parts = estimator.get_params(deep=True)
     for name, part in parts.items():
-        cls = type(part)
         if not hasattr(part, "fit") or isinstance(part, type) or hasattr(part, "steps"):
             continue  # the steps of a pipeline are among the parts
-        ours = twin_of(cls) is not cls or isinstance(
-            part, FunctionTransformer
-        )  # whose function is the user's
+        cls = part.__class__  # of a step that is shared, too, which `type` does not tell
+        # The function of a FunctionTransformer is the user's.
+        ours = twin_of(cls) is not cls or issubclass(cls, FunctionTransformer)
         if not ours and cls.__module__.startswith("sklearn."):
             return f"its part {name}, a {cls.__name__}, is scikit-learn's and not manyfit.estimators'"
     return None

@@ -10,7 +10,7 @@ import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import manyfit
 from manyfit import estimators as E
@@ -132,6 +132,15 @@ def test_rows_are_not_lent_to_strangers(first, grid):
     search.fit(there(X), there(Y))
     assert (search.report_.fits_done, search.report_.transformer_fits) == (search.report_.fits_requested, 0)
     alike(search, GridSearchCV(model, grid, cv=3, refit=False).fit(X, Y))
+
+
+@needs_newer
+def test_steps_of_scikit_learns_own_are_known_inside_of_columns_too():
+    """Wrapped to be shared they are fitted on the host, as when they are not."""
+    model = make_pipeline(E.ColumnTransformer([("s", StandardScaler(), [0, 1])]), E.KNeighborsRegressor())
+    found, wanted = both(model, {"kneighborsregressor__n_neighbors": [1, 2, 3]}, Y, cv=3)
+    alike(found, wanted)
+    assert found.report_.transformer_fits == wanted.report_.transformer_fits
 
 
 def test_a_step_that_is_told_to_write_has_rows_of_its_own():
