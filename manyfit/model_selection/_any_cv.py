@@ -41,19 +41,19 @@ class Anywhere:
         X, y, params = for_splitter(self._cv, X, y, params, Brought())
         return self._cv.split(X, y, **params)
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "_cv":
+            raise AttributeError(name)
+        return getattr(self._cv, name)  # metadata routing asks for its requests
+
 
 class OfData(Anywhere):
     """A splitter of data that its caller has no more than the number of rows of."""
 
     def __init__(self, cv: Any, X: Any, y: Any) -> None:
-        super().__init__(cv)
+        super().__init__(cv._cv if type(cv) is Anywhere else cv)
         self._data = X, y
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Any:
         """As the splitter, of the data."""
         return super().split(*self._data, **params)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "_cv":
-            raise AttributeError(name)
-        return getattr(self._cv, name)  # metadata routing asks for its requests

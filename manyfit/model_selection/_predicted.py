@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from manyfit.arrays import Brought, container_place, from_device, loaded
+from manyfit.arrays import Brought, array_namespace, beside, container_place, from_device, loaded
 from manyfit.cluster import is_drop_in
 from manyfit.folds import is_foreign
-from manyfit.folds._rows import rows_of
 from manyfit.model_selection._any_cv import OfData, check_cv_anywhere
 from manyfit.model_selection._where import say_at_home
 
@@ -36,15 +35,17 @@ def predicts_anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
         given = dict(signature.bind(*args, **kwargs).arguments)
-        X, y = loaded((given["X"], given.get("y")), "cross_val_predict")
-        given |= {"X": X, "y": y}
         params = given.get("params") or {}
-        there = [value for value in (X, y, given.get("groups"), *params.values()) if is_foreign(value)]
+        data = (given["X"], given.get("y"), given.get("groups"), *params.values())
+        X, y, groups, *values = loaded(data, "cross_val_predict")
+        params = dict(zip(params, values, strict=True))
+        given |= {"X": X, "y": y, "groups": groups, "params": params or None}
+        there = [value for value in (X, y, groups, *values) if is_foreign(value)]
         if not there:
             return function(**given)
         home = Brought()
-        moved: dict[str, Any] = {name: home(given[name]) for name in ("y", "groups") if name in given}
-        moved |= {"params": {name: home(value) for name, value in params.items()}} if params else {}
+        moved: dict[str, Any] = {name: home(given[name]) for name in ("y", "groups")}
+        moved["params"] = {name: home(value) for name, value in params.items()} or None
         if is_foreign(X) and _stays(given["estimator"]):
             moved |= _on_rows(given)
         else:
@@ -66,9 +67,9 @@ def _on_rows(given: dict[str, Any]) -> dict[str, Any]:
     cv = check_cv_anywhere(given.get("cv"), y, classifier=is_classifier(estimator))
     return {
         "X": np.arange(X.shape[0])[:, None],
-        "cv": OfData(getattr(cv, "_cv", cv), X, y),
+        "cv": OfData(cv, X, y),
         "estimator": _OnRows(estimator, X),
-        "n_jobs": None,
+        "n_jobs": 1,  # None would be that of a `parallel_config` around it
     }
 
 
@@ -86,14 +87,18 @@ class _OnRows:
 
     def fit(self, rows: np.ndarray, *y: Any, **params: Any) -> "_OnRows":
         """Fit to rows; y and other values for each lie on the host."""
-        self._model.fit(rows_of(self._X, rows[:, 0]), *y, **params)
+        self._model.fit(self._cut(rows), *y, **params)
         return self
+
+    def _cut(self, rows: np.ndarray) -> Any:
+        """Rows of X: never a view, as the model may write into what it is given."""
+        return array_namespace(self._X).take(self._X, beside(rows[:, 0], self._X), axis=0)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._model, name)
         if name.startswith(("_", "get_")) or not callable(found):
             return _home(found)
-        return lambda rows: _home(found(rows_of(self._X, rows[:, 0])))
+        return lambda rows: _home(found(self._cut(rows)))
 
     def __sklearn_tags__(self) -> Any:
         return get_tags(self._model)

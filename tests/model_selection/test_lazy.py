@@ -10,6 +10,7 @@ from dask.array.backends import NumpyBackendEntrypoint, array_creation_dispatch
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GroupKFold
 
 from manyfit.arrays import loaded
 from manyfit.model_selection import (
@@ -111,6 +112,15 @@ def test_validation_functions_load_once() -> None:
     of_lazy, of_array = (learning_curve(Ridge(), data, Y) for data in (lazy.lazy(), X))
     assert_array_equal(of_lazy[2], of_array[2])
     assert lazy.n == 12
+
+
+def test_groups_and_weights_of_predictions_are_computed_once() -> None:
+    groups, weights = Counted(np.arange(90) % 7), Counted(rng.uniform(0.5, 2.0, 90))
+    lazy = {"groups": groups.lazy(), "params": {"sample_weight": weights.lazy()}}
+    given = {"groups": groups.array, "params": {"sample_weight": weights.array}}
+    found, wanted = (cross_val_predict(Ridge(), X, Y, cv=GroupKFold(3), **one) for one in (lazy, given))
+    assert_array_equal(found, wanted)
+    assert (groups.n, weights.n) == (3, 3)
 
 
 class Marked(np.ndarray):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import joblib
 import numpy as np
 import pytest
 import sklearn
@@ -89,6 +90,51 @@ class FirstColumn:
 
     def get_n_splits(self, X=None, y=None, groups=None):
         return 2
+
+
+class Uneven:
+    """A splitter of a user's around another one."""
+
+    def __init__(self, cv):
+        self._cv = cv
+
+    def split(self, X, y=None, groups=None):
+        yield np.arange(10), np.arange(10, 90)
+        yield np.arange(10, 90), np.arange(10)
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return 2
+
+
+@pytest.mark.parametrize("labels", [there, np.asarray], ids=["there", "here"])
+def test_a_splitter_that_holds_another_is_asked_itself(labels):
+    found = cross_val_predict(estimators.Ridge(), there(X), labels(Y), cv=Uneven(KFold(3)))
+    wanted = theirs(estimators.Ridge(), X, Y, cv=Uneven(KFold(3)))
+    np.testing.assert_allclose(to_host(found), wanted, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
+def test_who_writes_into_its_input_has_rows_of_its_own():
+    model = make_pipeline(estimators.MinMaxScaler(copy=False), estimators.Ridge())
+    rows = there(X)
+    found = cross_val_predict(model, rows, there(Y), cv=KFold(3))
+    np.testing.assert_array_equal(to_host(rows), X)
+    np.testing.assert_allclose(to_host(found), theirs(model, X.copy(), Y, cv=KFold(3)), rtol=1e-9)
+
+
+def test_one_fit_after_the_other_also_within_a_parallel_config():
+    with joblib.parallel_config(n_jobs=2):
+        found = cross_val_predict(estimators.Ridge(), there(X), there(Y), cv=3)
+    np.testing.assert_allclose(to_host(found), theirs(estimators.Ridge(), X, Y, cv=3), rtol=1e-9)
+
+
+@pytest.mark.parametrize("function", [cross_val_predict, model_selection.cross_val_score])
+def test_groups_are_routed_to_the_splitter(function):
+    groups, cv = np.arange(90) % 7, model_selection.GroupKFold(3)
+    with sklearn.config_context(enable_metadata_routing=True):
+        found = function(estimators.Ridge(), there(X), there(Y), cv=cv, params={"groups": there(groups)})
+        wanted = function(estimators.Ridge(), X, Y, cv=cv, params={"groups": groups})
+    np.testing.assert_allclose(to_host(found), wanted, rtol=1e-9)
 
 
 def test_splitters_and_groups():
