@@ -1,5 +1,6 @@
 """cross_validate and its kin: scikit-learn's functions, with our engine in place of their parallel call."""
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
@@ -97,12 +98,12 @@ def _check_scoring(estimator: Any = None, scoring: Any = None, **options: Any) -
 
 def _noted(function: Callable[..., Any], note: str) -> Callable[..., Any]:
     """A function with a note in its text, which is scikit-learn's otherwise."""
-    head, mark, tail = (function.__doc__ or "").partition("    Notes\n    -----\n")
+    text = inspect.cleandoc(function.__doc__ or "")  # which is indented before Python 3.13
+    head, mark, tail = text.partition("Notes\n-----\n")
     if not mark:
-        head, end, tail = head.partition("    Examples\n    --------\n")
-        mark, tail = "    Notes\n    -----\n", end + tail
-    lines = "\n".join(f"    {line}" for line in note.splitlines())
-    function.__doc__ = f"{head}{mark}{lines}\n\n{tail}"
+        head, end, tail = text.partition("Examples\n--------\n")
+        mark, tail = "Notes\n-----\n", end + tail
+    function.__doc__ = f"{head}{mark}{note}\n\n{tail}"
     return function
 
 
