@@ -54,7 +54,9 @@ def _is_lazy(one: Any) -> bool:
 
 
 def _kind(one: Any) -> str:
-    return "array" if hasattr(one, "chunks") else "dataframe"
+    return (
+        "array" if hasattr(type(one), "chunks") else "dataframe"
+    )  # a delayed value has what it is asked for
 
 
 def _with_backend(one: Any) -> Any:
@@ -66,7 +68,7 @@ def _with_backend(one: Any) -> Any:
 
     kind = _kind(one)
     backend = dask.config.get(f"{kind}.backend", _DEFAULTS[kind])
-    if backend == _DEFAULTS[kind] or not hasattr(one, "to_backend"):
+    if backend == _DEFAULTS[kind] or not hasattr(type(one), "to_backend"):
         return one
     if kind == "array" and one.dtype.kind not in "biufc":
         return one  # labels that are strings stay on the host

@@ -2,6 +2,7 @@
 
 import dask
 import dask.array as da
+import dask.bag
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -112,6 +113,14 @@ def test_validation_functions_load_once() -> None:
     of_lazy, of_array = (learning_curve(Ridge(), data, Y) for data in (lazy.lazy(), X))
     assert_array_equal(of_lazy[2], of_array[2])
     assert lazy.n == 12
+
+
+def test_delayed_values_and_bags_are_loaded() -> None:
+    """A delayed value has every attribute that it is asked for."""
+    with dask.config.set({"array.backend": "cupy", "dataframe.backend": "cudf"}):
+        rows, words = loaded([dask.delayed(X), dask.bag.from_sequence(["a", "b"])], "a test")
+    assert_array_equal(rows, X)
+    assert words == ["a", "b"]
 
 
 def test_groups_and_weights_of_predictions_are_computed_once() -> None:
