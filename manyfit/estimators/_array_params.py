@@ -17,7 +17,7 @@ _PLAIN = frozenset({type(None), bool, int, float, str})
 def any_param_away(estimator: Any) -> bool:
     """Whether a parameter is an array on a device, or a short list, tuple or dict with one."""
     for name, value in vars(estimator).items():
-        if type(value) not in _PLAIN and name[-1] != "_" and _is_away(value):
+        if type(value) not in _PLAIN and _is_param(name) and _is_away(value):
             return True
     return False
 
@@ -41,7 +41,7 @@ def params_moved(estimator: Any, move: Callable[[Any], Any], *, keep: bool) -> I
     estimator
         The estimator itself where no parameter is an array on a device.
     """
-    given = {name: value for name, value in vars(estimator).items() if name[-1] != "_" and _is_away(value)}
+    given = {name: value for name, value in vars(estimator).items() if _is_param(name) and _is_away(value)}
     if not given:
         yield estimator
         return
@@ -56,6 +56,10 @@ def params_moved(estimator: Any, move: Callable[[Any], Any], *, keep: bool) -> I
         yield estimator
     finally:
         vars(estimator).update(given)
+
+
+def _is_param(name: str) -> bool:
+    return name[-1] != "_" and name[0] != "_"  # as what a fit leaves, which is not to be put back
 
 
 def _parts(value: Any) -> Any:

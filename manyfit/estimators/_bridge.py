@@ -96,9 +96,7 @@ def _fit(call: Call) -> Any:
             return call.at_home()
     if call.place is None and not (call.state and call.name == "partial_fit"):
         # Only y or weights lie elsewhere; the fit is where X is.
-        result = call.at_home()
-        setattr(call.estimator, STATE, Fitted("host", labels_place(call.y)))
-        return call.settle(result)
+        return _at_home(call, ["it was fitted on the host"])
     reasons = []
     for route in _routes(call):
         try:

@@ -12,6 +12,7 @@ from manyfit import estimators
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, to_host
 from manyfit.estimators._call import STATE
+from manyfit.estimators._exported import exported
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NEW, NUMBERS, X
 from tests.metrics._crossings import there
@@ -132,6 +133,18 @@ def test_parameters_are_put_back_after_an_error():
         with pytest.raises(ValueError, match=r"The shape of the initial centers \(2, 5\) does not match"):
             model.fit(rows)
         assert model.init is start
+
+
+def test_what_a_fit_keeps_is_not_put_back():
+    class Keeps(twin_of(estimators.KMeans)):
+        def fit(self, X, y=None, sample_weight=None):
+            self._seen = X
+            return super().fit(X, y, sample_weight)
+
+    model = exported(Keeps)(2, init=X[:2])
+    model._seen = there(X[:3])
+    model.fit(there(X))
+    assert model._seen.shape == X.shape
 
 
 def test_a_prediction_reads_moved_parameters_of_a_copy():
