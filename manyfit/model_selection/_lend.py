@@ -99,8 +99,6 @@ def guard(X: T) -> T:
         return copy.copy(X)
     if _is_array(X):
         return _read_only(X)
-    if type(X) is list:
-        return X.copy()  # type: ignore[attr-defined, no-any-return]
     if _is_sparse(X):
         lent = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
         for name in _SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
