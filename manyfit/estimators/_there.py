@@ -69,8 +69,8 @@ def fit_by_dispatch(call: Call) -> Any:
     given, state = _labels_as_numbers(call, place, "scikit-learn")
     if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
         forget(call.estimator)  # what it would start from lies elsewhere
-    # Who reads no y is sent none.
-    reads_y = _holds(call.estimator) or get_tags(call.estimator).target_tags.required
+    # Who reads no y is sent none, nor who hands it on: what it holds brings it, and knows it again if shared.
+    reads_y = get_tags(call.estimator).target_tags.required
     unread = {} if reads_y or "y" not in given else {"y": given.pop("y")}
     given = _all_brought(call, given, place) | unread
     dispatch = dispatch_of(call.estimator)

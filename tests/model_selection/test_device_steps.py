@@ -31,6 +31,9 @@ from tests.model_selection.test_moves import X, Y, alike, needs_newer
 
 DEGREES = {"polynomialfeatures__degree": [1, 2, 3]}
 LABELS = np.array(["no", "perhaps", "yes"])[np.digitize(Y, [-2.0, 2.0])]
+COLUMNS = E.ColumnTransformer(
+    [("q", E.QuantileTransformer(n_quantiles=20), [0, 1]), ("m", E.MinMaxScaler(), [2])]
+)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 QUIET = {"host_fallback": "ignore"}
 
@@ -75,8 +78,14 @@ def both(model, grid, y, **options):
             Y,
             {},
         ),
+        (
+            make_pipeline(E.FeatureUnion([("s", E.StandardScaler()), ("c", COLUMNS)]), E.SVR(max_iter=50)),
+            {"svr__C": [0.1, 1.0], "featureunion__s__with_mean": [True, False]},
+            Y,
+            {"return_train_score": True},
+        ),
     ],
-    ids=["three classes", "poisson", "least squares", "nested"],
+    ids=["three classes", "poisson", "least squares", "nested", "held"],
 )
 def test_as_on_the_host(model, grid, y, options):
     found, wanted = both(model, grid, y, cv=KFold(3, shuffle=True, random_state=0), **options)
