@@ -54,9 +54,8 @@ def _is_lazy(one: Any) -> bool:
 
 
 def _kind(one: Any) -> str:
-    return (
-        "array" if hasattr(type(one), "chunks") else "dataframe"
-    )  # a delayed value has what it is asked for
+    # A delayed value has an attribute of any name.
+    return "array" if isinstance(getattr(one, "chunks", None), tuple) else "dataframe"
 
 
 def _with_backend(one: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import with_each_scorer
-from manyfit.arrays import Brought
+from manyfit.arrays import Brought, loaded
 from manyfit.cluster import is_drop_in, takes_device_data
 from manyfit.estimators._there import gives_labels_there, labels_at_home
 from manyfit.folds import is_foreign
@@ -45,6 +45,8 @@ def asked_anywhere(search: Search) -> Search:
 def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = loaded((*args, *kwargs.values()), type(self).__name__)  # what Dask has not computed yet
+        args, kwargs = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
         there = [value for value in (*args, *kwargs.values()) if is_foreign(value)]
         best = getattr(self, "best_estimator_", None)
         if best is None or not (there or gives_labels_there(best)):

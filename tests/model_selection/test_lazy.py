@@ -10,8 +10,11 @@ import pytest
 from dask.array.backends import NumpyBackendEntrypoint, array_creation_dispatch
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from manyfit.arrays import loaded
 from manyfit.model_selection import (
@@ -178,3 +181,21 @@ def test_an_error_of_a_chunk_is_raised_as_it_is() -> None:
 def test_lengths_that_differ_are_refused_as_by_scikit_learn() -> None:
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         _search().fit(da.from_array(X, chunks=(40, 4)), Y[:-1])
+
+
+def test_delayed_values_are_loaded() -> None:
+    """They have an attribute of any name, `chunks` too."""
+    with dask.config.set({"dataframe.backend": "nobody's"}):
+        search = _search().fit(dask.delayed(np.copy)(X), Y)
+    other = _search().fit(X, Y)
+    assert_array_equal(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+
+
+def test_a_fitted_search_is_asked_about_lazy_data() -> None:
+    frame = pd.DataFrame(X, columns=NAMES)
+    columns = ColumnTransformer([("scaled", StandardScaler(), ["a", "c"])], remainder="passthrough")
+    search = GridSearchCV(make_pipeline(columns, Ridge()), {"ridge__alpha": [0.1, 1.0]}, cv=3).fit(frame, Y)
+    lazy = dd.from_pandas(frame, npartitions=2)
+    unknown = dd.from_pandas(pd.Series(Y), npartitions=2).to_dask_array()
+    assert search.score(lazy, y=unknown) == search.score(frame, Y)
+    assert_array_equal(search.predict(lazy), search.predict(frame))
