@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from manyfit.arrays import form_of
 
 # Of a longer list nothing is looked at: words, or estimators.
@@ -23,7 +25,9 @@ def any_param_away(estimator: Any) -> bool:
 
 
 @contextmanager
-def params_moved(estimator: Any, move: Callable[[Any], Any], *, keep: bool) -> Iterator[Any]:
+def params_moved(
+    estimator: Any, move: Callable[[Any], Any], *, keep: bool, there: bool = False
+) -> Iterator[Any]:
     """An estimator whose parameters are where they are read.
 
     Parameters
@@ -35,13 +39,19 @@ def params_moved(estimator: Any, move: Callable[[Any], Any], *, keep: bool) -> I
     keep : bool
         Whether it is to be the estimator itself, since it is fitted: its parameters are put back. A copy
         otherwise, for other threads may be asking it.
+    there : bool, default=False
+        Whether it works on a device, whose arrays a library may refuse to combine with NumPy's scalars.
 
     Yields
     ------
     estimator
         The estimator itself where no parameter is an array on a device.
     """
-    given = {name: value for name, value in vars(estimator).items() if _is_param(name) and _is_away(value)}
+    given = {
+        name: value
+        for name, value in vars(estimator).items()
+        if _is_param(name) and (_is_away(value) or (there and isinstance(value, np.number)))
+    }
     if not given:
         yield estimator
         return
@@ -73,6 +83,8 @@ def _is_away(value: Any) -> bool:
 
 
 def _moved(value: Any, move: Callable[[Any], Any]) -> Any:
+    if isinstance(value, np.number):
+        return value.item()
     if form_of(value) is not None:
         return move(value)
     if type(value) is dict:

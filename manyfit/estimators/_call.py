@@ -129,7 +129,8 @@ class Call:
         Parameters that are arrays on a device are where `move` brings them meanwhile.
         """
         estimator = self.estimator if estimator is None else estimator
-        with params_moved(estimator, move, keep=self.fits) as moved:
+        there = move is not from_device
+        with params_moved(estimator, move, keep=self.fits, there=there) as moved:
             return self._run(change, moved)
 
     def _run(self, change: Callable[[str, Any], Any], estimator: Any) -> Any:
@@ -158,7 +159,7 @@ class Call:
 
     def settle(self, result: Any) -> Any:
         """The result of a computation where it belongs: labels with y, all else with X."""
-        if result is self.estimator:
+        if result is self.estimator or self.name == "score":
             return result
         if self.gives_labels and self.state is not None:
             return with_labels(result, self.state, self.place)

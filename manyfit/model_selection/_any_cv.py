@@ -5,7 +5,6 @@ from typing import Any
 from sklearn.model_selection import check_cv
 
 from manyfit.arrays import Brought
-from manyfit.folds import is_foreign
 from manyfit.folds._splitters import for_splitter
 
 
@@ -24,10 +23,9 @@ def check_cv_anywhere(cv: Any = 5, y: Any = None, *, classifier: bool = False) -
     Returns
     -------
     splitter
-        scikit-learn's own where y is on the host.
+        Groups may lie on a device where y does not.
     """
-    found = check_cv(cv, Brought()(y) if classifier else y, classifier=classifier)
-    return Anywhere(found) if is_foreign(y) else found
+    return Anywhere(check_cv(cv, Brought()(y) if classifier else y, classifier=classifier))
 
 
 class Anywhere:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -230,6 +230,36 @@ def test_cross_validation_and_curves_share_there_too():
             found.append([scores, *validation_curve(model, *data, **options)])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("y", [LABELS, LABELS[0] == LABELS], ids=["texts", "bools"])
+def test_groups_may_lie_there_where_labels_do_not(y):
+    groups, model = np.arange(len(X)) % 5, E.GaussianNB()
+    wanted = cross_validate(model, X, y, cv=GroupKFold(3), groups=groups)["test_score"]
+    with manyfit.config_context(**QUIET):
+        found = cross_validate(model, there(X), y, cv=GroupKFold(3), groups=there(groups))["test_score"]
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+        with sklearn.config_context(enable_metadata_routing=True):
+            params = {"groups": there(groups)}
+            # y of a device hid the splitter's requests.
+            data = there(X), there((y == y[0]).astype(int))
+            found = cross_validate(model, *data, cv=GroupKFold(3), params=params)["test_score"]
+    wanted = cross_validate(model, X, y == y[0], cv=GroupKFold(3), groups=groups)["test_score"]
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_a_grid_of_numpys_numbers():
+    """GaussianNB multiplies its own by an array of the device."""
+    grid, model = {"gaussiannb__var_smoothing": np.logspace(-9, -1, 3)}, E.GaussianNB()
+    alike(*both(make_pipeline(E.PolynomialFeatures(), model), grid, LABELS, cv=3, error_score="raise"))
+    smoothing = np.float64(1e-3)
+    fitted = clone(model).set_params(var_smoothing=smoothing).fit(there(X), LABELS)
+    assert fitted.var_smoothing is smoothing
+
+
+def test_a_search_by_the_score_of_several_outputs():
+    y = np.stack([Y > 0.0, Y > 1.0], axis=1).astype(int)
+    alike(*both(E.MultiOutputClassifier(E.GaussianNB()), {"estimator__var_smoothing": [1e-9, 0.1]}, y, cv=3))
 
 
 # What it is made of
