@@ -12,9 +12,9 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import loaded
+from manyfit.arrays import Brought, loaded
 from manyfit.cluster import client_for
-from manyfit.folds import Splits
+from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._any_cv import check_cv_anywhere
 from manyfit.model_selection._chain import value_key
@@ -22,7 +22,7 @@ from manyfit.model_selection._engine import run
 from manyfit.model_selection._job import Job, Options, Result
 from manyfit.model_selection._planner import prepare
 from manyfit.model_selection._predicted import predicts_anywhere
-from manyfit.model_selection._where import where_asked
+from manyfit.model_selection._where import say_at_home, where_asked
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -107,6 +107,24 @@ def _noted(function: Callable[..., Any], note: str) -> Callable[..., Any]:
     return function
 
 
+def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
+    """learning_curve, with data of a device on the host where it learns in parts: scikit-learn cuts these."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def learning_curve(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        if given.get("exploit_incremental_learning") is True:
+            data = {name: given[name] for name in ("X", "y", "groups") if name in given}
+            there = [value for value in data.values() if is_foreign(value)]
+            if there:
+                say_at_home("learning_curve", there, "it learns in parts there")
+                given |= {name: Brought()(value) for name, value in data.items()}
+        return function(**given)
+
+    return learning_curve
+
+
 def _indexable(*data: Any) -> Any:
     """scikit-learn's, of data that are in memory."""
     return indexable(*loaded(data, "This function"))
@@ -142,4 +160,4 @@ cross_val_predict = _noted(
     _PREDICTIONS,
 )
 validation_curve = _noted(with_names(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
-learning_curve = _noted(with_names(model_selection.learning_curve, _HERE, **_NAMES), _SCORES)
+learning_curve = _noted(_learnt_at_home(with_names(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES)

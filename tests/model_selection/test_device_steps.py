@@ -24,7 +24,7 @@ from manyfit.arrays import (
     to_device,
     transfers,
 )
-from manyfit.model_selection import GridSearchCV, cross_validate, validation_curve
+from manyfit.model_selection import GridSearchCV, cross_validate, learning_curve, validation_curve
 from manyfit.model_selection._lend import FoldCache
 from tests.metrics._crossings import HOST, memory_there, there
 from tests.model_selection.test_moves import X, Y, alike, needs_newer
@@ -260,6 +260,16 @@ def test_a_grid_of_numpys_numbers():
 def test_a_search_by_the_score_of_several_outputs():
     y = np.stack([Y > 0.0, Y > 1.0], axis=1).astype(int)
     alike(*both(E.MultiOutputClassifier(E.GaussianNB()), {"estimator__var_smoothing": [1e-9, 0.1]}, y, cv=3))
+
+
+@pytest.mark.parametrize("y_there", [True, False])
+def test_learning_in_parts_is_on_the_host(y_there):
+    y, options = (Y > 0.0).astype(int), {"cv": 3, "exploit_incremental_learning": True}
+    wanted = learning_curve(E.GaussianNB(), X, y, **options)
+    with pytest.warns(manyfit.exceptions.HostFallbackWarning, match="learning_curve .* it learns in parts"):
+        found = learning_curve(E.GaussianNB(), there(X), there(y) if y_there else y, **options)
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 # What it is made of
