@@ -138,7 +138,7 @@ def lends_rows(job: Job) -> bool:
     """
     if job.client is not None:
         return not (is_foreign(job.X) or is_foreign(job.y))  # workers plan for themselves
-    if unable(job) or not (is_foreign(job.X) or goes_there(job.X)):
+    if not (is_foreign(job.X) or goes_there(job.X)) or unable(job):
         return True
     values = [value for params in job.candidates for value in params.values()]
     return all(map(_leaves_rows, _held([job.estimator, *values])))
