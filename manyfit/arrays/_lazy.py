@@ -39,7 +39,7 @@ def loaded(data: Sequence[Any], who: str) -> list[Any]:
         return list(data)
     from dask.base import compute
 
-    asked = [_with_backend(data[i]) for i in lazy]
+    asked = [_with_backend(data[i], who) for i in lazy]
     _refuse_too_large(asked, who)
     came: dict[int, Any] = {}
     for kind in _DEFAULTS:  # Dask warns of both in one call
@@ -58,7 +58,7 @@ def _kind(one: Any) -> str:
     return "array" if isinstance(getattr(one, "chunks", None), tuple) else "dataframe"
 
 
-def _with_backend(one: Any) -> Any:
+def _with_backend(one: Any, who: str) -> Any:
     """With its chunks in the library that Dask is configured for, if that is not its default.
 
     The default is not told from nothing being configured: arrays of CuPy would come to the host by it.
@@ -71,7 +71,11 @@ def _with_backend(one: Any) -> Any:
         return one
     if kind == "array" and one.dtype.kind not in "biufc":
         return one  # labels that are strings stay on the host
-    return one.to_backend(backend)
+    try:
+        return one.to_backend(backend)
+    except Exception as error:
+        error.add_note(f"{who} loads Dask's data by {kind}.backend={backend!r} of Dask's configuration.")
+        raise
 
 
 def _refuse_too_large(lazy: Sequence[Any], who: str) -> None:

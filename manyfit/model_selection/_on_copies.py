@@ -1,4 +1,4 @@
-"""Short fits on copies of rows that are cut once, with the scores and the errors of scikit-learn."""
+"""Fits and scorers on copies of rows that are cut once, with the scores and the errors of scikit-learn."""
 
 import time
 from collections.abc import Mapping
@@ -10,8 +10,35 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from manyfit._compat import score
+from manyfit.arrays import array_namespace
+from manyfit.folds import is_foreign
 from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._job import Result
+
+
+def is_users_own(scorer: Any) -> bool:
+    """Whether a scorer is a function of the user's, which is handed X: those of a metric see predictions."""
+    return not type(scorer).__module__.startswith(("sklearn.", "manyfit."))
+
+
+class OnCopies:
+    """A scorer of the user's, which may write into rows, where nothing protects these.
+
+    Parameters
+    ----------
+    scorer : callable
+        Called as ``scorer(estimator, X, y)``.
+    """
+
+    def __init__(self, scorer: Any) -> None:
+        self.scorer = scorer
+
+    def __call__(self, estimator: Any, *rows: Any, **params: Any) -> Any:
+        return self.scorer(estimator, *map(_copied, rows), **params)
+
+
+def _copied(rows: Any) -> Any:
+    return array_namespace(rows).asarray(rows, copy=True) if is_foreign(rows) else rows
 
 
 class Fails(BaseEstimator):

@@ -29,7 +29,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, Transfers, loaded, to_host, transfers
+from manyfit.arrays import Brought, Transfers, from_device, loaded, to_host, transfers
 from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
@@ -410,9 +410,12 @@ class _Evaluation:
             report.verification += verify(job, out, search.verify, report)
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
+        # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
+        shown = [{name: from_device(value) for name, value in one.items()} for one in self.candidates]
         self.formatted = search._format_results(  # type: ignore[attr-defined]
-            self.candidates, splits.n_splits, self.out, self.more
+            shown, splits.n_splits, self.out, self.more
         )
+        self.formatted["params"] = self.candidates
         return self.formatted
 
     def _placed(self, job: Job) -> Job:

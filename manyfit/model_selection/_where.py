@@ -23,6 +23,7 @@ from manyfit.cluster import is_drop_in, params_of, steps_of, takes_device_data, 
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job
+from manyfit.model_selection._on_copies import OnCopies, is_users_own
 
 _ADVICE = (
     "Use the estimators of manyfit.estimators, or scikit-learn's with set_config(array_api_dispatch=True) "
@@ -86,6 +87,7 @@ def where_fitted(job: Job) -> Job:
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
     scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
+    scorer = with_each_scorer(scorer, lambda one: OnCopies(one) if is_users_own(one) else one)
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
     y = job.brought(job.y) if all(map(is_drop_in, _estimators(job))) else job.y
     return replace(job, y=y, options=replace(job.options, scorer=scorer))

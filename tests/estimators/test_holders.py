@@ -229,7 +229,7 @@ def test_columns_are_joined_where_they_lie(jobs):
 @pytest.mark.parametrize(
     "spec",
     [[1, 2], np.array([1, 2]), slice(1, 3), [False, True, True, False, False], lambda X: [1, 2], 1, []],
-    ids=str,
+    ids=["integers", "array", "slice", "mask", "function", "one", "none"],
 )
 def test_columns_are_chosen_as_of_an_array_of_the_host(spec):
     model = estimators.ColumnTransformer(

@@ -306,3 +306,38 @@ def test_copies_at_home_are_made_once_and_go_with_their_array():
     with transfers() as crossed:
         assert once_at_home(there(X)).flags.writeable == from_device(there(X)).flags.writeable
     assert crossed.synchronisations == 2
+
+
+@needs_newer
+@pytest.mark.parametrize("last", [E.Ridge(), E.LinearRegression(), E.KNeighborsRegressor()])
+@pytest.mark.parametrize("named", [False, True])
+def test_a_scorer_that_writes_into_its_rows_has_copies(last, named):
+    def writes(estimator, X, y):
+        found = float(np.mean((from_device(estimator.predict(X)) - from_device(y)) ** 2))
+        X[:, 0] = 0.0
+        y[:] = 1.0
+        return found
+
+    scoring = {"own": writes, "r2": "r2"} if named else writes
+    model, grid = make_pipeline(E.MinMaxScaler(), last), {"minmaxscaler__clip": [True, False]}
+    options = {"cv": KFold(3), "scoring": scoring, "refit": False}
+    Xd, yd = there(X), there(Y)
+    with manyfit.config_context(**QUIET):
+        found = GridSearchCV(model, grid, **options).fit(Xd, yd)
+    np.testing.assert_array_equal(from_device(Xd), X)
+    np.testing.assert_array_equal(from_device(yd), Y)
+    # scikit-learn hands each fit rows of its own.
+    alike(found, sklearn.model_selection.GridSearchCV(model, grid, **options).fit(X.copy(), Y.copy()))
+
+
+@needs_newer
+def test_settings_that_are_arrays_of_a_device():
+    labels, priors = (Y > 0).astype(int), np.asarray([0.2, 0.8])
+    options = {"cv": 3, "refit": True}
+    with manyfit.config_context(**QUIET):
+        for data in ((there(X), there(labels)), (X, labels)):
+            grid = {"priors": [None, there(priors)]}
+            found = GridSearchCV(E.GaussianNB(), grid, **options).fit(*data)
+            wanted = GridSearchCV(E.GaussianNB(), {"priors": [None, priors]}, **options).fit(X, labels)
+            alike(found, wanted)
+            assert found.cv_results_["params"][1]["priors"] is grid["priors"][1]  # the user's own

@@ -159,8 +159,9 @@ def test_the_backends_of_dask_are_honoured(monkeypatch: pytest.MonkeyPatch) -> N
     with dask.config.set({"array.backend": "no such"}), pytest.raises(ValueError, match="no such"):
         _search().fit(lazy, Y)
     frame = dd.from_pandas(pd.DataFrame(X, columns=NAMES), npartitions=2)
-    with dask.config.set({"dataframe.backend": "no such"}), pytest.raises(ValueError, match="no such"):
+    with dask.config.set({"dataframe.backend": "no such"}), pytest.raises(ValueError, match="no such") as got:
         _search().fit(frame, Y)
+    assert "GridSearchCV loads Dask's data by dataframe.backend='no such'" in got.value.__notes__[0]
 
 
 def test_more_than_the_memory_is_refused_before_anything_is_computed() -> None:
