@@ -19,7 +19,8 @@ def test_numpys_numbers(bounds, dtype, xp, device):
     values = np.nan_to_num(VALUES, posinf=7, neginf=-7).astype(dtype)
     found = to_host(clip(xp, to_device(values, device, xp), *bounds))
     assert found.dtype == values.dtype
-    np.testing.assert_array_equal(found, np.clip(values, *bounds))
+    wanted = values if bounds == (None, None) else np.clip(values, *bounds)  # older NumPy wants a bound
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_bounds_for_each_value_and_nan(xp, device):

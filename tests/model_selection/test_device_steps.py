@@ -248,6 +248,7 @@ def test_groups_may_lie_there_where_labels_do_not(y):
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+@needs_newer
 def test_a_grid_of_numpys_numbers():
     """GaussianNB multiplies its own by an array of the device."""
     grid, model = {"gaussiannb__var_smoothing": np.logspace(-9, -1, 3)}, E.GaussianNB()
