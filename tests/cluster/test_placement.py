@@ -205,6 +205,9 @@ def test_workers_that_leave_are_no_deaths():
                 if stop.wait(0.2):
                     return
                 cluster.worker_spec[i] = {"cls": Worker, "options": {"nthreads": 1}}
+                cluster.sync(cluster._correct_state)
+                # As `Adaptive` does; without it the scheduler only sees that a worker is gone.
+                client.retire_workers([cluster.workers[i - 2].address])
                 cluster.worker_spec.pop(i - 2)
                 cluster.sync(cluster._correct_state)
 
