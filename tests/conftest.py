@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,6 +19,9 @@ from manyfit.arrays._fallback import tell_again
 settings.register_profile("manyfit", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("manyfit")
+
+# A shell starts what it runs in the background deaf to Ctrl-C, which tests imitate.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LIBRARIES = [
     "numpy",
