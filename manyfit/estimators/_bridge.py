@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -11,15 +11,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._compat import output_container
 from manyfit._twins import twin_of
-from manyfit.arrays import Place, container_place, form_of, from_device, tell_fallback
+from manyfit.arrays import container_place, form_of, from_device, tell_fallback
 from manyfit.estimators import _there, _with_cuml
 from manyfit.estimators._array_params import any_param_away
 from manyfit.estimators._call import FITS, STATE, Call, Fitted, is_inside, labels_place, x_place
-from manyfit.estimators._exports import ALL, Export
-from manyfit.estimators._own import fitter_of
-from manyfit.estimators._own_fits import why_not_ours
+from manyfit.estimators._routes import routes_of
 from manyfit.folds import Unsupported
 from manyfit.metrics._deviance_explained import explained_power
 from manyfit.metrics._functions import FUNCTIONS
@@ -97,82 +94,36 @@ def _fit(call: Call) -> Any:
     if call.place is None and not (call.state and call.name == "partial_fit"):
         # Only y or weights lie elsewhere; the fit is where X is.
         return _at_home(call, ["it was fitted on the host"])
-    reasons = []
-    for route in _routes(call):
+    if call.name == "partial_fit" and (call.state is not None or _is_fitted(call.estimator)):
+        return _go_on(call)
+    return _fit_there(call)
+
+
+def _fit_there(call: Call) -> Any:
+    """By the first who takes the estimator and its data; else on the host."""
+    estimator, place, reasons = call.estimator, call.place, []
+    assert place is not None
+    columns = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
+    for route in routes_of(estimator, place):
         try:
-            return route(call)
+            return route(estimator, place, columns)(call)
         except Unsupported as reason:
             reasons.append(str(reason))
     return _at_home(call, reasons)
 
 
-def _routes(call: Call) -> Iterator[Callable[[Call], Any]]:
-    """Ways to fit, the best first; what they refuse goes to the next one, and then to the host."""
-    state = call.state
-    if call.name == "partial_fit" and (state is not None or _is_fitted(call.estimator)):
-        yield _go_on
-        return
-    exported, place = _export_of(call.estimator), call.place
-    assert place is not None
-    cuml = exported.cuml if exported and place.library in _with_cuml.LIBRARIES else None
-    if fitter_of(twin_of(type(call.estimator))) is not None and place.form == "array":
-        yield _there.fit_by_ours
-    if cuml is not None and cuml.converts:
-        yield functools.partial(_with_cuml.fit, cuml=cuml)
-    yield _there.fit_by_dispatch
-    if cuml is not None and not cuml.converts:
-        yield functools.partial(_with_cuml.fit, cuml=cuml)
-
-
-def why_at_home(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
-    """Why a drop-in estimator is fitted on the host to arrays of a place, as far as can be told before.
-
-    Parameters
-    ----------
-    estimator : estimator
-        One of `manyfit.estimators`, unfitted.
-    place : Place
-        Where X will lie.
-    n_targets : int, default=1
-        Columns of y.
-
-    Returns
-    -------
-    str or None
-        What each of those who work there says; None if one of them takes it.
-    """
-    exported, reasons = _export_of(estimator), []
-    if hasattr(estimator, "transform") and output_container(estimator) != "default":
-        return f"its output is to be a frame of {output_container(estimator)}"
-    cuml = exported.cuml if exported and place.library in _with_cuml.LIBRARIES else None
-    for ask in (why_not_ours, functools.partial(_there.why_no_dispatch, place=place, n_targets=n_targets)):
-        reason = ask(estimator)
-        if reason is None:
-            return None
-        reasons.append(reason)
-    if cuml is not None:
-        try:
-            _with_cuml.made(estimator, cuml)
-        except Unsupported as error:
-            reasons.append(str(error))
-        else:
-            return None
-    return "; ".join(filter(None, dict.fromkeys(reasons)))
-
-
 def _go_on(call: Call) -> Any:
     """Learn more, where it was begun."""
     state = call.state or Fitted("host")
-    if state.route == "cuml":
-        exported = _export_of(call.estimator)
-        assert exported is not None and exported.cuml is not None
-        try:
-            return _with_cuml.fit(call, exported.cuml)
-        except Unsupported as error:  # the host knows nothing of what was learnt
-            raise ValueError(f"{type(call.estimator).__name__} cannot go on: {error}") from error
     if state.route == "host":
-        raise Unsupported(state.reason)
-    return _there.ask(call, state)
+        return _at_home(call, [state.reason])
+    try:
+        return _with_cuml.fit(call, state.model) if state.route == "cuml" else _there.ask(call, state)
+    except Unsupported as error:
+        if state.route != "cuml":
+            return _at_home(call, [str(error)])
+        # The host knows nothing of what was learnt.
+        raise ValueError(f"{type(call.estimator).__name__} cannot go on: {error}") from error
 
 
 def _is_fitted(estimator: Any) -> bool:
@@ -181,12 +132,6 @@ def _is_fitted(estimator: Any) -> bool:
     except NotFittedError:
         return False
     return True
-
-
-def _export_of(estimator: Any) -> Export | None:
-    """The line of an estimator; none of a user's subclass, of which ours and cuML know nothing."""
-    cls = type(estimator)
-    return ALL.get(cls.__name__) if twin_of(cls) is not cls else None
 
 
 # Fitted estimators

@@ -18,12 +18,16 @@ class Fitter:
         shapes, arrays of X's namespace on its device, ``n_features_in_`` among them; or raises `Unsupported`
         with the reason before it sets any. X, y and weights are arrays of one namespace on one device; labels
         that lie elsewhere come as numbers from 0 on.
+    check : callable
+        ``check(estimator)`` raises `Unsupported` with the reason why it is not fitted, as far as parameters
+        tell: before data are there, when a search is planned.
     methods : mapping of str to callable
         Other methods, called with the estimator and the method's arguments, in place of scikit-learn's own
         under its array API dispatch.
     """
 
     fit: Callable[[Any, Any, Any, Any], None]
+    check: Callable[[Any], object]
     methods: Mapping[str, Callable[..., Any]]
 
 
@@ -31,10 +35,13 @@ _fitters: dict[type, Fitter] = {}
 
 
 def register_fitter(
-    twin: type, fit: Callable[[Any, Any, Any, Any], None], **methods: Callable[..., Any]
+    twin: type,
+    fit: Callable[[Any, Any, Any, Any], None],
+    check: Callable[[Any], object] = lambda estimator: None,
+    **methods: Callable[..., Any],
 ) -> Fitter:
     """Let a drop-in estimator be fitted by ours to arrays that are not NumPy's; see `Fitter`."""
-    fitter = _fitters[twin] = Fitter(fit, methods)
+    fitter = _fitters[twin] = Fitter(fit, check, methods)
     return fitter
 
 

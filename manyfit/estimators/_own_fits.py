@@ -20,7 +20,7 @@ from manyfit.estimators._linear import LINEAR_REGRESSION, RIDGE
 from manyfit.estimators._linear_svm import LINEAR_SVC, LINEAR_SVR
 from manyfit.estimators._linked import LinkedAnswers, Probabilities
 from manyfit.estimators._logistic import LOGISTIC
-from manyfit.estimators._own import fitter_of, register_fitter
+from manyfit.estimators._own import register_fitter
 from manyfit.folds import (
     AtomGroup,
     GivenFold,
@@ -82,18 +82,6 @@ def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
     setting = {name: getattr(estimator, name) for name in family.free}
     family.check(estimator, [setting])
     return family, setting
-
-
-def why_not_ours(estimator: Any) -> str | None:
-    """Why no family of ours fits a drop-in estimator, by its parameters; empty where there is none for it."""
-    twin = twin_of(type(estimator))
-    if fitter_of(twin) is None or family_of(twin) is None:
-        return ""
-    try:
-        _asked(estimator)
-    except Unsupported as why:
-        return str(why)
-    return None
 
 
 def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> None:
@@ -218,17 +206,18 @@ def _log_probabilities(estimator: Any, X: There) -> There:
 
 
 for _twin in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
-    register_fitter(_twin, fit_by_moments, predict=_linear)
+    register_fitter(_twin, fit_by_moments, _asked, predict=_linear)
 for _twin in TWEEDIE.serves:
-    register_fitter(_twin, fit_by_passes, predict=_exponential)
+    register_fitter(_twin, fit_by_passes, _asked, predict=_exponential)
 for _twin in LINEAR_SVR.serves:
-    register_fitter(_twin, fit_by_passes, predict=_linear)
+    register_fitter(_twin, fit_by_passes, _asked, predict=_linear)
 for _twin in LINEAR_SVC.serves:
-    register_fitter(_twin, fit_by_passes, predict=_responses("predict"), decision_function=_decisions)
+    register_fitter(_twin, fit_by_passes, _asked, predict=_responses("predict"), decision_function=_decisions)
 for _twin in LOGISTIC.serves:
     register_fitter(
         _twin,
         fit_by_passes,
+        _asked,
         predict=_responses("predict"),
         decision_function=_decisions,
         predict_proba=_responses("predict_proba"),

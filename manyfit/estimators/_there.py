@@ -47,6 +47,8 @@ def why_no_dispatch(estimator: Any, place: Place, n_targets: int = 1) -> str | N
     dispatch = dispatch_of(estimator)
     if dispatch is None:
         return "scikit-learn works on it on the host only"
+    if place.form != "array":
+        return f"scikit-learn does not work on a {place.library} {place.form}"
     if place.library not in DISPATCHED:
         return f"scikit-learn does not work on arrays of {place.library}"
     return dispatch.refuses(estimator, n_targets)
@@ -58,13 +60,10 @@ def fit_by_dispatch(call: Call) -> Any:
     Raises
     ------
     Unsupported
-        If scikit-learn does not work there with this estimator.
+        If scikit-learn does not work there with these data.
     """
-    place = _place(call)
-    columns = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
-    reason = why_no_dispatch(call.estimator, place, columns)
-    if reason:
-        raise Unsupported(reason)
+    place = call.place
+    assert place is not None and place.form == "array"
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "scikit-learn")
     if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
@@ -88,11 +87,12 @@ def fit_by_ours(call: Call) -> Any:
     Raises
     ------
     Unsupported
-        If there is none, or it does not serve this estimator or these data.
+        If it does not serve these data.
     """
-    place, fitter = _place(call), fitter_of(twin_of(type(call.estimator)))
+    place, fitter = call.place, fitter_of(twin_of(type(call.estimator)))
+    assert place is not None and fitter is not None
     others = set(call.given) - {"X", "y", "sample_weight"}
-    if fitter is None or call.name not in ("fit", "fit_transform") or others:
+    if call.name not in ("fit", "fit_transform") or others:
         raise Unsupported("manyfit has no fit of its own for it")
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "own")
@@ -223,14 +223,6 @@ def dispatch_of(estimator: Any) -> Dispatch | None:
         if cls.__module__ == "manyfit.estimators" and cls.__name__ in ALL:
             return ALL[cls.__name__].dispatch
     return None
-
-
-def _place(call: Call) -> Place:
-    place = call.place
-    assert place is not None
-    if place.form != "array":
-        raise Unsupported(f"scikit-learn does not work on a {place.library} {place.form}")
-    return place
 
 
 def _check_container(call: Call) -> None:

@@ -25,20 +25,18 @@ _REFUSALS = (ValueError, TypeError, NotImplementedError)
 _OURS = ("n_features_in_", "feature_names_in_")
 
 
-def fit(call: Call, cuml: Cuml) -> Any:
-    """Fit by cuML, where X lies.
+def fit(call: Call, model: Any) -> Any:
+    """Fit by cuML's estimator of `made`, or of the fit that a call goes on with, where X lies.
 
     Raises
     ------
     Unsupported
-        If cuML is not there, or refuses the estimator or the data.
+        If cuML refuses the data.
     """
-    estimator, before = call.estimator, call.state
+    estimator = call.estimator
     if call.name == "fit_transform" and output_container(estimator) != "default":
         raise Unsupported(f"its output is to be a frame of {output_container(estimator)}")
     validate_parameters(estimator)
-    goes_on = call.name == "partial_fit" and before is not None and before.model is not None
-    model = before.model if goes_on and before is not None else made(estimator, cuml)
     method = _method(model, call)
     try:
         result = method(*_leading(call), **_given(call))

@@ -15,7 +15,7 @@ from manyfit._twins import twin_of
 from manyfit.arrays import Place, numpy_dtype
 from manyfit.cluster import is_drop_in, steps_of
 from manyfit.estimators import family_of
-from manyfit.estimators._bridge import why_at_home
+from manyfit.estimators._routes import why_at_home
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.folds._atoms import as_rows, contiguous
 from manyfit.metrics import SharedScoring

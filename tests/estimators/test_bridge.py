@@ -28,10 +28,10 @@ from manyfit._compat import array_api_dispatch
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place, form_of, from_device, is_host, to_device, transfers
 from manyfit.estimators import _own, _with_cuml
-from manyfit.estimators._bridge import why_at_home
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
 from manyfit.estimators._own import register_fitter, unregister_fitter
+from manyfit.estimators._routes import why_at_home
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
 from tests.estimators._samples import LABELS, NAMES, NUMBERS, X, made, results, sample

@@ -136,7 +136,7 @@ def test_fitted_by_cuml_where_the_ledger_says_so(name, kind, monkeypatch):
         X = cupy.asarray(rows)
         X = X if kind == "cupy" else (cudf.DataFrame if X.ndim == 2 else cudf.Series)(X)
     ours, twin = made(name), made(name, twin=True)
-    monkeypatch.setattr("manyfit.estimators._bridge.fitter_of", lambda cls: None)
+    monkeypatch.setattr("manyfit.estimators._routes.fitter_of", lambda cls: None)
     if kind == "cupy" and not LINES[name].converts and EXPORTS[name].dispatch is not None:
         monkeypatch.setattr("manyfit.estimators._there.dispatch_of", lambda estimator: None)
     with warnings.catch_warnings(record=True) as caught:

@@ -19,9 +19,9 @@ import manyfit
 from manyfit import estimators
 from manyfit.arrays import container_place
 from manyfit.estimators import _own, _with_cuml
-from manyfit.estimators._bridge import why_at_home
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._routes import why_at_home
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NUMBERS, X

@@ -1,0 +1,88 @@
+"""Who may fit a drop-in estimator where its data lie: one list, by which fits go and plans explain."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from manyfit._compat import output_container
+from manyfit._twins import twin_of
+from manyfit.arrays import Place
+from manyfit.estimators import _there, _with_cuml
+from manyfit.estimators._call import Call
+from manyfit.estimators._exports import ALL, Cuml
+from manyfit.estimators._own import fitter_of
+from manyfit.folds import Unsupported
+
+# Fits a call, or raises `Unsupported` with the reason that only data tell.
+Fit = Callable[[Call], Any]
+# ``route(estimator, place, n_targets)`` gives who fits, or raises `Unsupported` with the reason.
+Route = Callable[[Any, Place, int], Fit]
+
+
+def routes_of(estimator: Any, place: Place) -> Iterator[Route]:
+    """Those who may fit an estimator to data of a place, the best first."""
+    cuml = cuml_of(estimator) if place.library in _with_cuml.LIBRARIES else None
+    if fitter_of(twin_of(type(estimator))) is not None and place.form == "array":
+        yield _by_ours
+    if cuml is not None and cuml.converts:
+        yield functools.partial(_by_cuml, cuml=cuml)
+    yield _by_dispatch
+    if cuml is not None and not cuml.converts:
+        yield functools.partial(_by_cuml, cuml=cuml)
+
+
+def cuml_of(estimator: Any) -> Cuml | None:
+    """The class of cuML's for an estimator; none for a user's subclass, of which cuML knows nothing."""
+    cls = type(estimator)
+    export = ALL.get(cls.__name__) if twin_of(cls) is not cls else None
+    return export.cuml if export else None
+
+
+def why_at_home(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
+    """Why a drop-in estimator is fitted on the host to arrays of a place, as far as can be told before.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of `manyfit.estimators`, unfitted.
+    place : Place
+        Where X will lie.
+    n_targets : int, default=1
+        Columns of y.
+
+    Returns
+    -------
+    str or None
+        What each of those who work there says; None if one of them takes it.
+    """
+    if hasattr(estimator, "transform") and output_container(estimator) != "default":
+        return f"its output is to be a frame of {output_container(estimator)}"
+    reasons = []
+    for route in routes_of(estimator, place):
+        try:
+            route(estimator, place, n_targets)
+        except Unsupported as reason:
+            reasons.append(str(reason))
+        else:
+            return None
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def _by_ours(estimator: Any, place: Place, n_targets: int) -> Fit:
+    fitter = fitter_of(twin_of(type(estimator)))
+    assert fitter is not None
+    fitter.check(estimator)
+    return _there.fit_by_ours
+
+
+def _by_dispatch(estimator: Any, place: Place, n_targets: int) -> Fit:
+    reason = _there.why_no_dispatch(estimator, place, n_targets)
+    if reason is not None:
+        raise Unsupported(reason)
+    return _there.fit_by_dispatch
+
+
+def _by_cuml(estimator: Any, place: Place, n_targets: int, cuml: Cuml) -> Fit:
+    return functools.partial(_with_cuml.fit, model=_with_cuml.made(estimator, cuml))
