@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from manyfit.arrays import Brought, array_namespace, beside, container_place, from_device, loaded
+from manyfit.arrays import Brought, array_namespace, beside, container_place, from_device
 from manyfit.cluster import is_drop_in
 from manyfit.folds import is_foreign
 from manyfit.model_selection._any_cv import OfData, check_cv_anywhere
@@ -35,16 +35,13 @@ def predicts_anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def cross_val_predict(*args: Any, **kwargs: Any) -> Any:
         given = dict(signature.bind(*args, **kwargs).arguments)
-        params = given.get("params") or {}
-        data = (given["X"], given.get("y"), given.get("groups"), *params.values())
-        X, y, groups, *values = loaded(data, "cross_val_predict")
-        params = dict(zip(params, values, strict=True))
-        given |= {"X": X, "y": y, "groups": groups, "params": params or None}
-        there = [value for value in (X, y, groups, *values) if is_foreign(value)]
+        X, params = given["X"], given.get("params") or {}
+        data = (X, given.get("y"), given.get("groups"), *params.values())
+        there = [value for value in data if is_foreign(value)]
         if not there:
             return function(**given)
         home = Brought()
-        moved: dict[str, Any] = {name: home(given[name]) for name in ("y", "groups")}
+        moved: dict[str, Any] = {name: home(given.get(name)) for name in ("y", "groups")}
         moved["params"] = {name: home(value) for name, value in params.items()} or None
         if is_foreign(X) and _stays(given["estimator"]):
             moved |= _on_rows(given)

@@ -7,7 +7,6 @@ from typing import Any
 
 from sklearn import model_selection
 from sklearn.metrics import check_scoring
-from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
@@ -125,9 +124,22 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
     return learning_curve
 
 
-def _indexable(*data: Any) -> Any:
-    """scikit-learn's, of data that are in memory."""
-    return indexable(*loaded(data, "This function"))
+def _in_memory(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is handed data in memory, each loaded once for all that it does with them."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def loads(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        params = given.get("params") or {}
+        names = [name for name in ("X", "y", "groups") if name in given]
+        values = loaded([given[name] for name in names] + list(params.values()), function.__name__)
+        given |= dict(zip(names, values, strict=False))
+        if params:
+            given["params"] = dict(zip(params, values[len(names) :], strict=True))
+        return function(**given)
+
+    return loads
 
 
 _HERE = "manyfit.model_selection"
@@ -136,7 +148,6 @@ _NAMES = {
     "Parallel": _EngineParallel,
     "delayed": _delayed,
     "check_cv": check_cv_anywhere,
-    "indexable": _indexable,
     **_SCORING,
 }
 
@@ -149,15 +160,19 @@ whatever `n_jobs` says; only y, weights and predictions come to the host. Others
 `manyfit.exceptions.HostFallbackWarning`."""
 
 
-cross_validate = _noted(with_names(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
-cross_val_score = _noted(
+def _ours(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    return _noted(_in_memory(function), note)
+
+
+cross_validate = _ours(with_names(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
+cross_val_score = _ours(
     with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING), _SCORES
 )
-cross_val_predict = _noted(
+cross_val_predict = _ours(
     predicts_anywhere(
         with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
     ),
     _PREDICTIONS,
 )
-validation_curve = _noted(with_names(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
-learning_curve = _noted(_learnt_at_home(with_names(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES)
+validation_curve = _ours(with_names(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
+learning_curve = _ours(_learnt_at_home(with_names(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES)

@@ -20,6 +20,7 @@ from manyfit.arrays import loaded
 from manyfit.model_selection import (
     GridSearchCV,
     cross_val_predict,
+    cross_val_score,
     cross_validate,
     learning_curve,
     validation_curve,
@@ -116,6 +117,26 @@ def test_validation_functions_load_once() -> None:
     of_lazy, of_array = (learning_curve(Ridge(), data, Y) for data in (lazy.lazy(), X))
     assert_array_equal(of_lazy[2], of_array[2])
     assert lazy.n == 12
+
+
+def test_weights_of_validation_functions_are_loaded_once() -> None:
+    for function in (cross_validate, cross_val_score, validation_curve, learning_curve):
+        more = {"param_name": "alpha", "param_range": [0.1, 1.0]} if function is validation_curve else {}
+        weights = Counted(rng.uniform(0.5, 2.0, 90))
+        found, wanted = (
+            function(Ridge(), X, Y, cv=3, params={"sample_weight": one}, **more)
+            for one in (weights.lazy(), weights.array)
+        )
+        assert weights.n == 3
+        scores = (lambda got: got["test_score"]) if function is cross_validate else (lambda got: got)
+        for one, other in zip(scores(found), scores(wanted), strict=True):
+            assert_array_equal(one, other)
+
+
+def test_errors_name_the_function_that_was_called() -> None:
+    huge = da.zeros((10**9, 10**6))
+    with pytest.raises(MemoryError, match="validation_curve loads"):
+        validation_curve(Ridge(), huge, Y, param_name="alpha", param_range=[1.0])
 
 
 def test_delayed_values_and_bags_are_loaded() -> None:
