@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
 from manyfit._config import get_config
@@ -103,7 +104,8 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     """Whether data have to come to the host to be fitted one by one, which is said, or refused.
 
     `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
-    drop-in estimators are, by indices that it has sent to the device.
+    drop-in estimators are, by indices that it has sent to the device; and a precomputed kernel in a way that
+    no array of a device allows.
     """
     there = [one for one in (job.X, job.y) if is_foreign(one)]
     names = unable(job, cut) if there else []  # which reads all settings, and workers ask for each fit
@@ -112,7 +114,8 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     if job.home is None and not all(map(is_host, there)):
         where = f"on device {device(there[0])}"
         if all(map(takes_device_data, _estimators(job))):
-            where += " by a search with scikit-learn before 1.9"
+            where += " by a search"
+            where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
         what = f"{' and '.join(names)} cannot be fitted {where}"
         left = "what a search leaves to it, or its refit, is fitted on the host"
         tell_fallback("search", f"{what}: {left}. {_ADVICE}")
@@ -121,7 +124,7 @@ def comes_home(job: Job, cut: bool = True) -> bool:
 
 def unable(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; `cut` as for `comes_home`."""
-    lost = cut and not INDICES_OF_THE_HOST
+    lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))
     return sorted(
         {
             type(step).__name__
@@ -130,6 +133,13 @@ def unable(job: Job, cut: bool = True) -> list[str]:
             if not takes_device_data(step) or (lost and is_drop_in(one))
         }
     )
+
+
+def _of_pairs(job: Job) -> bool:
+    """Whether X may be a kernel or distances, whose rows and columns scikit-learn cuts as NumPy does."""
+    values = (value for params in job.candidates for value in params.values())
+    of_estimator = get_tags(job.estimator).input_tags.pairwise
+    return of_estimator or any(isinstance(value, str) and value == "precomputed" for value in values)
 
 
 def lends_rows(job: Job) -> bool:
@@ -153,11 +163,8 @@ def _leaves_rows(step: Any) -> bool:
 
 def _held(value: Any) -> Iterator[Any]:
     """Estimators, all that are in one, and in lists: who is handed columns may write into them, too."""
-    if isinstance(value, list | tuple):
-        for one in value:
-            yield from _held(one)
-    elif hasattr(value, "fit") and not isinstance(value, type):
-        for one in (value, *params_of(value).values()):
+    for whole in _listed(value):
+        for one in (whole, *params_of(whole).values()):
             if hasattr(one, "fit"):
                 yield from steps_of(one)
 
@@ -165,7 +172,17 @@ def _held(value: Any) -> Iterator[Any]:
 def _estimators(job: Job) -> Iterator[Any]:
     yield job.estimator
     for params in job.candidates:
-        yield from (value for value in params.values() if hasattr(value, "fit"))
+        for value in params.values():
+            yield from _listed(value)
+
+
+def _listed(value: Any) -> Iterator[Any]:
+    """Estimators among the values of a setting, such as ``steps`` of a pipeline."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _listed(one)
+    elif hasattr(value, "fit") and not isinstance(value, type):
+        yield value
 
 
 def _at_home(job: Job) -> Job:

@@ -100,6 +100,25 @@ def test_what_no_family_serves_is_fitted_on_the_host_and_says_so(labels_there):
     alike(search, GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, LABELS))
 
 
+@pytest.mark.parametrize(
+    "grid", [{"C": [0.1, 1.0]}, {"kernel": ["precomputed", "linear"]}], ids=["estimators", "settings"]
+)
+def test_precomputed_kernels_are_cut_on_the_host(grid):
+    kernel, model = X @ X.T, estimators.SVR(kernel="precomputed" if "C" in grid else "rbf")
+    with manyfit.config_context(host_fallback="ignore"), transfers() as crossed:
+        found = GridSearchCV(model, grid, cv=3, refit=False, error_score="raise").fit(there(kernel), there(Y))
+    assert crossed.bytes_to_host == kernel.nbytes + Y.nbytes
+    alike(found, GridSearchCV(model, grid, cv=3, refit=False).fit(kernel, Y))
+
+
+def test_steps_of_a_setting_are_seen():
+    grid = {"steps": [[("last", SVR())], [("last", Ridge())]]}
+    model = make_pipeline(Ridge())
+    with pytest.warns(HostFallbackWarning, match="SVR cannot be fitted on device"):
+        found = GridSearchCV(model, grid, cv=3, refit=False, error_score="raise").fit(there(X), there(Y))
+    alike(found, GridSearchCV(model, grid, cv=3, refit=False).fit(X, Y))
+
+
 def test_the_host_can_be_refused():
     with (
         manyfit.config_context(host_fallback="error"),
