@@ -23,7 +23,8 @@ def test_examples_print_what_the_page_shows(name: str) -> None:
 
 
 def test_the_pages_that_promise_examples_have_some() -> None:
-    assert {"README.md", "docs/clusters.md", "docs/joblib.md", "docs/own-family.md"} <= set(WITH_EXAMPLES)
+    pages = ("clusters", "devices", "estimators", "joblib", "metrics", "own-family", "searches", "sharing")
+    assert {"README.md", *(f"docs/{page}.md" for page in pages)} <= set(WITH_EXAMPLES)
 
 
 def test_the_family_takes_at_most_30_lines() -> None:

@@ -24,9 +24,10 @@ from tests.docs._pages import PAGES, ROOT, marked, spans, table
 from tests.structure import ORDER
 
 README = PAGES["README.md"].read_text()
+SHARING = PAGES["docs/sharing.md"].read_text()
 CLUSTERS = PAGES["docs/clusters.md"].read_text()
 ARCHITECTURE = PAGES["docs/architecture.md"].read_text()
-FAMILIES, STEPS = table(README, "families"), table(README, "steps")
+FAMILIES, STEPS = table(SHARING, "families"), table(SHARING, "steps")
 ESTIMATORS = dict(all_estimators())
 # What an estimator needs besides so that its other parameters are looked at.
 BESIDES = {
@@ -55,6 +56,14 @@ def shipped(registry: dict[type, Any]) -> set[str]:
 def test_the_ledger_is_the_registry() -> None:
     assert {name_of(row) for row in FAMILIES} == shipped(_family._families)
     assert {name_of(row) for row in STEPS} == shipped(_family._affine_steps)
+
+
+def test_the_readme_names_them_all() -> None:
+    exact, converged, *_ = table(README, "ways")
+    named = {span for row in (exact, converged) for span in spans(row["What happens"])}
+    assert named == shipped(_family._families)
+    (line,) = (line for line in README.splitlines() if line.startswith("Affine steps are "))
+    assert {span.partition("(")[0] for span in spans(line)} == shipped(_family._affine_steps)
 
 
 def order_of(registry: dict[type, Any]) -> Any:
@@ -100,17 +109,17 @@ def test_a_wrong_entry_is_found() -> None:
 
 
 def test_scores_from_moments() -> None:
-    named = [eval(span) for span in spans(marked(README, "scores"))]
+    named = [eval(span) for span in spans(marked(SHARING, "scores"))]
     assert {plain_scorer(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
 
 
 def test_scores_of_all_settings_at_once() -> None:
-    named = [span.strip('"') for span in spans(marked(README, "batched")) if span.startswith('"')]
+    named = [span.strip('"') for span in spans(marked(SHARING, "batched")) if span.startswith('"')]
     assert {plain_scorer(get_scorer(name))[0] for name in named} == set(BATCHED)
 
 
 def test_tolerances_are_those_of_the_differential_tests() -> None:
-    rows = {row["Where"]: row["Held to"] for row in table(README, "tolerances")}
+    rows = {row["Where"]: row["Held to"] for row in table(SHARING, "tolerances")}
     (exact,) = {case.tolerance for case in cases() if case.result == "exact"}
     assert f"within {exact:.0e} of" in rows["float64, scores"]
     assert f"at most {SLACK:g} times as far" in rows["float64, scores"]
