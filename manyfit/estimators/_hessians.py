@@ -4,18 +4,18 @@ A Hessian is a sum over the rows, so that one product over the rows of each atom
 splits. Settings whose curvatures are near each other share one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from manyfit.arrays import array_namespace, to_host
+from manyfit.arrays import array_namespace, block_size, device, to_host
 from manyfit.estimators._objective import Intercept, LinearProblem
-from manyfit.folds import Rows, is_sparse, map_threads
+from manyfit.folds import Rows, blocks_of, is_sparse, map_threads
 
 Array = NDArray[Any]
 
@@ -28,8 +28,16 @@ COEFFICIENTS_A_COLUMN = 130
 # A Hessian is summed and factored in single precision, which takes half the time, unless a pivot of a factor
 # is less than this share of its diagonal: what holds so little is lost among the rounding of the rest.
 WEAK = 1e-4
-# Numbers of Hessians that are brought home from a device together: 64 MiB.
-SUMS = 2**23
+# Numbers of Hessians that are brought home from a device together, if there are several: 1 MiB. To wait for
+# it is little beside what it takes to sum as much.
+SUMS = 2**17
+# Numbers that are worked on at a time where curvatures of many columns are made and compared: 8 MiB. They are
+# as many arrays at once, of one output and of more.
+WORKED_ON, OF_ONE, OF_MORE = 2**20, 3.2, 4.2
+
+
+# Hessians that a search comes to have, as a rule.
+HESSIANS_AS_A_RULE = 4
 
 
 @dataclass(frozen=True)
@@ -246,9 +254,9 @@ class Hessians:
         sound = [one for one in self._anchors if np.finfo(one.dtype).eps <= np.finfo(self._dtype).eps]
         places = [anchor.sample for anchor in sound] + [samples[:, j, :] for j in range(len(columns))]
         both = self._away(samples, columns, places)
-        away, own = both[: len(sound)], both[len(sound) :]
-        chosen = _chosen(away, own, share, self._room(W))
-        distances = np.concatenate([away, own[chosen]])
+        away, apart = both[: len(sound)], both[len(sound) :]
+        chosen = _chosen(away, apart, share, self._room(W))
+        distances = np.concatenate([away, apart[chosen]])
         # Where there is no room for all, those stay that serve, and then the newest.
         serving = set(distances.argmin(axis=0).tolist())
         too_many = max(0, len(sound) + len(chosen) - self._most)
@@ -257,9 +265,13 @@ class Hessians:
         del sound  # there may be no room for them while others are taken
         # A transfer for all of them, as far as their sums are no burden where X lies.
         step = max(1, SUMS // self._sums(W.shape[1]))
+        # Copies: a view would keep those of all columns.
+        xp = array_namespace(samples)
+        own = [xp.asarray(samples[:, j, :], copy=True) for j in chosen]
+        del samples, places
         for first in range(0, len(chosen), step):
             some = chosen[first : first + step]
-            self._anchors += self._taken(W[some], columns[some], [samples[:, j, :] for j in some])
+            self._anchors += self._taken(W[some], columns[some], own[first : first + step])
         nearest = distances[[*kept, *range(len(away), len(distances))]].argmin(axis=0)
         for c, a in zip(map(int, columns), nearest, strict=True):
             self._used[c] = self._anchors[a]
@@ -294,10 +306,13 @@ class Hessians:
 
         `samples`, (K, m, b), and those of the places, (K, b), lie where X does; one transfer.
         """
-        xp = array_namespace(samples)
-        held = xp.sum(samples, axis=(0, 2))
-        apart = [xp.sum(xp.abs(one[:, None, :] - samples), axis=(0, 2)) for one in places]
-        *home, held, squares = to_host(xp.stack([*apart, held, self._squares + xp.zeros_like(held)]))
+        xp, parts = array_namespace(samples), []
+        for some in _some_columns(samples.shape[1], samples.shape[0], samples.shape[2]):
+            part = samples[:, some, :]
+            held = xp.sum(part, axis=(0, 2))
+            apart = [xp.sum(xp.abs(one[:, None, :] - part), axis=(0, 2)) for one in places]
+            parts.append(xp.stack([*apart, held, self._squares + xp.zeros_like(held)]))
+        *home, held, squares = to_host(parts[0] if len(parts) == 1 else xp.concat(parts, axis=1))
         # What the penalty adds is the same for both.
         added = self.problem.columns.penalty[columns] * samples.shape[0] * samples.shape[2]
         held = np.maximum(held + added / np.maximum(squares, 1e-300), 1e-300)
@@ -309,11 +324,21 @@ class Hessians:
         split = self.problem.columns.split[columns]
         theta = self.problem.to_X(W, split)
         m, K, d = theta.shape
-        part = self.problem.passes.put(theta.transpose(1, 0, 2).reshape(K * m, d))
-        Z = (X @ part[:, :-1].T + part[:, -1]).T
-        xp = array_namespace(Z)
-        Z = xp.reshape(np.ascontiguousarray(Z) if isinstance(Z, np.ndarray) else Z, (K, m, -1))
-        return self.problem.rowwise.curvature(Z, rows, split)[0]
+        out: Any = None
+        for some in _some_columns(m, K, X.shape[0]):
+            part = self.problem.passes.put(theta[some].transpose(1, 0, 2).reshape(-1, d))
+            Z = np.ascontiguousarray((X @ part[:, :-1].T).T) if is_sparse(X) else part[:, :-1] @ X.T
+            Z += part[:, -1:]
+            xp = array_namespace(Z)
+            Z = xp.reshape(Z, (K, -1, X.shape[0]))
+            D = self.problem.rowwise.curvature(Z, rows, split[some])[0]
+            if Z.shape[1] == m:
+                return D
+            if out is None:
+                out = xp.empty((K, m, X.shape[0]), dtype=D.dtype, device=device(D))
+            out[:, some, :] = D
+            del Z, D
+        return out
 
     def _sums(self, n_outputs: int) -> int:
         """Numbers of one Hessian, over all atoms."""
@@ -370,6 +395,45 @@ class Hessians:
         # With another diagonal than its own, which is not exact behind an origin, a block is not positive.
         diagonal[place] = np.diagonal(block)
         return Matrix(diagonal, block, place)
+
+
+def _some_columns(m: int, K: int, b: int) -> Iterator[slice]:
+    """Columns to work on at a time, of `m` with K outputs each, on b rows."""
+    return cast(Iterator[slice], blocks_of(slice(0, m), block_size(_at_once(K, b))))
+
+
+def _at_once(K: int, b: int) -> int:
+    return max(1, int(WORKED_ON / (K * b * (OF_ONE if K == 1 else OF_MORE))))
+
+
+def bytes_of_samples(n_sampled: int, n_columns: int, n_outputs: int) -> tuple[int, int]:
+    """Bytes on a device of the curvatures of some rows, while they are made and compared, and after that.
+
+    Parameters
+    ----------
+    n_sampled : int
+        Rows.
+    n_columns : int
+        Columns.
+    n_outputs : int
+        Outputs of each.
+
+    Returns
+    -------
+    compared : int
+        At most.
+    kept : int
+        As a rule: how many Hessians there will be depends on the data.
+    """
+    of_one, at_once = n_sampled * n_outputs, min(n_columns, _at_once(n_outputs, n_sampled))
+    # The first of them are made, and others beside what they are put into.
+    made = at_once * (OF_ONE if n_outputs == 1 else OF_MORE)
+    if at_once < n_columns:
+        made = max(made, n_columns + made * min(1.0, (n_columns - at_once) / at_once))
+    # Each is compared with each; distances are joined in the end.
+    differences = of_one * (n_columns + 2 * at_once) + n_columns**2
+    compared = max(of_one * made, differences, of_one * n_columns + 2 * n_columns**2)
+    return round(8 * compared), 8 * of_one * min(n_columns, HESSIANS_AS_A_RULE)
 
 
 def _mean_square(X: Any) -> Any:

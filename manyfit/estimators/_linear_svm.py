@@ -35,6 +35,7 @@ class LinearSVCFamily:
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
     needs: Literal["passes"] = "passes"
+    coupled = False
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""

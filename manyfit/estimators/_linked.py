@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import array_namespace, float_dtype
+from manyfit.arrays import array_namespace, block_size, float_dtype
 from manyfit.estimators._family import Role
 from manyfit.estimators._fitted import Fitted
 from manyfit.estimators._losses import expit, softmax
@@ -18,6 +18,9 @@ from manyfit.folds import Fold, is_sparse
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
+
+# Predictions of which the next labels are looked for at a time: 1 MiB of float64, several times in memory.
+PREDICTED = 2**17
 
 
 class Link(Protocol):
@@ -172,14 +175,21 @@ class LinkedAnswers:
 
     def near_boundary(self, role: Role, fold: Fold) -> Any:
         """How many rows are nearer a change of label than the error of the fit, (m,); where they lie."""
-        X = fold.rows(role)
-        Z, error = (_predicted(one, X, self.link.keeps_single) for one in (self.linear, self.fitted.error))
-        xp = array_namespace(Z)
-        if Z.shape[2] == 1:
-            near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
-        else:
-            near = _lead(Z) <= xp.max(error, axis=2) - xp.min(error, axis=2)
-        return xp.sum(xp.astype(near, float_dtype(Z)), axis=1)
+        X, (_, m, K) = fold.rows(role), self.linear.coef.shape
+        size = block_size(max(1, PREDICTED // (X.shape[0] * K)))
+        parts = [self.fitted.subset(range(m)[j : j + size]) for j in range(0, m, size)]
+        counts = [_near(part, X, self.link.keeps_single) for part in parts]
+        return counts[0] if len(counts) == 1 else array_namespace(*counts).concat(counts)
+
+
+def _near(fitted: Fitted, X: Any, keeps_single: bool) -> Any:
+    Z, error = (_predicted(one, X, keeps_single) for one in (fitted.linear, fitted.error))
+    xp = array_namespace(Z)
+    if Z.shape[2] == 1:
+        near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
+    else:
+        near = _lead(Z) <= xp.max(error, axis=2) - xp.min(error, axis=2)
+    return xp.sum(xp.astype(near, float_dtype(Z)), axis=1)
 
 
 def _lead(Z: Any) -> Any:

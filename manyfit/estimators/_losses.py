@@ -3,6 +3,9 @@
 A column is one setting on one split; a loss of several classes has one output for each. All losses are
 convex in the linear predictor, so that a vanishing gradient is the optimum. Any namespace of the array API.
 Rows are the last axis: whatever is done to all columns alike is done along contiguous memory.
+
+The linear predictors of a block of rows are most of what a device holds in a pass. So losses work in
+their memory, and in as little beside them as they can.
 """
 
 from dataclasses import dataclass
@@ -46,6 +49,8 @@ class Loss(Protocol):
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """Second derivatives by the linear predictors of each row; for a kink, those of one side.
 
+        `Z` may be overwritten.
+
         Returns
         -------
         D : array of the shape of `Z`
@@ -69,14 +74,13 @@ class HalfBinomial:
 
     def gradient(self, Z: Any, T: Any) -> Any:
         """See `Loss`."""
-        P = expit(Z)
+        P = _tanh_expit(Z)
         P -= T[:, None, :]
         return P
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """See `Loss`."""
-        P = expit(Z)
-        return P * (1.0 - P), None
+        return _binomial_variance(expit(Z)), None
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class HalfMultinomial:
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """See `Loss`."""
         P = softmax(Z)
-        return P * (1.0 - P), P
+        return _binomial_variance(P), P
 
 
 @dataclass(frozen=True)
@@ -122,15 +126,34 @@ class HalfTweedie:
         xp, p = array_namespace(Z), self.power
         target = T[:, None, :]
         if p == 1:
-            return xp.exp(Z) - target
+            R = xp.exp(Z)
+            R -= target
+            return R
         if p == 2:
-            return 1.0 - target * xp.exp(-Z)
-        return xp.exp((2.0 - p) * Z) - target * xp.exp((1.0 - p) * Z)
+            Z *= -1.0
+            R = xp.exp(Z)
+            R *= target
+            R *= -1.0
+            R += 1.0
+            return R
+        R = xp.exp((2.0 - p) * Z)
+        Z *= 1.0 - p
+        E = xp.exp(Z)
+        E *= target
+        R -= E
+        return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """See `Loss`."""
         xp, p = array_namespace(Z), self.power
         target = T[:, None, :]
+        if p == 1:
+            return xp.exp(Z), None
+        if p == 2:
+            Z *= -1.0
+            D = xp.exp(Z)
+            D *= target
+            return D, None
         return (2.0 - p) * xp.exp((2.0 - p) * Z) + (p - 1.0) * target * xp.exp((1.0 - p) * Z), None
 
 
@@ -148,11 +171,17 @@ class SquaredHinge:
     def gradient(self, Z: Any, T: Any) -> Any:
         """See `Loss`."""
         target = T[:, None, :]
-        return 2.0 * _positive(target * Z - 1.0, -1.0) * target
+        Z *= target
+        Z -= 1.0
+        R = array_namespace(Z).where(Z > 0.0, 0.0, Z)  # NaN stays
+        R *= 2.0
+        R *= target
+        return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """See `Loss`."""
-        return _where_positive(1.0 - T[:, None, :] * Z, 2.0), None
+        Z *= T[:, None, :]
+        return _twice(Z < 1.0, Z.dtype), None
 
 
 @dataclass(frozen=True)
@@ -170,23 +199,34 @@ class SquaredEpsilonInsensitive:
     def gradient(self, Z: Any, T: Any) -> Any:
         """See `Loss`."""
         xp = array_namespace(Z)
-        Z = Z - T[:, None, :]
-        return 2.0 * xp.sign(Z) * _positive(xp.abs(Z) - self.epsilon)
+        Z -= T[:, None, :]
+        inside = xp.abs(Z) <= self.epsilon
+        nearer = xp.sign(Z)
+        nearer *= self.epsilon
+        Z -= nearer
+        del nearer
+        R = xp.where(inside, 0.0, Z)  # NaN stays
+        R *= 2.0
+        return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
         """See `Loss`."""
-        return _where_positive(array_namespace(Z).abs(Z - T[:, None, :]) - self.epsilon, 2.0), None
+        Z -= T[:, None, :]
+        return _twice(array_namespace(Z).abs(Z) > self.epsilon, Z.dtype), None
 
 
-def _positive(Z: Any, sign: float = 1.0) -> Any:
-    """The positive part of ``sign Z``, times `sign`; NaN stays."""
-    xp = array_namespace(Z)
-    return xp.where(sign * Z < 0.0, xp.zeros_like(Z), Z)
+def _binomial_variance(P: Any) -> Any:
+    """``p (1 - p)``."""
+    D = 1.0 - P
+    D *= P
+    return D
 
 
-def _where_positive(Z: Any, value: float) -> Any:
-    """`value` where Z is above 0, else 0."""
-    return value * array_namespace(Z).astype(Z > 0.0, Z.dtype)
+def _twice(flags: Any, dtype: Any) -> Any:
+    """2 where flags are set, else 0."""
+    out = array_namespace(flags).astype(flags, dtype)
+    out *= 2.0
+    return out
 
 
 def expit(Z: Any) -> Any:
@@ -194,6 +234,20 @@ def expit(Z: Any) -> Any:
     if isinstance(Z, np.ndarray):
         return host_expit(Z, out=Z)
     return 1.0 / (1.0 + array_namespace(Z).exp(-Z))
+
+
+def _tanh_expit(Z: Any) -> Any:
+    """What `expit` gives, but for what is rounded beside 1: enough for a sum; may overwrite `Z`.
+
+    Elsewhere than on the host that takes an array less.
+    """
+    if isinstance(Z, np.ndarray):
+        return host_expit(Z, out=Z)
+    Z *= 0.5
+    P = array_namespace(Z).tanh(Z)
+    P *= 0.5
+    P += 0.5
+    return P
 
 
 def softmax(Z: Any, axis: int = 0) -> Any:

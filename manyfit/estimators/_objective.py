@@ -5,8 +5,9 @@ The objective of a column is scikit-learn's: the weighted mean of the loss over 
 its own steps, while the rows are read as they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -19,9 +20,6 @@ from manyfit.folds import Passes, Rows, Unsupported, View, is_sparse
 Array = NDArray[Any]
 Intercept = Literal["free", "penalised", "none"]
 Norm = Literal["largest", "euclidean"]
-
-# Sets of columns whose weights of classes are kept on a device; as a rule there is one for each atom.
-KEPT = 64
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class Rowwise:
     weight: Any = None
     class_weight: Array | None = None
     codes: Any = None
-    _there: dict[bytes, Any] = field(default_factory=dict, repr=False, compare=False)
+    _there: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for weights in (self.weight, self.class_weight):
@@ -90,9 +88,8 @@ class Rowwise:
     def gradient(self, Z: Any, rows: Any, splits: Array) -> Any:
         """Weighted derivatives of the loss of some rows, (K, m, b); may overwrite `Z`."""
         R = self.loss.gradient(Z, _of_rows(self.targets, rows))
-        weights = self._weights(rows, splits)
-        if weights is not None:
-            R *= weights
+        for columns, weights in self._weights(rows, splits):
+            R[:, columns, :] *= weights
         return R
 
     def curvature(self, Z: Any, rows: Any, splits: Array) -> tuple[Any, Any]:
@@ -109,33 +106,36 @@ class Rowwise:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             D, P = self.loss.curvature(Z, _of_rows(self.targets, rows))
-        weights, xp = self._weights(rows, splits), array_namespace(D)
-        if weights is not None:
-            D = D * weights
-            P = None if P is None else P * xp.sqrt(weights)
+        xp = array_namespace(D)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for columns, weights in self._weights(rows, splits):
+                D[:, columns, :] *= weights
+                if P is not None:
+                    P[:, columns, :] *= xp.sqrt(weights)
         # Far out, where a loss overflows, there is no curvature that would help.
-        return xp.where(xp.isfinite(D), D, xp.zeros_like(D)), P
+        return xp.where(xp.isfinite(D), D, 0.0), P
 
-    def _weights(self, rows: Any, splits: Array) -> Any:
-        """Weights of some rows on some splits, of shape (m or 1, b); None if all are 1."""
-        own = None if self.weight is None else _of_rows(self.weight, rows)[None, :]
+    def _weights(self, rows: Any, splits: Array) -> Iterator[tuple[slice, Any]]:
+        """Neighbouring columns, and weights of some rows, (b,), on the split they have; none: all are 1."""
+        own = None if self.weight is None else _of_rows(self.weight, rows)
         if self.class_weight is None or self.codes is None:
-            return own
-        of_class = self._of_classes(splits, _of_rows(self.codes, rows))
-        return of_class if own is None else own * of_class
+            if own is not None:
+                yield slice(None), own
+            return
+        codes = _of_rows(self.codes, rows)
+        starts = np.flatnonzero(np.diff(splits, prepend=-1))
+        for start, stop in pairwise([*starts.tolist(), len(splits)]):
+            of_class = self._of_class(int(splits[start]), codes)
+            yield slice(start, stop), of_class if own is None else own * of_class
 
-    def _of_classes(self, splits: Array, codes: Any) -> Any:
-        """Weights of some classes on some splits, (m, b)."""
+    def _of_class(self, split: int, codes: Any) -> Any:
+        """Weights of some classes on a split, (b,)."""
         assert self.class_weight is not None
         if isinstance(codes, np.ndarray):
-            return self.class_weight[splits][:, codes]
-        # They are the same in pass after pass, and go there once.
-        key = splits.tobytes()
-        if key not in self._there:
-            if len(self._there) > KEPT:
-                self._there.clear()
-            self._there[key] = placed(self.class_weight[splits], codes)
-        return array_namespace(codes).take(self._there[key], codes, axis=1)
+            return self.class_weight[split][codes]
+        if not self._there:  # they are the same in pass after pass, and go there once
+            self._there.append(placed(self.class_weight, codes))
+        return array_namespace(codes).take(self._there[0][split, :], codes)
 
     def beside(self, X: Any) -> "Rowwise":
         """The same where X lies; itself where that is the host."""
@@ -158,8 +158,9 @@ class Rowwise:
 
     def total(self, rows: Rows, split: int) -> float:
         """Sum of the weights of some rows on one split; on the host."""
-        weights = self._weights(rows, np.array([split]))
-        return float(self.targets[:, rows].shape[1]) if weights is None else float(weights.sum())
+        for _, weights in self._weights(rows, np.array([split])):
+            return float(weights.sum())
+        return float(self.targets[:, rows].shape[1])
 
     def subset(self, rows: Rows) -> "Rowwise":
         """Some of the rows, by themselves; on the host."""

@@ -113,20 +113,27 @@ class _Group:
         self.stage = self._stage(data.X, passes_over(data.X, group.rows, data.origin), self.there, totals)
 
     def fit(self) -> list[Fitted]:
-        stage, zero, coarse = self.stage, self._zero(), self._coarser()
-        # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero.
-        few = bool(coarse) and self.model.norm == "largest"
-        sizes, start = (coarse[0] if few else stage).sizes_at(zero), None
-        scale = float(sizes.max())
-        for one in coarse:
+        stage, zero, start = self.stage, self._zero(), None
+        # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero. It
+        # is measured before coarse stages are there, which take memory.
+        sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
+        coarse = self._coarser()
+        if sizes is None:
+            sizes = (coarse[0] if coarse else stage).sizes_at(zero)
+        scale, read = float(sizes.max()), 0
+        coarse.reverse()
+        while coarse:  # what one keeps of its rows goes with it
+            one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
             start = one.solve(start, zero, Goal(chance, 0.0, scale)).W
+            read += one.passes.rows_read
+            del one
         asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
         tol = max(asked * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
         reached = stage.solve(start, zero, Goal(min(tol, asked), asked, scale))
         converged = (reached.size <= asked).reshape(self.penalties.shape)
         cut_short = self._cut_short(reached.W)
-        read = sum(one.passes.rows_read for one in (*coarse, stage))
+        read += stage.passes.rows_read
         return [
             Fitted(
                 self._linear(reached.W, i), self._linear(reached.away, i), own, cut_short, 0 if i else read

@@ -182,10 +182,8 @@ class Stage:
             Numbers that a pass keeps of each column and output.
         """
         n_sets, m = self.penalties.shape
-        number = 8 * n_sets * self.problem.rowwise.loss.n_outputs
-        vector = number * (self.problem.n_features + 1)
-        room -= OF_ALL * m * vector
-        return int(np.clip(room // (vector * (2 * self.solver.memory + 8) + number * n_kept), 1, m))
+        K, d = self.problem.rowwise.loss.n_outputs, self.problem.n_features + 1
+        return settings_at_once(n_sets, m, K, d, self.solver.memory, room, n_kept)
 
     def _most(self, room: float) -> int:
         """Hessians that there is room for, beside a factor for each column that is followed."""
@@ -238,7 +236,7 @@ class Stage:
         n_sets, m = self.penalties.shape
         size = self._at_once
         if one_from_another:
-            size = min(size, -(-self._wide // (n_sets * self.problem.rowwise.loss.n_outputs)))
+            size = min(size, settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self._wide))
         return np.array_split(np.argsort(-self.penalties[0], kind="stable"), -(-m // size))
 
     def _sound(self, begin: Array, zero: Array, columns: Array, goal: Goal) -> tuple[Array, Array]:
@@ -292,6 +290,24 @@ class Stage:
         """Passes after which a new Hessian is worth its cost to columns: about as many as it costs."""
         # A Gram matrix takes the operations of d K / (4 m) passes over m columns.
         return max(ROUND, round(self._width / (4.0 * max(n_columns, 1))))
+
+
+def settings_at_once(
+    n_sets: int, m: int, n_outputs: int, d: int, memory: int, room: float, n_kept: int = 0
+) -> int:
+    """Settings whose vectors, of d coefficients for each output, leave room in so many bytes, of `m`.
+
+    Of each the solver keeps `memory` pairs, and a pass `n_kept` numbers a column and output.
+    """
+    number = 8 * n_sets * n_outputs
+    vector = number * d
+    room -= OF_ALL * m * vector
+    return int(np.clip(room // (vector * (2 * memory + 8) + number * n_kept), 1, m))
+
+
+def settings_of_a_wave(n_sets: int, n_outputs: int, wide: int = WIDE) -> int:
+    """Settings that make products wide enough."""
+    return -(-wide // (n_sets * n_outputs))
 
 
 class _Way:

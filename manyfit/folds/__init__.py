@@ -3,7 +3,7 @@
 from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
 from manyfit.folds._device_moments import brought_home, bytes_of_sums
-from manyfit.folds._device_passes import DevicePasses, bytes_of_passes
+from manyfit.folds._device_passes import DevicePasses, Gone, bytes_of_gradient, bytes_of_gram
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
 from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights, is_foreign
 from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
@@ -27,6 +27,7 @@ __all__ = [
     "FoldedData",
     "GivenFold",
     "GivenRows",
+    "Gone",
     "Moments",
     "PassData",
     "Passes",
@@ -45,7 +46,8 @@ __all__ = [
     "as_weights",
     "blocks_of",
     "brought_home",
-    "bytes_of_passes",
+    "bytes_of_gradient",
+    "bytes_of_gram",
     "bytes_of_sums",
     "checked",
     "condensed",

@@ -18,6 +18,7 @@ from manyfit.arrays import (
     block_size,
     device,
     float_dtype,
+    numpy_dtype,
     numpy_float_dtype,
     to_host,
 )
@@ -38,11 +39,8 @@ BLOCK_VALUES = 2**23
 # A block is at most this part of X, unless X is hardly larger than what calls cost: so many numbers.
 BLOCK_PARTS = 8
 LEAST_VALUES = 2**20
-# Temporary arrays of the size of the linear predictors that losses make, at most, and as it was measured of
-# the logistic one.
-OF_LOSS, OF_LOSS_AS_A_RULE = 5, 4.2
-# Rows on which families compare curvatures.
-SAMPLED_FOR_CURVATURE = 2000
+# Arrays of the size of the linear predictors, with these, that a loss is derived in once, or twice.
+OF_GRADIENT, OF_CURVATURE = 2, 4
 
 
 class DevicePasses:
@@ -71,6 +69,7 @@ class DevicePasses:
         self.origin = look(X)[0] if origin is None else origin
         self._origin = self.put(self.origin)
         self._there: list[There] = [rows if isinstance(rows, slice) else beside(rows, X) for rows in rows]
+        self._apart = any(not isinstance(one, slice) for one in rows)
         self._last: tuple[Array, int, list[_Part]] | None = None
 
     def put(self, array: Array) -> There:
@@ -97,8 +96,10 @@ class DevicePasses:
                 own = flat if part.place is None else xp.take(flat, part.place, axis=0)
                 W, at = own[:, :-1], own[:, -1:]
                 G, s = xp.zeros_like(W), xp.zeros_like(at)
-                for rows, B in self._blocks(part.atom, OF_LOSS * own.shape[0]):
-                    Z = xp.reshape(W @ B.T + at, (K, -1, B.shape[0]))
+                for rows, B in self._blocks(part.atom, _width(self.X, self._apart, own.shape[0], K)):
+                    Z = W @ B.T
+                    Z += at
+                    Z = xp.reshape(Z, (K, -1, B.shape[0]))
                     R = xp.reshape(residual(Z, rows, part.columns), (own.shape[0], B.shape[0]))
                     G += R @ B
                     s += xp.sum(R, axis=1, keepdims=True)
@@ -118,22 +119,29 @@ class DevicePasses:
         before_pass()
         xp, K = self._xp, theta.shape[1]
         flat = self.put(theta[0])
-        taken = None if features is None else beside(np.append(features, theta.shape[2] - 1), self.X)
+        taken = None if features is None else beside(features, self.X)
         narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
-        totals = []
+        size = K * (flat.shape[1] if features is None else len(features) + 1)
+        width = _gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
+        out = xp.zeros((len(self.rows), size, size), dtype=self._dtype, device=device(self.X))
         with np.errstate(over="ignore", invalid="ignore"):
             for a in range(len(self.rows)):
-                total: There = 0.0
-                for rows, B in self._blocks(a, (K + 1) * flat.shape[1]):
-                    B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
-                    D, P = curvature((flat @ B.T)[:, None, :], rows)
+                total: There = None
+                for rows, B in self._blocks(a, width):
+                    Z = flat[:, :-1] @ B.T
+                    Z += flat[:, -1:]
+                    D, P = curvature(Z[:, None, :], rows)
                     B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
+                    B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
                     product = _own(B, D[:, 0, :]) if P is None else _joint(B, P[:, 0, :])
-                    total = total + xp.astype(product, self._dtype)
-                    del B, D, P, product
-                totals.append(xp.reshape(_whole(total, K), (-1, K * total.shape[-1])))
+                    if total is None:
+                        total = xp.astype(product, self._dtype)
+                    else:
+                        total += product
+                    del B, Z, D, P, product
+                out[a, :, :] = xp.reshape(_whole(total, K), (size, size))
         self.rows_read += sum(map(length_of, self.rows))
-        return xp.stack(totals)
+        return out
 
     def squares(self, theta: Array, curvature: Curvature) -> There:
         """See `Passes`."""
@@ -143,7 +151,7 @@ class DevicePasses:
         with np.errstate(over="ignore", invalid="ignore"):
             for a in range(len(self.rows)):
                 total = xp.zeros_like(flat)
-                for rows, B in self._blocks(a, d + OF_LOSS * K):
+                for rows, B in self._blocks(a, 2 * d + (OF_CURVATURE + 1) * K):
                     D = curvature((flat[:, :-1] @ B.T + flat[:, -1:])[:, None, :], rows)[0][:, 0, :]
                     total += xp.concat([D @ (B * B), xp.sum(D, axis=1, keepdims=True)], axis=1)
                     del B, D
@@ -151,11 +159,10 @@ class DevicePasses:
         self.rows_read += sum(map(length_of, self.rows))
         return xp.reshape(xp.stack(totals), (-1, K * d))
 
-    def _blocks(self, a: int, width: int) -> Iterator[tuple[There, There]]:
+    def _blocks(self, a: int, width: float) -> Iterator[tuple[There, There]]:
         """Some rows of an atom at a time, less the origin; `width`: numbers that are made of a row."""
-        n, p = self.X.shape
         rows, there = self.rows[a], self._there[a]
-        for block in blocks_of(slice(0, length_of(rows)), _rows_of_block(n, width + 2 * p)):
+        for block in blocks_of(slice(0, length_of(rows)), _rows_of_block(self.X.shape[0], width)):
             assert isinstance(block, slice)
             if isinstance(rows, slice):
                 own = slice(rows.start + block.start, rows.start + block.stop)
@@ -189,38 +196,111 @@ class DevicePasses:
         return _Part(a, columns, beside(place, self.X), beside(back, self.X), times)
 
 
-def _rows_of_block(n: int, width: int) -> int:
+def _rows_of_block(n: int, width: float) -> int:
     """How many of `n` rows are worked on at a time; `width`: numbers that are made of one."""
-    return block_size(min(BLOCK_VALUES // width, max(n // BLOCK_PARTS, LEAST_VALUES // width)))
+    most = min(BLOCK_VALUES / width, max(n / BLOCK_PARTS, LEAST_VALUES / width))
+    return block_size(max(1, int(most)))
 
 
-def bytes_of_passes(X: There, n_columns: int, n_outputs: int, n_atoms: int) -> int:
-    """Bytes that passes over X take at most beside it, targets and weights, as `DevicePasses` does.
+def _taken_width(X: There, apart: bool) -> float:
+    """Numbers of float64 that a row is before it is less the origin: what is gathered, or converted."""
+    dtype = numpy_dtype(X)
+    gathered = dtype.itemsize / 8 if apart else 0.0
+    return X.shape[1] * max(gathered, 0.0 if dtype.kind == "f" else 1.0 + gathered)
+
+
+def _width(X: There, apart: bool, n_columns: int, K: int) -> float:
+    """Numbers of float64 that there are of a row in `gradient`; `n_columns`: of all outputs together."""
+    # The largest of the outputs, and targets that are gathered.
+    beside_it = (n_columns // K if K > 1 else 0) + (K if apart else 0)
+    return X.shape[1] + max(_taken_width(X, apart), OF_GRADIENT * n_columns + beside_it)
+
+
+def _gram_width(X: There, apart: bool, K: int, d: int, size: int) -> float:
+    """Numbers of float64 that there are of a row in `gram`, with products in numbers of `size` bytes."""
+    p, derived = X.shape[1], (OF_CURVATURE + 2) * K
+    narrow = d * size / 8
+    wide = p if size == 8 and d == p + 1 else p + narrow
+    joint = (K + 2) * narrow if K > 1 else 2 * narrow
+    return max(p + _taken_width(X, apart), p + derived, max(wide, joint) + 3 * K)
+
+
+@dataclass(frozen=True)
+class Gone:
+    """Rows that are gone over.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+        They are among its rows. Anywhere: what it takes is that of its shape and dtype on a device.
+    largest : int
+        Rows of the largest atom.
+    n_atoms : int
+        Atoms.
+    apart : bool
+        Whether atoms are no slices.
+    """
+
+    X: There
+    largest: int
+    n_atoms: int
+    apart: bool
+
+
+def bytes_of_gradient(gone: Gone, n_columns: int, n_outputs: int, share: float) -> int:
+    """Bytes that the gradients of some columns take at most beside X, targets and weights.
 
     Parameters
     ----------
-    X : array of shape (n, p)
-        Anywhere.
+    gone : Gone
+        The rows.
     n_columns : int
-        Columns that are gone over at once, of those that use an atom.
+        Columns that are gone over at once.
     n_outputs : int
         Outputs of each.
-    n_atoms : int
-        Atoms.
+    share : float
+        Of the columns that use an atom.
 
     Returns
     -------
     int
-        For the logistic loss, as a rule.
+        By `DevicePasses.gradient`, for a loss that takes as much as most do.
     """
-    n, p = X.shape
-    K, d = n_outputs, p + 1
-    of_gradient, of_gram = 2 * p + OF_LOSS * n_columns * K, 2 * p + (K + 1) * d
-    rows = [min(-(-n // n_atoms), _rows_of_block(n, width)) for width in (of_gradient, of_gram)]
-    of_block = rows[0] * (2 * p + OF_LOSS_AS_A_RULE * n_columns * K)
-    gradient = of_block + min(n, SAMPLED_FOR_CURVATURE) * n_columns * K + 3 * n_columns * K * d
-    gram = rows[1] * of_gram + (n_atoms + 2) * (K * d) ** 2
-    return round(8 * max(gradient, gram))
+    n, p = gone.X.shape
+    width = _width(gone.X, gone.apart, round(n_columns * share) * n_outputs, n_outputs)
+    rows = min(gone.largest, _rows_of_block(n, width))
+    # Coefficients, their sums over a block, an atom and all atoms; in the end these with a few copies.
+    coefficients = n_outputs * n_columns * (p + 1)
+    return round(8 * (max(rows * width, 2 * coefficients) + 5 * coefficients))
+
+
+def bytes_of_gram(gone: Gone, n_outputs: int, n_features: int, n_kept: int) -> int:
+    """Bytes that some Hessians take at most beside X, targets and weights, in single precision.
+
+    Parameters
+    ----------
+    gone : Gone
+        The rows.
+    n_outputs : int
+        Outputs of a column.
+    n_features : int
+        Features by which derivatives are taken.
+    n_kept : int
+        Hessians that are kept until they are brought home together.
+
+    Returns
+    -------
+    int
+        By `DevicePasses.gram` and `DevicePasses.home`.
+    """
+    d = n_features + 1
+    width = _gram_width(gone.X, gone.apart, n_outputs, d, 4)
+    rows = min(gone.largest, _rows_of_block(gone.X.shape[0], width))
+    one = (n_outputs * d) ** 2
+    # A block with the sum over its atom and the product; or what makes a whole of it.
+    work = max(rows * width + 1.5 * one, (4 if n_outputs > 1 else 1) * one)
+    sums = n_kept * gone.n_atoms * one
+    return round(8 * max(sums + work, 2 * sums))
 
 
 @dataclass(frozen=True)
@@ -256,9 +336,12 @@ def _own(B: There, D: There) -> There:
 
 def _joint(B: There, P: There) -> There:
     """Less the second derivatives by two outputs each, (K, d, K, d); not to be read by one twice."""
-    (K, b), xp = P.shape, array_namespace(B)
-    M = xp.reshape(B[:, None, :] * xp.astype(P.T, B.dtype)[:, :, None], (b, -1))
-    return xp.reshape(M.T @ M, (K, B.shape[1], K, B.shape[1]))
+    (b, d), K, xp = B.shape, P.shape[0], array_namespace(B)
+    # One by one into its place: all at once would be copied to be read as a matrix.
+    M = xp.empty((b, K * d), dtype=B.dtype, device=device(B))
+    for k in range(K):
+        M[:, k * d : (k + 1) * d] = B * xp.astype(P[k, :], B.dtype)[:, None]
+    return xp.reshape(M.T @ M, (K, d, K, d))
 
 
 def _whole(total: There, K: int) -> There:
@@ -266,7 +349,7 @@ def _whole(total: There, K: int) -> There:
     xp = array_namespace(total)
     same = xp.eye(K, dtype=total.dtype, device=device(total))[:, None, :, None]
     if total.ndim == 3:
-        return total[:, :, None, :] * same
+        return total if K == 1 else total[:, :, None, :] * same
     # By one output twice: from all others, since they sum to zero.
     mixed = xp.where(same > 0.0, xp.zeros_like(total), total)
     return xp.sum(mixed, axis=0)[None, :, :, :] * same - mixed

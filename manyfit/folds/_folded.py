@@ -233,9 +233,11 @@ class SplitData:
 
     @property
     def bytes_there(self) -> int:
-        """Bytes of a device's memory that summing moments takes at most, beside X, y and weights."""
+        """Bytes of a device's memory that summing moments takes at most, beside X and y."""
         groups = self.splits.atom_groups
-        return max(bytes_of_sums(self.X, self.n_targets, group.rows) for group in groups)
+        weights = {id(one): one.nbytes for one in (self.weights.fit, self.weights.score) if one is not None}
+        sums = max(bytes_of_sums(self.X, self.n_targets, group.rows) for group in groups)
+        return sums + sum(weights.values())
 
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""

@@ -10,7 +10,8 @@ from sklearn.base import is_classifier
 from manyfit._compat import num_samples
 from manyfit.arrays import numpy_dtype
 from manyfit.cluster import steps_of
-from manyfit.folds import bytes_of_passes, bytes_of_sums
+from manyfit.estimators._bytes_there import Iterated, bytes_of_iterations
+from manyfit.folds import bytes_of_sums
 from manyfit.folds._atoms import as_rows
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
@@ -18,6 +19,7 @@ from manyfit.model_selection._moves_of_steps import rows_there, together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._widths import n_columns
+from manyfit.model_selection._worth import iterated_outputs, n_rowwise
 
 
 @dataclass(frozen=True)
@@ -109,4 +111,6 @@ def _of_family(job: Job, group: Group, outputs: Mapping[Any, int], settings: Set
     if group.family.needs == "moments":
         return bytes_of_sums(rows, q, [slice(0, len(rows))])
     classes = len(np.unique(job.brought(y))) if is_classifier(group.prototype) else 0
-    return bytes_of_passes(rows, len(group.candidates), classes if classes > 2 else q, 1)
+    K, atoms = iterated_outputs(group, classes if classes > 2 else q), [slice(0, len(rows))]
+    asked = Iterated(rows, len(group.candidates), 1, K, atoms, 1.0, n_rowwise(group, False))
+    return bytes_of_iterations(asked, job.options.memory_limit)

@@ -21,7 +21,6 @@ from manyfit.folds import (
     as_matrix_or_csr,
     as_targets,
     as_weights,
-    bytes_of_passes,
     is_foreign,
     is_sparse,
 )
@@ -38,10 +37,10 @@ from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shar
 from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._where import goes_there, lends_rows, unable
 from manyfit.model_selection._worth import (
+    bytes_of_passes,
     bytes_of_scores,
     n_classes,
     operations_of,
-    outputs_of,
     require_cheaper,
     require_memory,
 )
@@ -403,10 +402,8 @@ class _Planner:
         if group.kind == "moments":
             reads = self.scoring is not None and self.scoring.reads_moments
             return max(data.bytes_there, 0 if reads else bytes_of_scores(self.job, group, data))
-        atoms = max(self.job.splits.atom_groups, key=lambda one: len(one.splits))
-        columns = round(len(group.candidates) * np.count_nonzero(atoms.train) / len(atoms.rows))
-        passes = bytes_of_passes(data.X, columns, outputs_of(group, data), len(atoms.rows))
-        return max(passes, bytes_of_scores(self.job, group, data))
+        summed = data.bytes_there if group.steps else 0
+        return max(summed, bytes_of_passes(self.job, group, data), bytes_of_scores(self.job, group, data))
 
     # The rest
 

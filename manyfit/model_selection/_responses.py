@@ -42,6 +42,11 @@ class Asked:
         """Whether ``predict`` of a classifier is asked for, by a scorer or by its own score."""
         return self._own > 0 or ("predict",) in self._methods
 
+    @property
+    def ranks(self) -> bool:
+        """Whether a scorer takes decisions or probabilities, whichever there are: by their order alone."""
+        return any(len(names) > 1 for names in self._methods)
+
     def values_of(self, estimator: Any) -> list[str]:
         """Methods of an estimator that scorers ask for numbers, each once."""
         asked = [next((n for n in names if hasattr(estimator, n)), names[0]) for names in self._methods]

@@ -21,6 +21,9 @@ from manyfit.model_selection._outcome import Outcome
 
 Array = NDArray[Any]
 
+# Bytes of predictions that are scored at a time on a device, where metrics take a few times as much.
+SCORED_THERE = 2**20
+
 
 @dataclass(frozen=True)
 class RowsToScore:
@@ -199,7 +202,7 @@ class _Role:
         given = getattr(fold.scored_targets(role), "dtype", None)
         truth = Truth(self._y, fold.score_weight(role), self._answers.classes, given)
         self._asked = [*self._missing]
-        for block in _blocks(self._asked, len(self._y), self._answers, self._limit):
+        for block in _blocks(self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)):
             responses = self._answers.subset(block).respond(role, fold)
             if not self._scoring.known_there(responses):
                 return []
@@ -217,7 +220,7 @@ class _Role:
     def _from_predictions(self, warned: HeldWarnings) -> None:
         answers, rows = self._answers, self.rows
         from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
-        for block in _blocks(self._missing, len(self._y), answers, self._limit):
+        for block in _blocks(self._missing, len(self._y), answers, self._limit // 8):
             responses = _at_home(answers.subset(block).respond(rows.role, rows.fold), answers.classes)
             for j, one in zip(block, from_responses.scores(responses, block), strict=True):
                 self._scores[j] = one
@@ -261,9 +264,9 @@ def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
 
 
 def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> list[list[int]]:
-    """Settings whose predictions fit in an eighth of the memory limit together."""
+    """Settings whose predictions fit in so many bytes together."""
     outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | LinkedAnswers) else 1
-    size = max(1, block_size(limit // 8) // max(8 * n_rows * outputs, 1))
+    size = max(1, block_size(limit) // max(8 * n_rows * outputs, 1))
     return [missing[j : j + size] for j in range(0, len(missing), size)]
 
 

@@ -17,9 +17,8 @@ import manyfit
 from manyfit import estimators
 from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import to_device
-from manyfit.estimators import _hessians
 from manyfit.exceptions import HostFallbackWarning
-from manyfit.folds import _device_moments, _device_passes
+from manyfit.folds import _device_moments
 from manyfit.model_selection import GridSearchCV, cross_val_score
 from tests.metrics._crossings import DEVICE, crossings, memory_there, there
 
@@ -245,7 +244,7 @@ def test_the_plan_says_what_memory_moments_take_there(n, p, dtype, cv, weighted)
         (50_000, 20, 2, 4, "accuracy"),
         (50_000, 20, 3, 4, "neg_log_loss"),
         (10_000, 200, 2, 8, "accuracy"),
-        (60_000, 3, 2, 20, "accuracy"),  # it is predictions that take most
+        (60_000, 3, 2, 20, "accuracy"),
     ],
 )
 def test_the_plan_says_what_memory_iterations_take_there(n, p, K, m, scoring):
@@ -261,10 +260,6 @@ def test_the_plan_says_what_memory_iterations_take_there(n, p, K, m, scoring):
         search.fit(Xd, yd)
     assert search.report_.fits_done == 0
     assert plan.device_bytes == pytest.approx(used[1], rel=0.2)
-
-
-def test_what_the_plan_takes_for_sampled_rows_is_what_is_sampled():
-    assert _device_passes.SAMPLED_FOR_CURVATURE == _hessians.SAMPLE_ROWS
 
 
 def test_memory_there_counts_what_is_kept_and_no_views():
