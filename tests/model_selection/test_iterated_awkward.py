@@ -115,7 +115,7 @@ def test_predictions_of_many_classes_are_made_in_as_many_parts():
     linear = LinearPredictors(coef, at_origin, np.zeros(2))
     fitted = Fitted(linear, linear, np.ones(6, dtype=bool), np.zeros(6, dtype=bool), 0.0)
     answers = LinkedAnswers(fitted, Decisions(np.arange(10)))
-    limit = 8 * 8 * 100 * 10 * 2  # an eighth of it: the outputs of two settings
+    limit = 8 * 100 * 10 * 2  # the outputs of two settings
     assert _blocks(list(range(6)), 100, answers, limit) == [[0, 1], [2, 3], [4, 5]]
 
 
