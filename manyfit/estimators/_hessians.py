@@ -34,8 +34,6 @@ SUMS = 2**17
 # Numbers that are worked on at a time where curvatures of many columns are made and compared: 8 MiB. They are
 # as many arrays at once, of one output and of more.
 WORKED_ON, OF_ONE, OF_MORE = 2**20, 3.2, 4.2
-
-
 # Hessians that a search comes to have, as a rule.
 HESSIANS_AS_A_RULE = 4
 

@@ -19,8 +19,8 @@ from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
-# Predictions of which the next labels are looked for at a time: 1 MiB of float64, several times in memory.
-PREDICTED = 2**17
+# Predictions of which the next labels are looked for at a time: 8 MiB of float64, several times in memory.
+PREDICTED = 2**20
 
 
 class Link(Protocol):

@@ -28,8 +28,8 @@ MIN_RESIDUAL = 1e-9
 MIN_VARIATION = 1e-20
 # Rows that are predicted at a time.
 PREDICTED_ROWS = 4096
-# Values of rows, or of predictions, in one product on a device: 8 MiB of float64.
-PREDICTED_VALUES_THERE = 2**20
+# Values of rows, or of predictions, in one product on a device: 32 MiB of float64.
+PREDICTED_VALUES_THERE = 2**22
 
 
 @dataclass(frozen=True)

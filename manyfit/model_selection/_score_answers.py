@@ -21,8 +21,9 @@ from manyfit.model_selection._outcome import Outcome
 
 Array = NDArray[Any]
 
-# Bytes of predictions that are scored at a time on a device, where metrics take a few times as much.
-SCORED_THERE = 2**20
+# Bytes of predictions that are scored at a time on a device, where metrics take a few times as much; of fewer
+# its calls would take longer than its work.
+SCORED_THERE = 2**23
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,10 @@ def require_memory(needed: int, limit: int) -> None:
 
 
 # Arrays of the size of linear predictors that are there while predictions are scored on a device, as was
-# measured: of numbers, of decisions, of probabilities of two classes and of
-# more, and of those that are sorted.
-OF_NUMBERS, OF_DECISIONS, OF_TWO, OF_MORE, OF_RANKS = 3.0, 3.0, 6.0, 5.3, 12.0
+# measured: of numbers, of decisions, of probabilities of two classes and of more; and where they are sorted,
+# of decisions alone and beside probabilities.
+OF_NUMBERS, OF_DECISIONS, OF_TWO, OF_MORE = 3.0, 3.0, 6.0, 4.2
+OF_SORTED_DECISIONS, OF_SORTED = 9.0, 12.0
 
 
 def outputs_of(group: Group, data: SplitData) -> int:
@@ -109,8 +110,9 @@ def _times(job: Job, group: Group, outputs: int) -> float:
     """Arrays of the size of linear predictors that there are while predictions are scored."""
     if not is_classifier(group.prototype):
         return OF_NUMBERS
+    decides = not hasattr(group.prototype, "predict_proba")
     if Asked(job.options.scorer).ranks:
-        return OF_RANKS
-    if not hasattr(group.prototype, "predict_proba"):
+        return OF_SORTED_DECISIONS if decides else OF_SORTED
+    if decides:
         return OF_DECISIONS
     return OF_TWO if outputs == 1 else OF_MORE
