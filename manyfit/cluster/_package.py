@@ -96,7 +96,7 @@ class _Parts:
     def add(self, owner: Any) -> frozenset[str]:
         """Take an owner apart; the keys of what it consists of."""
         self._named = set()
-        if self.name(owner) is None:
+        if self.name(owner) is None and not on_device(owner):  # a small array goes with the whole
             pickled = self._pickled(owner)
             if len(pickled) >= APART_BYTES:
                 self._know(owner, pickle_key(pickled), pickled)
