@@ -15,9 +15,9 @@ from manyfit.folds import bytes_of_sums
 from manyfit.folds._atoms import as_rows
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
-from manyfit.model_selection._moves_of_steps import rows_there, together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._settings import Settings
+from manyfit.model_selection._trips import rows_there, together
 from manyfit.model_selection._widths import n_columns
 from manyfit.model_selection._worth import iterated_outputs, n_rowwise
 

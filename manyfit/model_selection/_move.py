@@ -7,11 +7,15 @@ from dask.utils import format_bytes
 # Why something crosses, in words that several places use.
 SCORED = "scores are made where predictions are"
 REFIT = "in the refit"
+ASKED = "a scorer of your own is taken to predict once"
 APART = "rows of a fold lie apart"
 BACK = "what follows is handed it where X lies"
 COUNTED = "iterations read it there"
 FITTED = "it is fitted there"
+READ = "splits, labels and scores read it there"
 HOME = "a scorer reads them there"
+JOINED = "it is joined with what is sparse"
+SMALL = "fits of small matrices are the host's"
 SUMMED = "it is summed with X"
 SAMPLED = "iterations begin on some of the rows"
 
@@ -26,10 +30,10 @@ class Move:
         Which arrays: "X", "y", "output of PolynomialFeatures for SVR", "predictions of SVR" ...
     target : {"host", "device"}
         Where they go; they come from the other one.
-    often : {"once a search", "once a fold", "once a fit", "once a pass", "in the refit"}
+    often : {"once a search", "once a fold", "once a fit", "once a pass", "in the refit", "once a worker"}
         How often. A fold of which training and test rows cross is two arrays.
     times : int or None
-        Arrays in all; None where the number of passes is not known before the fit.
+        Arrays in all; None where the number of passes, or of workers, is not known before the fit.
     nbytes : int or None
         Bytes in all, of each time where `times` is None; None where a fit tells how many columns there are.
     why : str

@@ -1,7 +1,8 @@
 """Which moves between host and device a search will make, from what is known before its fits.
 
 Named are arrays with a value for each row of X, or of a split, and sums of moments and gradients. What is as
-small as coefficients or scores is not, nor what scikit-learn moves inside of its array API dispatch.
+small as coefficients or scores is not, nor what scikit-learn moves inside of its array API dispatch, nor what
+workers of a cluster move.
 """
 
 from __future__ import annotations
@@ -14,20 +15,32 @@ from sklearn.base import is_classifier
 
 from manyfit._compat import num_samples
 from manyfit._config import get_config
+from manyfit.arrays import container_place
 from manyfit.folds import SplitData, as_matrix, is_foreign
 from manyfit.folds._atoms import as_rows
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
-from manyfit.model_selection._move import APART, HOME, REFIT, SAMPLED, SCORED, SUMMED, Move, Moves
-from manyfit.model_selection._moves_of_steps import MovesOfSteps, together
+from manyfit.model_selection._move import (
+    APART,
+    HOME,
+    READ,
+    REFIT,
+    SAMPLED,
+    SCORED,
+    SMALL,
+    SUMMED,
+    Move,
+    Moves,
+)
+from manyfit.model_selection._moves_of_fits import MovesOfFits
+from manyfit.model_selection._moves_to_workers import name_moves_to_workers
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._responses import stay_there
 from manyfit.model_selection._settings import Settings
+from manyfit.model_selection._trips import together
 from manyfit.model_selection._where import goes_there, place_of_work, unable
 from manyfit.model_selection._worth import outputs_of
-
-_READ = "splits, labels and scores read it there"
 
 
 def moves_of(
@@ -37,7 +50,7 @@ def moves_of(
     data: SplitData | None,
     rows: SplitData | None,
 ) -> tuple[Move, ...]:
-    """The moves of a plan; none where all of it is on the host, or on a cluster, whose workers plan theirs.
+    """The moves of a plan; none where all of it is on the host.
 
     Parameters
     ----------
@@ -50,11 +63,14 @@ def moves_of(
     data, rows : SplitData or None
         What moments, and what iterations, read.
     """
-    place = place_of_work(job)
-    if place is None or place.home:
-        return ()
+    place = place_of_work(job) if job.client is None else container_place(job.X)
     named = _Named(job)
-    if not named.of_all():
+    if job.client is not None:
+        name_moves_to_workers(job, named.moves)
+        if place is not None and not place.home:  # the refit is made in this process
+            named.refit(MovesOfFits(job, place, settings, named.moves, named.y_home))
+        return named.moves.found
+    if place is None or place.home or not named.of_all():
         return named.moves.found
     moments = [group for group in groups if group.kind == "moments"]
     if moments and data is not None:
@@ -63,11 +79,10 @@ def moves_of(
         if group.kind == "passes" and rows is not None:
             named.passes(group, rows)
     rest = [group for group in groups if group.kind not in ("moments", "passes")]
-    steps = MovesOfSteps(job, place, settings, named.moves, named.y_home)
+    fits = MovesOfFits(job, place, settings, named.moves, named.y_home)
     if rest and not named.at_home():
-        steps.name(rest)
-    if getattr(job.search, "refit", False) and not named.at_home(refit=True):
-        steps.refit()
+        fits.name(rest)
+    named.refit(fits)
     return named.moves.found
 
 
@@ -84,7 +99,7 @@ class _Named:
         """y of a device, which comes to the host once, whoever asks first."""
         if not self._y_is_home:
             self._y_is_home = True
-            self.moves.add("y", "host", "once a search", 1, bytes_of(self.job.y), _READ)
+            self.moves.add("y", "host", "once a search", 1, bytes_of(self.job.y), READ)
 
     def of_all(self) -> bool:
         """Name X, where it is sent or fetched, and y of a classifier; whether there is more to name."""
@@ -112,6 +127,11 @@ class _Named:
             self.moves.add("X", "host", often, 1, bytes_of(job.X), why)
             self.y_home()
         return bool(who)
+
+    def refit(self, fits: MovesOfFits) -> None:
+        """Name what the refit moves, if there is one."""
+        if getattr(self.job.search, "refit", False) and not self.at_home(refit=True):
+            fits.refit()
 
     # Shared groups
 
@@ -154,8 +174,7 @@ class _Named:
         self._summed.add("sums")
         d, atoms = data.X.shape[1] + data.n_targets, self.job.splits.atom_groups
         nbytes = sum(8 * (d * (len(one.rows) + 1) + (d + 1) ** 2 * len(one.rows)) for one in atoms)
-        why = "fits of small matrices are the host's"
-        self.moves.add("moments", "host", "once a search", n_sets * len(atoms), n_sets * nbytes, why)
+        self.moves.add("moments", "host", "once a search", n_sets * len(atoms), n_sets * nbytes, SMALL)
         if not all(isinstance(rows, slice) for one in atoms for rows in one.rows):
             self.moves.add("row numbers", "device", "once a search", None, 8 * self._n, APART)
 

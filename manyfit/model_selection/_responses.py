@@ -20,27 +20,35 @@ class Asked:
     ----------
     scorer : callable
         One scorer, or a bundle of several.
+
+    Attributes
+    ----------
+    users : int
+        Scorers that may do anything with a fitted estimator. Each is taken to call ``predict`` once, and to
+        read y where it is.
     """
 
     def __init__(self, scorer: Any) -> None:
-        self._own, self._methods = 0, list[tuple[str, ...]]()
+        self._own, self.users, self._methods = 0, 0, list[tuple[str, ...]]()
         for one in scorers_by_name(scorer).values():
             found = plain_scorer(one)
             if isinstance(one, PassthroughScorer):
                 self._own += 1
+            elif found is None:
+                self.users += 1
             else:
-                method = "predict" if found is None else found[3]
+                method = found[3]
                 self._methods.append((method,) if isinstance(method, str) else tuple(method))
 
     @property
     def responses(self) -> int:
         """Times that the steps of a pipeline are applied to the rows of a role: once for each method."""
-        return self._own + len(set(self._methods))
+        return self._own + self.users + len(set(self._methods))
 
     @property
     def labels(self) -> bool:
         """Whether ``predict`` of a classifier is asked for, by a scorer or by its own score."""
-        return self._own > 0 or ("predict",) in self._methods
+        return self._own + self.users > 0 or ("predict",) in self._methods
 
     @property
     def ranks(self) -> bool:

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from manyfit.model_selection._chain import Chain, Step
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._prefix import shareable
+from manyfit.model_selection._prefix_key import Unkeyable, structural_key
 
 
 class Settings:
@@ -47,3 +48,13 @@ class Settings:
         if step.key not in self._shareable:
             self._shareable[step.key] = shareable(step.build())
         return self._shareable[step.key]
+
+
+def part_key(part: Any, *source: Any) -> Any:
+    """Equal for equal parts of steps that hold others, of the same input, if they may be shared."""
+    try:
+        if shareable(part):
+            return (*source, structural_key(part))
+    except (Unkeyable, RecursionError):
+        pass
+    return (*source, id(part))

@@ -14,10 +14,10 @@ from manyfit.folds import SplitData, Unsupported
 from manyfit.folds._atoms import as_rows
 from manyfit.metrics._moment_scores import PREDICTED_VALUES_THERE
 from manyfit.model_selection._job import Job
-from manyfit.model_selection._moves_of_steps import together
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._responses import Asked
 from manyfit.model_selection._score_answers import SCORED_THERE
+from manyfit.model_selection._trips import together
 
 
 def n_classes(estimator: Any, y: Any) -> int:

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 
 import manyfit
 from manyfit import estimators
-from manyfit.arrays import array_namespace, device, to_device, to_host
+from manyfit.arrays import _transfer, array_namespace, device, to_device, to_host
 from manyfit.cluster import local_cluster
 from manyfit.cluster._package import is_pickle, packed, placed, unpacked
 from manyfit.cluster._worker import _stores
@@ -242,3 +242,39 @@ def test_what_may_not_come_to_the_host_may_not_on_a_worker_either(mixed):
     with manyfit.config_context(host_fallback="ignore"):
         search.fit(there, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_what_crosses_on_the_way_is_in_the_plan(mixed, classes, monkeypatch):
+    """This process' moves are those of the report; each worker that takes part sends X to its device once."""
+    there, y = to_device(X, STRICT, array_api_strict), to_device(Y, STRICT, array_api_strict)
+    model = estimators.GaussianNB() if classes else estimators.Ridge()
+    grid = {"var_smoothing": [1e-9, 1e-3]} if classes else {"alpha": [0.1, 1.0]}
+    search = GridSearchCV(model, grid, cv=3, refit=False)
+    plan = search.plan(there, y)
+    del search._frozen  # else the fit reads the data once more, to tell if they are those of the plan
+    arrived, counted = [], _transfer.count
+
+    def count(**crossed: int) -> None:
+        arrived.append(crossed.get("to_device", 0))
+        counted(**crossed)
+
+    monkeypatch.setattr(_transfer, "count", count)
+    search.fit(there, y)
+    home = [move for move in plan.moves if move.target == "host"]
+    report = search.report_
+    assert (report.bytes_to_device, report.bytes_to_host) == (0, sum(move.nbytes for move in home))
+    assert report.synchronisations == sum(move.times for move in home) == 2 + classes
+    sent = [
+        (move.what, move.often, move.times, move.nbytes) for move in plan.moves if move.target == "device"
+    ]
+    assert sent == [("X", "once a worker", None, X.nbytes), ("y", "once a worker", None, Y.nbytes)]
+    assert arrived.count(X.nbytes) == 1 and plan.bytes_to_device == 0
+    assert "X, to the device once a worker, 37.50 kiB: it is worked on there; what crosses then" in str(plan)
+
+
+def test_the_refit_of_data_on_a_cluster_is_in_the_plan(mixed):
+    there = to_device(X, STRICT, array_api_strict)
+    plan = GridSearchCV(estimators.SVR(), {"C": [0.1, 1.0]}, cv=3).plan(there, Y)
+    refit = [(move.what, move.target, move.nbytes) for move in plan.moves if move.often == "in the refit"]
+    assert refit == [("X for SVR", "host", X.nbytes)]

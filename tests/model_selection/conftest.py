@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from manyfit.arrays import _containers, _transfer
 from manyfit.estimators import family_of, register_family, unregister_family
 from tests.model_selection._prefixes import CALLS
 
@@ -28,3 +29,20 @@ def registered():
         for _, old in before:
             if old is not None:
                 register_family(old)
+
+
+@pytest.fixture
+def crossed(monkeypatch):
+    """(where to, bytes) of each array that crosses."""
+    found = []
+
+    def watched(count):
+        def counted(*, to_device=0, to_host=0, synchronisations=0):
+            found.append(("device", to_device) if to_device else ("host", to_host))
+            count(to_device=to_device, to_host=to_host, synchronisations=synchronisations)
+
+        return counted
+
+    for module in (_transfer, _containers):
+        monkeypatch.setattr(module, "count", watched(module.count))
+    return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pytest
 import sklearn.linear_model
@@ -17,13 +15,13 @@ from sklearn.pipeline import make_pipeline
 import manyfit
 from manyfit import estimators as E
 from manyfit._compat import INDICES_OF_THE_HOST
-from manyfit.arrays import _containers, _transfer, place_of
+from manyfit.arrays import place_of
 from manyfit.model_selection import GridSearchCV, _where
 from manyfit.model_selection._widths import n_columns
 from tests.metrics._crossings import there
+from tests.model_selection._moved import N, alike, named_is_counted
 
 rng = np.random.default_rng(0)
-N = 1500
 X = rng.normal(size=(N, 4))
 Y = X @ np.arange(4.0) + rng.normal(size=N)
 LABELS = (Y > 0).astype(int)
@@ -38,70 +36,11 @@ needs_newer = pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="fitted on the 
 
 
 @pytest.fixture
-def crossed(monkeypatch):
-    """(where to, bytes) of each array that crosses."""
-    found = []
-
-    def watched(count):
-        def counted(*, to_device=0, to_host=0, synchronisations=0):
-            found.append(("device", to_device) if to_device else ("host", to_host))
-            count(to_device=to_device, to_host=to_host, synchronisations=synchronisations)
-
-        return counted
-
-    for module in (_transfer, _containers):
-        monkeypatch.setattr(module, "count", watched(module.count))
-    return found
-
-
-@pytest.fixture
 def gpu(monkeypatch):
     """array-api-strict's second device in place of a GPU, to which data of the host are sent."""
     monkeypatch.setattr(_where, "cuda_place", lambda: place_of(there(X)))
     with manyfit.config_context(device="cuda"):
         yield
-
-
-def alike(found, wanted, rtol=1e-9):
-    for key, values in wanted.cv_results_.items():
-        if "score" in key and "time" not in key:
-            np.testing.assert_allclose(found.cv_results_[key], values, rtol=rtol, err_msg=key)
-
-
-def large(moves, smallest):
-    """Arrays and bytes by where they go, of moves that are named with their number and are not small."""
-    arrays, nbytes = Counter(), Counter()
-    for move in moves:
-        if move.times is not None and move.nbytes / move.times >= smallest:
-            arrays[move.target] += move.times
-            nbytes[move.target] += move.nbytes
-    return arrays, nbytes
-
-
-def uncounted(plan):
-    return any(move.what == "row numbers" and move.times is None for move in plan.moves)
-
-
-def named_is_counted(crossed, search, data, smallest=8 * N // 3):
-    """Named and counted are equal, in arrays and in bytes, beside what is smaller than y of a test fold."""
-    with manyfit.config_context(host_fallback="ignore"):
-        plan = search.plan(*data)
-        del search._frozen  # else the fit reads the data once more, to tell if they are those of the plan
-        crossed.clear()
-        with np.errstate(invalid="ignore"):  # of scikit-learn's StandardScaler on NumPy's own libraries
-            search.fit(*data)
-    if not search.refit:  # which is no part of the report
-        counted = [sum(size for target, size in crossed if target == to) for to in ("device", "host")]
-        assert [search.report_.bytes_to_device, search.report_.bytes_to_host] == counted
-    arrays, nbytes = Counter(), Counter()
-    # Of row numbers that go there each time a block of settings is scored it is not known how often that is.
-    numbers = {("device", 8 * len(train)) for train, _ in search.cv.split(X)} if uncounted(plan) else ()
-    for target, size in crossed:
-        if size >= smallest and (target, size) not in numbers:
-            arrays[target] += 1
-            nbytes[target] += size
-    assert large(plan.moves, smallest) == (arrays, nbytes), f"{plan}\n{Counter(crossed)}"
-    return plan
 
 
 CASES = {
