@@ -6,12 +6,23 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from manyfit._twins import twin_of
+from manyfit.model_selection._parts import Part, is_left_out, parts_of
 
 
 def n_columns(step: Any, p: int | None) -> int | None:
     """Columns that an unfitted transformer makes of `p`; None where only a fit tells, or it is unknown."""
+    if is_left_out(step):
+        return p
+    if isinstance(step, Pipeline):
+        for _, one in step.steps:
+            p = n_columns(one, p)
+        return p
+    parts = parts_of(step, p)
+    if parts is not None:
+        return _side_by_side(parts, p)
     rule = _RULES.get(twin_of(type(step)).__name__)
     if p is None or rule is None or not type(step).__module__.startswith(("sklearn.", "manyfit.")):
         return None
@@ -19,6 +30,17 @@ def n_columns(step: Any, p: int | None) -> int | None:
         return rule(step, p)
     except (TypeError, ValueError):  # of a parameter that a fit refuses
         return None
+
+
+def _side_by_side(parts: list[Part], p: int | None) -> int | None:
+    total = 0
+    for part in parts:
+        handed = p if not part.cut else None if part.columns is None else len(part.columns)
+        width = n_columns(part.estimator, handed)
+        if width is None:
+            return None
+        total += width
+    return total
 
 
 def _same(step: Any, p: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import f_regression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -12,6 +13,7 @@ import manyfit
 from manyfit import estimators as E
 from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection._widths import n_columns
 from tests.metrics._crossings import here, there
 from tests.model_selection._moved import N, alike, named_is_counted
 
@@ -22,11 +24,9 @@ LABELS = (Y > 0).astype(int)
 WIDE = rng.normal(size=(N, 30))  # so that moments are larger than y of a test fold
 SVR, RIDGE = {"svr__C": [0.1, 1.0]}, {"ridge__alpha": [0.1, 10.0]}
 ALONE, TRAIN, REFIT = {"sharing": "none"}, {"return_train_score": True}, {"refit": True}
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # Before 1.9 scikit-learn cannot cut rows for drop-in estimators there: all of these come home.
-pytestmark = [
-    pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="fitted on the host before scikit-learn 1.9"),
-    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-]
+needs_newer = pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="fitted on the host before scikit-learn 1.9")
 
 
 def error(estimator, X, y):
@@ -136,6 +136,31 @@ def test_scores_are_those_of_the_host(make):
     alike(search, GridSearchCV(make_pipeline(make(), svr()), SVR, cv=KFold(3), refit=False).fit(X, Y))
 
 
+@pytest.mark.parametrize("make", HOLDERS)
+def test_columns_are_those_that_a_fit_makes(make):
+    columns = None if make is sparse else make().fit_transform(X, Y).shape[1]  # unknown of one of its parts
+    assert n_columns(make(), 4) == columns
+    assert n_columns(make_pipeline(E.PCA(4), make()), 4) == columns
+
+
+@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize(
+    "parts",
+    [None, "parts", 5, [("a",)], [("a", E.SimpleImputer())], [("a", 3, [0])],
+     [("a", E.SimpleImputer(), [99])], [("a", E.SimpleImputer(), np.array([[0, 1]]))],
+     [("a", make_pipeline(3, E.MinMaxScaler()), [0])]],
+    ids=repr,
+)  # fmt: skip
+def test_parts_that_a_fit_refuses_are_planned_all_the_same(parts):
+    grid = {"columntransformer__transformers": [parts, [("good", E.SimpleImputer(), [0])]]}
+    search = GridSearchCV(make_pipeline(columns(), svr()), grid, cv=2, refit=False)
+    with manyfit.config_context(host_fallback="ignore"):
+        assert search.plan(there(X), there(Y)).moves
+        with pytest.warns(FitFailedWarning, match="2 fits failed"):
+            search.fit(there(X), there(Y))
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
+
+
 def test_calibration(crossed):
     """Labels that a scorer of one's own predicts are of the host, where y is brought."""
     model = E.CalibratedClassifierCV(E.GaussianNB(), cv=2)
@@ -145,6 +170,7 @@ def test_calibration(crossed):
     named_is_counted(crossed, search, (there(X), there(LABELS)))
 
 
+@needs_newer
 def test_parts_are_named_by_their_paths():
     search = GridSearchCV(make_pipeline(nested(), E.Ridge()), RIDGE, cv=KFold(3))
     text = str(search.plan(there(X), there(Y)))
@@ -155,6 +181,7 @@ def test_parts_are_named_by_their_paths():
     assert "inner__c" not in text
 
 
+@needs_newer
 def test_columns_that_a_fit_tells():
     step = E.ColumnTransformer([("some", E.SimpleImputer(), lambda X: [0]), ("no", E.RobustScaler(), ["a"])])
     text = str(GridSearchCV(make_pipeline(step, E.Ridge()), RIDGE, cv=KFold(3)).plan(there(X), there(Y)))
@@ -164,6 +191,7 @@ def test_columns_that_a_fit_tells():
         )
 
 
+@needs_newer
 def test_what_is_taken_of_a_scorer_of_ones_own_is_said():
     text = str(GridSearchCV(MIXED, RIDGE, cv=KFold(3), scoring=error).plan(there(X), there(Y)))
     assert "to the host once a fit, 6 arrays, " in text
