@@ -144,6 +144,7 @@ def test_columns_are_those_that_a_fit_makes(make):
 
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.filterwarnings("ignore:The following error was raised:DeprecationWarning")  # of 3, before 1.8
 @pytest.mark.parametrize(
     "parts",
     [None, "parts", 5, [("a",)], [("a", E.SimpleImputer())], [("a", 3, [0])],
