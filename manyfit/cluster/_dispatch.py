@@ -22,8 +22,10 @@ from manyfit.cluster._worker import Ran, run, waiting
 
 # A task that has waited on a paused worker for this long is handed out once more.
 STUCK_S = 3.0
-# Workers that die with a task until its items run alone, and with one of these until it is given up.
-SUSPECT_DEATHS, MOST_DEATHS = 2, 3
+# Workers that die with a task until its items run alone, and with one of these until it is given up: two die
+# while it is alone, for the first may be the end of the item before, which Dask gave to the next worker before
+# it was taken back.
+SUSPECT_DEATHS, MOST_DEATHS = 2, 4
 # As often data are sent that did not arrive.
 MOST_SENDS = 8
 # A task is cancelled by others of the same name, or cannot have its data; as often it is tried again.
