@@ -22,8 +22,8 @@ from manyfit.cluster._worker import Ran, run, waiting
 
 # A task that has waited on a paused worker for this long is handed out once more.
 STUCK_S = 3.0
-# Workers that die with a task until its items run alone, and with one of these until it is given up: two die
-# while it is alone, for the first may be the end of the item before, which Dask gave to the next worker before
+# Workers that die with a task until its items run alone, and with one of these until it is given up. That is
+# two while it is alone: the first may have died of the item before, which Dask gave to the next worker before
 # it was taken back.
 SUSPECT_DEATHS, MOST_DEATHS = 2, 4
 # As often data are sent that did not arrive.
