@@ -101,7 +101,7 @@ class Rowwise:
             Linear predictors; may be overwritten.
         rows : slice or array of int
             Which rows they are of.
-        splits : ndarray of int of shape (m,) or (1,)
+        splits : ndarray of int of shape (m,)
             The split of each column.
         """
         with np.errstate(over="ignore", invalid="ignore"):
