@@ -6,7 +6,7 @@ from manyfit.arrays._containers import Place, container_place, form_of, from_dev
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest
-from manyfit.arrays._fallback import tell_fallback
+from manyfit.arrays._fallback import refusals_heard, tell_fallback
 from manyfit.arrays._lazy import loaded
 from manyfit.arrays._namespace import (
     array_namespace,
@@ -58,6 +58,7 @@ __all__ = [
     "on_device",
     "once_at_home",
     "place_of",
+    "refusals_heard",
     "smaller_blocks",
     "tell_fallback",
     "to_device",

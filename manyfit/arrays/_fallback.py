@@ -2,6 +2,9 @@
 
 import inspect
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 import joblib
@@ -13,6 +16,7 @@ from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 # What lies between a user's line and what is said of it: folders, with the separator behind them.
 _OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn, joblib))
 _told: set[tuple[object, str]] = set()
+_refused: ContextVar[list[HostFallbackError] | None] = ContextVar("manyfit_refused", default=None)
 
 
 def tell_fallback(who: object, text: str) -> None:
@@ -32,14 +36,42 @@ def tell_fallback(who: object, text: str) -> None:
     """
     how = _config.get_config()["host_fallback"]
     if how == "error":
-        raise HostFallbackError(
+        error = HostFallbackError(
             f"{text} Bring them there yourself (manyfit.arrays.to_host), or allow it by "
             "manyfit.config_context(host_fallback='warn')."
         )
+        heard = _refused.get()
+        if heard is not None:
+            heard.append(error)
+        raise error
     if how == "ignore" or (who, text) in _told:
         return
     warnings.warn(text, HostFallbackWarning, stacklevel=_frames_of_ours())
     _told.add((who, text))
+
+
+@contextmanager
+def refusals_heard() -> Iterator[None]:
+    """Raise what is refused within it also where somebody catches that, such as who scores failed fits.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    Raises
+    ------
+    HostFallbackError
+        The first.
+    """
+    heard: list[HostFallbackError] = []
+    token = _refused.set(heard)
+    try:
+        yield
+    finally:
+        _refused.reset(token)
+        if heard:
+            raise heard[0]
 
 
 def _frames_of_ours() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -177,10 +178,12 @@ def _score(call: Call, metric: Callable[..., Any]) -> float:
     predicted, y = call.estimator.predict(call.X), call.y
     weight = call.given.get("sample_weight")
     place = container_place(predicted) or container_place(y)
-    if place is None or place.form != "array":
-        return float(metric(*map(from_device, (y, predicted)), sample_weight=from_device(weight)))
-    arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
-    return float(metric(*arrays[:2], sample_weight=arrays[2]))
+    if place is not None and place.form == "array":
+        arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
+        score = float(metric(*arrays[:2], sample_weight=arrays[2]))
+        if not math.isnan(score):  # else scikit-learn refuses it, or warns
+            return score
+    return float(metric(*map(from_device, (y, predicted)), sample_weight=from_device(weight)))
 
 
 # The host

@@ -66,7 +66,7 @@ def bytes_of_iterations(asked: Iterated, memory_limit: int) -> int:
     columns = settings * sets
     n_features = p
     if K * (p + 1) > WORTH_PASSES * sets * asked.n_settings:
-        n_features = min(HEAD, int(min(n * p, memory_limit) ** 0.5)) // K - 1
+        n_features = max(0, min(HEAD, int(min(n * p, memory_limit) ** 0.5)) // K - 1)
     sums = len(asked.atoms) * (K * (n_features + 1)) ** 2
     # One serves the same setting on all splits, as a rule.
     n_kept = min(settings, HESSIANS_AS_A_RULE, max(1, SUMS // sums))

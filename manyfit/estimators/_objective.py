@@ -251,8 +251,13 @@ class LinearProblem:
 
     def at_origin(self, i: int) -> Array:
         """Features of a split at the origin of the passes, zero for those that it lacks."""
-        view = self.views[i]
-        own = self.passes.origin if view is None else view.plain.x_origin
+        view, own = self.views[i], self.passes.origin
+        if view is not None:
+            # Moments count from a point of their own, where X lies on a device.
+            away = own - view.origin
+            own = view.plain.x_origin
+            if away.any():
+                own = own + _mapped(view.from_X, away[None, None, :])[0, 0, :]
         return own if own.size == self.n_features else np.pad(own, (0, self.n_features - own.size))
 
     def _by_split(self, split: Array) -> list[tuple[int, Array, View | None]]:

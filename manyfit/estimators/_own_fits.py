@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
 
-from manyfit._compat import check_parameters, set_glm_loss
+from manyfit._compat import array_api_dispatch, check_parameters, set_glm_loss
 from manyfit._twins import twin_of
 from manyfit.arrays import Beside, array_namespace, beside, device, numpy_dtype, numpy_float_dtype, to_host
 from manyfit.estimators._family import Family, family_of
@@ -120,6 +122,8 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     if data.y.ndim != 1:
         raise Unsupported("y has several columns")
     labels = to_host(data.y) if is_classifier(estimator) else to_host(as_targets(data.y))
+    if is_classifier(estimator):
+        check_classification_targets(labels)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise Unsupported("y holds NaN or infinity")
     n = data.X.shape[0]
@@ -164,6 +168,8 @@ def _predictors(estimator: Any, X: There) -> There:
             f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
+    with array_api_dispatch():
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
     coef, intercept = estimator.coef_, estimator.intercept_
     X = xp.astype(X, coef.dtype, copy=False)
     Z = X @ (coef[:, None] if coef.ndim == 1 else xp.matrix_transpose(coef)) + intercept

@@ -10,7 +10,7 @@ import sklearn
 import sklearn.metrics
 
 from manyfit._compat import check_metric_options, plain_scorer
-from manyfit.arrays import array_namespace, beside, is_array, on_device
+from manyfit.arrays import array_namespace, beside, is_array, on_device, once_at_home
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many
 from manyfit.metrics._of_data import OF_DATA
@@ -148,8 +148,12 @@ def _of_one(function: Callable[..., Any], many: Many | None, whole: Whole | None
     def form(*args: Any, **kwargs: Any) -> Any:
         options = dict(signature.bind(*args, **kwargs).arguments)
         y_true, predicted = (options.pop(name) for name in first)
+        predicted = _as_array(predicted)
+        if not on_device(predicted) and predicted.dtype.kind not in "biufc":
+            # Texts, which no device holds; the targets are, too, and only weights lie there.
+            return function(y_true, predicted, **{name: once_at_home(one) for name, one in options.items()})
         there = next(filter(on_device, (predicted, y_true, *options.values())))
-        predicted = _column(beside(_as_array(predicted), there))
+        predicted = _column(beside(predicted, there))
         y_true = _column(_as_array(y_true))
         if whole is not None:
             return _whole(function, whole, y_true, predicted, **{**defaults, **options})

@@ -1,6 +1,7 @@
 """scikit-learn's scorers with metrics that work wherever predictions lie."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
 from typing import Any
@@ -9,7 +10,7 @@ from sklearn import metrics
 from sklearn.metrics import get_scorer_names
 
 from manyfit._compat import plain_scorer, with_each_scorer, with_metric
-from manyfit.arrays import on_device, to_host
+from manyfit.arrays import on_device, once_at_home, to_host
 from manyfit.metrics._functions import FUNCTIONS
 
 __all__ = [
@@ -132,7 +133,14 @@ class _HomeMetric:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         score = self.metric(*args, **kwargs)
-        return float(to_host(score)) if on_device(score) else score
+        if not on_device(score):
+            return score
+        score, theirs = float(to_host(score)), _THEIRS.get(self.metric)
+        if theirs is not None and math.isnan(score):
+            # What scikit-learn refuses or warns of is NaN there; here it says so itself.
+            home = {name: once_at_home(value) for name, value in kwargs.items()}
+            return theirs(*map(once_at_home, args), **home)
+        return score
 
 
 def scores_at_home(scorer: Any) -> Any:

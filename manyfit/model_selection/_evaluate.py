@@ -20,7 +20,8 @@ from manyfit._compat import (
     safe_split,
     score,
 )
-from manyfit.arrays import HomeCopies, home_copies
+from manyfit._config import config_context
+from manyfit.arrays import HomeCopies, home_copies, refusals_heard
 from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
 from manyfit.model_selection._front import FoldFront, Fronts
 from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
@@ -148,7 +149,18 @@ class FoldStore:
         if not is_foreign(self.X):
             yield
             return
-        with array_api_dispatch(), home_copies(self._at_home):
+        configured = config_context(host_fallback=self.options.host_fallback)
+        with array_api_dispatch(), home_copies(self._at_home), configured:
+            yield
+
+    @contextmanager
+    def at_work_alone(self) -> Iterator[None]:
+        """Within it scikit-learn's function fits: it cuts rows of other libraries by its dispatch.
+
+        A refusal to bring data to the host is no fit that fails.
+        """
+        configured = config_context(host_fallback=self.options.host_fallback)
+        with array_api_dispatch() if is_foreign(self.X) else nullcontext(), configured, refusals_heard():
             yield
 
     @property
@@ -265,8 +277,7 @@ def alone(
     """Fit and score one setting on split `i` by scikit-learn's own function; `more` are arguments of it."""
     options = folds.options
     train, test = folds.split(i)
-    # Rows of other libraries, which drop-in estimators take, are cut there by scikit-learn's dispatch.
-    with array_api_dispatch() if is_foreign(folds.X) else nullcontext():
+    with folds.at_work_alone():
         return fit_and_score(
             clone(estimator),
             folds.X,

@@ -7,6 +7,7 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
+from manyfit._config import get_config
 from manyfit.arrays import Brought
 from manyfit.folds import Splits
 from manyfit.model_selection._front import Fronts
@@ -22,7 +23,10 @@ DEFAULT_MEMORY_LIMIT = 2**30
 
 @dataclass(frozen=True)
 class Options:
-    """How every fit of a job is made and scored; small, and sent along with each task."""
+    """How every fit of a job is made and scored; small, and sent along with each task.
+
+    Other processes know nothing of this one's configuration: what it says of ``host_fallback`` is here.
+    """
 
     scorer: Any
     fit_params: Mapping[str, Any] = field(default_factory=dict)
@@ -32,6 +36,7 @@ class Options:
     verbose: int = 0
     memory_limit: int = DEFAULT_MEMORY_LIMIT
     return_estimator: bool = False
+    host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
 
 @dataclass(frozen=True)

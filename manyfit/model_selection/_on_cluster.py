@@ -10,7 +10,6 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 
-from manyfit import _config
 from manyfit.cluster import GPU, Died, run_on_cluster, slots
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks, deliver_all
@@ -60,8 +59,7 @@ class _Search:
             bare = replace(bare, search=None)
         else:
             callbacks = Callbacks.of(job.search)
-        fallback = _config.get_config()["host_fallback"]
-        self._common = Common(bare, get_config(), list(warnings.filters), callbacks, fallback)
+        self._common = Common(bare, get_config(), list(warnings.filters), callbacks)
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""

@@ -75,15 +75,12 @@ class Common:
         Which warnings are shown there, and which are errors.
     callbacks : Callbacks
         Of the search.
-    fallback : {"warn", "error", "ignore"}
-        What `manyfit.get_config` says there of data that have to come to the host.
     """
 
     job: Job
     config: Mapping[str, Any]
     filters: Sequence[Any]
     callbacks: Callbacks = field(default_factory=Callbacks)
-    fallback: str = "warn"
 
 
 def run_item(item: Item, common: Common) -> Outcome | Partly:
@@ -92,7 +89,7 @@ def run_item(item: Item, common: Common) -> Outcome | Partly:
     An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
     start no processes, and joblib would warn of each fit.
     """
-    told = config(host_fallback=common.fallback)
+    told = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), told, common.callbacks.heard() as messages:
         done = _run_under(item, common)
     (done.result if isinstance(done, Partly) else done).messages = messages

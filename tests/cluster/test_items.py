@@ -18,7 +18,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit import config_context
 from manyfit.cluster._here import Task, at_task
 from manyfit.estimators import KNeighborsClassifier
 from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, cross_validate
@@ -142,9 +141,10 @@ def test_no_fit_of_a_task_reads_all_settings(place, client, seen, monkeypatch):
     settings = Counted({"n_neighbors": k} for k in (1, 2, 3))
     data = place(X), place(Y)
     job = replace(common.job, estimator=KNeighborsClassifier(), candidates=settings, X=data[0], y=data[1])
+    job = replace(job, options=replace(job.options, host_fallback="ignore"))
     monkeypatch.setattr(Counted, "reads", 0)
-    with at_task(Task(lambda: True, True, {})), config_context(host_fallback="ignore"):
-        outcomes = [run_item(item, replace(common, job=job, fallback="ignore")) for item in items]
+    with at_task(Task(lambda: True, True, {})):
+        outcomes = [run_item(item, replace(common, job=job)) for item in items]
     assert len(outcomes) == 15
     assert Counted.reads <= 3  # once a task, not once a fit
     for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):

@@ -303,3 +303,13 @@ def test_other_scorers_are_left_alone():
     with pytest.raises(ValueError, match="'nonsense' is not a valid scoring value"):
         metrics.get_scorer("nonsense")
     assert metrics.get_scorer_names() == sklearn.metrics.get_scorer_names()
+
+
+@pytest.mark.parametrize("name", ["accuracy_score", "f1_score", "confusion_matrix"])
+def test_weights_of_a_device_come_to_texts_of_the_host(name):
+    rng = np.random.default_rng(0)
+    truth, predicted = (np.array(["a", "b", "c"])[rng.integers(0, 3, 50)] for _ in range(2))
+    weight, more = rng.uniform(0.5, 2.0, 50), {"average": "macro"} if name == "f1_score" else {}
+    found = getattr(metrics, name)(truth, predicted, sample_weight=there(weight), **more)
+    wanted = getattr(sklearn.metrics, name)(truth, predicted, sample_weight=weight, **more)
+    np.testing.assert_allclose(found, wanted)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.metrics import f1_score, get_scorer_names, make_scorer
+from sklearn.model_selection import GridSearchCV as sklearn_search
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.arrays import to_device
 from manyfit.estimators._hessians import SAMPLE_ROWS
@@ -166,3 +168,38 @@ def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, 
     most = min(crossed.values()) + more
     assert {name for name, times in crossed.items() if times > most} <= HOMEWARD
     assert len(crossed) >= n
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [
+        (PoissonRegressor(tol=1e-9, max_iter=5000, fit_intercept=False), "counts"),
+        (LogisticRegression(tol=1e-9, max_iter=5000, fit_intercept=False), "labels"),
+        (LinearSVC(tol=1e-8, max_iter=20000), "labels"),
+        (LinearSVR(loss="squared_epsilon_insensitive", dual=False, tol=1e-9, max_iter=20000), "numbers"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.parametrize("steps", [[StandardScaler(with_std=False)], [PCA(2)]], ids=["scaled", "turned"])
+def test_intercepts_that_are_not_free_behind_steps(last, kind, steps):
+    """Passes and moments count from points of their own there, which such an intercept must not see."""
+    X = np.random.default_rng(3).gamma(0.5, size=(200, 4)) * [1.0, 3.0, 0.1, 2.0] + [0.0, 9.0, 0.0, -4.0]
+    score = X @ [0.3, -0.2, 1.0, 0.4] + np.random.default_rng(4).normal(size=200)
+    y = {"counts": np.exp(0.3 * score), "labels": np.digitize(score, [-2.5, -1.0]), "numbers": score}[kind]
+    model = make_pipeline(*steps, last)
+    name = f"{type(last).__name__.lower()}__{'alpha' if kind == 'counts' else 'C'}"
+    scoring = "neg_log_loss" if isinstance(last, LogisticRegression) else None
+    options = {"cv": 3, "refit": False, "scoring": scoring}
+    found = GridSearchCV(model, {name: [0.03, 0.3]}, **options).fit(there(X), there(y))
+    assert found.report_.fits_done == 0
+    wanted = sklearn_search(model, {name: [0.03, 0.3]}, **options).fit(X, y)
+    for i in range(3):
+        key = f"split{i}_test_score"
+        np.testing.assert_allclose(found.cv_results_[key], wanted.cv_results_[key], rtol=2e-6)
+
+
+def test_as_many_classes_as_rows_have_a_plan():
+    X = np.random.default_rng(0).normal(size=(900, 3))
+    y = np.arange(900) // 3  # more outputs than a Hessian may have coefficients
+    search = GridSearchCV(LogisticRegression(max_iter=3), {"C": [1.0]}, cv=3, refit=False)
+    assert search.plan(there(X), there(y)).fits_requested == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import get_scorer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC, SVR
 
 import manyfit
@@ -128,6 +129,29 @@ def test_the_host_can_be_refused():
     with manyfit.config_context(host_fallback="error"):
         search = GridSearchCV(Ridge(), GRID, refit=False).fit(there(X), there(Y))
     assert search.report_.fits_done == 0
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_refusal_is_no_failed_fit(n_jobs):
+    grid = [{"m": [estimators.Ridge()]}, {"m": [estimators.SVR()]}]
+    search = GridSearchCV(
+        Pipeline([("m", estimators.Ridge())]), grid, cv=3, error_score=np.nan, n_jobs=n_jobs
+    )
+    with (
+        manyfit.config_context(host_fallback="error"),
+        pytest.raises(HostFallbackError, match="SVR|Pipeline"),  # of the search before scikit-learn 1.9
+    ):
+        search.fit(there(X), there(Y))
+
+
+@pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_absolute_error"])
+def test_scores_that_scikit_learn_refuses_are_failures(scoring):
+    y = np.where(np.arange(120) == 5, np.nan, Y)
+    options = {"cv": 3, "scoring": scoring, "refit": False, "error_score": -7.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = GridSearchCV(estimators.Ridge(), GRID, **options).fit(there(X), there(y))
+    np.testing.assert_array_equal(found.cv_results_["mean_test_score"], [-7.0] * 3)
 
 
 def test_it_can_be_quiet_and_cross_validation_does_the_same():
