@@ -126,13 +126,23 @@ def ask(call: Call, state: Fitted) -> Any:
 def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
     fitter: Fitter | None = fitter_of(twin_of(type(call.estimator))) if state.route == "own" else None
     method = fitter.methods.get(call.name) if fitter is not None else None
-    given = _all_brought(call, call.given, place)
+    given = _all_brought(call, _without_known_classes(call), place)
     if method is not None:
         return method(estimator, **given)
     with _dispatched(estimator, given):
         if "X" in given:
             estimator, given["X"] = _of_one_dtype(estimator, given["X"])
         return call.run(lambda name, _: given[name], estimator, _mover(place))
+
+
+def _without_known_classes(call: Call) -> dict[str, Any]:
+    """Arguments, less classes that the estimator knows: scikit-learn compares these on the host."""
+    given, known = dict(call.given), vars(call.estimator).get("classes_")
+    if known is None or given.get("classes") is None:
+        return given
+    if np.array_equal(np.unique(from_device(given["classes"])), from_device(known)):
+        given["classes"] = None
+    return given
 
 
 @contextmanager

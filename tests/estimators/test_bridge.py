@@ -560,3 +560,14 @@ def test_a_patch_of_others_around_ours_stays(monkeypatch):
         assert asked == []
     _array_api._check_array_api_dispatch(False)
     assert asked == [False]
+
+
+@quiet
+def test_classes_may_be_told_again():
+    ours, theirs = estimators.GaussianNB(), sklearn.naive_bayes.GaussianNB()
+    for _ in range(2):
+        ours.partial_fit(there(X), there(LABELS), classes=[0, 1, 2])
+        theirs.partial_fit(X, LABELS, classes=[0, 1, 2])
+    alike(ours.predict_proba(there(X)), theirs.predict_proba(X))
+    with pytest.raises(ValueError, match="classes="):
+        ours.partial_fit(there(X), there(LABELS), classes=[0, 1])
