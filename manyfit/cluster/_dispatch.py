@@ -286,7 +286,7 @@ class Dispatch:
                 f"at {self._standing.address} does not keep its workers. Their logs may say why."
             )
         if missing and task.package == self._package_name:
-            self.placement.forget(missing)
+            self.placement.lost(self.package, task.package, missing)
             self._package_name = None
         self._submit(task)
 

@@ -59,6 +59,8 @@ class Placement:
     def __init__(self, client: Client) -> None:
         self._client = weakref.ref(client)
         self._sent: dict[str, Future] = {}
+        # Of packages: what Dask called each other part when they were sent.
+        self._named: dict[str, dict[str, str]] = {}
         self._owners: dict[int, _Owner] = {}
         self._in_use: Counter[str] = Counter()
         self.kept = Kept(self._tidy_soon)
@@ -113,19 +115,30 @@ class Placement:
             nbytes = sum(nbytes_of(part) for key, part in package.parts.items() if not self._is_there(key))
         self._wait_for_room(worker, package.key, nbytes)
         with self._lock:
-            there = {key: self._sent[key] for key in package.parts if self._is_there(key)}
-            names = {key: there[key].key if key in there else _name(key) for key in package.parts}
-            parts = {names[key]: part for key, part in package.parts.items() if key not in there}
-            parts = self._for(worker, parts)
+            there = {key for key in package.parts if self._is_there(key)}
+            others = package.parts.keys() - {package.key}
+            names = {key: str(self._sent[key].key) if key in there else _name(key) for key in others}
+            if package.key in there and self._named.get(package.key) == names:
+                return str(self._sent[package.key].key)  # of a search like this one, which runs now
+            parts = self._for(worker, {names[key]: package.parts[key] for key in others - there})
             whole = _name(package.key)
-            others = {key: name for key, name in names.items() if key != package.key}
-            parts.pop(names[package.key], None)
             sizes = {key: nbytes_of(package.parts[key]) for key in others}
-            parts[whole] = package.parts[package.key], others, sizes
-            sent = self._scatter(parts, worker)
-            self._sent.update({key: sent[name] for key, name in others.items() if name in sent})
-            self._sent[package.key] = sent[whole]
+            sent = self._scatter({**parts, whole: (package.parts[package.key], names, sizes)}, worker)
+            self._sent.update({key: sent[names[key]] for key in others - there})
+            self._sent[package.key], self._named[package.key] = sent[whole], names
             return whole
+
+    def lost(self, package: Package, whole: str | None, missing: Iterable[str]) -> None:
+        """Parts were not there by the names that a package has, which was `whole` to Dask: send them again.
+
+        What was sent again since then has another name, and stays.
+        """
+        with self._lock:
+            if package.key in self._sent and self._sent[package.key].key == whole:
+                names = {**self._named[package.key], package.key: whole}
+                self._forget(
+                    key for key in missing if key in self._sent and self._sent[key].key == names[key]
+                )
 
     def send_parts(self, parts: Mapping[str, Any], worker: str) -> None:
         """Send what is not there of some parts to a worker, each for itself."""
@@ -200,8 +213,12 @@ class Placement:
     def forget(self, keys: Iterable[str]) -> None:
         """These turned out not to be there, whatever Dask has said so far."""
         with self._lock:
-            for key in keys:
-                self._sent.pop(key, None)
+            self._forget(keys)
+
+    def _forget(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._sent.pop(key, None)
+            self._named.pop(key, None)
 
     def _is_there(self, key: str) -> bool:
         return key in self._sent and self._sent[key].status == "finished"
@@ -247,6 +264,7 @@ class Placement:
             left = [key for key in self._sent if key not in owned and key not in self.kept]
             for key in left:
                 self._sent.pop(key).release()
+                self._named.pop(key, None)
         finally:
             self._lock.release()
         if left:

@@ -55,8 +55,8 @@ def bytes_of_iterations(asked: Iterated, memory_limit: int) -> int:
     Returns
     -------
     int
-        Within a fifth, for the losses of the families here but for `TweedieRegressor` with a power between 1
-        and 2. Hessians are taken to be summed in single precision.
+        Within a fifth, for the losses of the families here. Hessians are taken to be summed in single
+        precision.
     """
     (n, p), K, sets = asked.X.shape, asked.n_outputs, asked.n_sets
     stages = _stages(n, K * (p + 1))

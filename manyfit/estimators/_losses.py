@@ -136,9 +136,7 @@ class HalfTweedie:
             R *= -1.0
             R += 1.0
             return R
-        R = xp.exp((2.0 - p) * Z)
-        Z *= 1.0 - p
-        E = xp.exp(Z)
+        R, E = _two_powers(Z, p)
         E *= target
         R -= E
         return R
@@ -154,7 +152,25 @@ class HalfTweedie:
             D = xp.exp(Z)
             D *= target
             return D, None
-        return (2.0 - p) * xp.exp((2.0 - p) * Z) + (p - 1.0) * target * xp.exp((1.0 - p) * Z), None
+        D, E = _two_powers(Z, p)
+        D *= 2.0 - p
+        E *= p - 1.0
+        E *= target
+        D += E
+        return D, None
+
+
+def _two_powers(Z: Any, power: float) -> tuple[Any, Any]:
+    """``exp((2 - power) Z)``, and ``exp((1 - power) Z)`` in the memory of `Z`; 1 < power < 2."""
+    xp, n = array_namespace(Z), Z.shape[-1]
+    Z *= 2.0 - power
+    R = xp.exp(Z)
+    Z *= (1.0 - power) / (2.0 - power)
+    part = max(1, -(-n // 8))  # no function of the array API writes in place
+    for start in range(0, n, part):
+        rows = slice(start, min(n, start + part))
+        Z[..., rows] = xp.exp(Z[..., rows])
+    return R, Z
 
 
 @dataclass(frozen=True)

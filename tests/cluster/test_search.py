@@ -261,6 +261,29 @@ def test_two_searches_at_once_do_not_mix(client):
         same(found[name], GridSearchCV(TREE, grid, cv=3, client=False).fit(X, targets[name]))
 
 
+def test_equal_searches_at_once_send_their_package_once(client, monkeypatch, tmp_path):
+    """Or each would take what it sent from the other, whose tasks then miss it."""
+    packages: list[str] = []
+    scatter = Client.scatter
+
+    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+        packages.extend(name for name in data if name.startswith("manyfit-package"))
+        return scatter(client, data, *args, **kwargs)
+
+    monkeypatch.setattr(Client, "scatter", counted)
+    slow = Awkward(seconds=0.1, folder=str(tmp_path))
+    searches = [GridSearchCV(slow, {"value": list(range(6))}, cv=2, refit=False) for _ in range(2)]
+    threads = [threading.Thread(target=search.fit, args=(X, Y)) for search in searches]
+    threads[0].start()
+    eventually(lambda: fits(tmp_path))
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    assert len(packages) == 1
+    same(*searches)
+    eventually(lambda: not client.who_has())
+
+
 @pytest.mark.parametrize(("random_state", "merged"), [(0, True), (None, False)])
 def test_only_what_is_not_drawn_is_merged(random_state, merged, client, monkeypatch):
     """Equal tasks of equal searches have equal names, unless they draw."""
