@@ -171,6 +171,7 @@ def test_tasks_that_wait_for_a_paused_worker_go_to_others(client):
     timer.start()
     start = time.monotonic()
     found = search(Hungry(seconds=0.4), 12).fit(X, y)
+    timer.join()
     assert time.monotonic() - start < 30
     assert is_paused(client, one)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected(12, X, y))
@@ -186,6 +187,7 @@ def test_all_workers_paused_for_a_while(client):
     timer = threading.Timer(3.0, lambda: [fill(client, address, 0) for address in workers(client)])
     timer.start()
     found = search(Hungry()).fit(X, y)
+    timer.join()
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected(8, X, y))
 
 

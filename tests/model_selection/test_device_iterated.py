@@ -144,7 +144,7 @@ NOISY = X[:300, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=30
     ("model", "grid", "y", "more", "n"),
     [
         (Ridge(), {"alpha": [0.1, 1.0]}, np.exp(0.3 * NOISY) + 20.0, 2, 12),
-        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, 40),
+        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, 38),
         (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [-1.0, 1.0]), 0, 30),
     ],
     ids=["numbers", "two classes", "three"],
