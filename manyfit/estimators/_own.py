@@ -16,8 +16,8 @@ class Fitter:
     fit : callable
         ``fit(estimator, X, y, sample_weight)``: sets the fitted attributes of scikit-learn's names and
         shapes, arrays of X's namespace on its device, ``n_features_in_`` among them; or raises `Unsupported`
-        with the reason before it sets any. X, y and weights are arrays of one namespace on one device; labels
-        that lie elsewhere come as numbers from 0 on.
+        with the reason before it sets any. y and weights are arrays of any place, so that what is read on the
+        host does not cross for nothing; labels that do not lie with X come as numbers from 0 on.
     check : callable
         ``check(estimator)`` raises `Unsupported` with the reason why it is not fitted, as far as parameters
         tell: before data are there, when a search is planned.

@@ -48,7 +48,7 @@ class _Data:
     X : array of shape (n, p)
         Numbers, anywhere.
     y : array of shape (n,) or (n, q)
-        Where X lies.
+        Anywhere.
     weight : ndarray of shape (n,) or None
         On the host.
     """
@@ -90,8 +90,9 @@ def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> 
     """Fit Ridge or LinearRegression; see `Fitter`. One pass over X, one synchronisation."""
     family, setting = _asked(estimator)
     data = _Data.of(X, as_targets(y) if y is not None else y, sample_weight)
-    weight, none = Beside(data.X)(data.weight), data.X[:0, :]
-    folded = GivenFold(GivenRows(data.X, data.y, none, data.y[:0, ...], weight, data.X, data.y, data.y))
+    targets, weight = map(Beside(data.X), (data.y, data.weight))
+    none, no_targets = data.X[:0, :], targets[:0, ...]
+    folded = GivenFold(GivenRows(data.X, targets, none, no_targets, weight, data.X, targets, targets))
     answers: Any = next(iter(family.fit_many(estimator, [setting], folded)))
     for why in answers.alone.values():
         raise Unsupported(why)

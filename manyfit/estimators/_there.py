@@ -96,10 +96,9 @@ def fit_by_ours(call: Call) -> Any:
         raise Unsupported("manyfit has no fit of its own for it")
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "own")
-    given = _all_brought(call, given, place)
-    parts = [given.get(name) for name in ("X", "y", "sample_weight")]
+    parts = [_as_array(given.get(name), place) for name in ("y", "sample_weight")]
     fresh = type(call.estimator)(**call.estimator.get_params(deep=False))
-    fitter.fit(fresh, *parts)
+    fitter.fit(fresh, _all_brought(call, {"X": given["X"]}, place)["X"], *parts)
     forget(call.estimator)
     vars(call.estimator).update(vars(fresh))
     _fitted(call, state)
@@ -261,8 +260,7 @@ def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, 
     if isinstance(getattr(call.estimator, "class_weight", None), dict):
         raise Unsupported("its class_weight is by labels that do not lie with X")
     check_classification_targets(host)
-    state.classes, numbers = np.unique(host, return_inverse=True)
-    given["y"] = place.array(numbers)
+    state.classes, given["y"] = np.unique(host, return_inverse=True)
     return given, state
 
 
@@ -283,6 +281,13 @@ def _brought(value: Any, name: str, place: Place) -> Any:
     if name == "y" and _no_numbers(value):
         return value  # texts, of a transformer that does not read them
     return place.array(value)
+
+
+def _as_array(value: Any, place: Place) -> Any:
+    """An array where it lies; what is none becomes one of NumPy, a frame of a device one of its place."""
+    if value is None or is_array(value):
+        return value
+    return place.array(value) if form_of(value) else np.asarray(value)
 
 
 def _no_numbers(y: Any) -> bool:

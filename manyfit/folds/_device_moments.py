@@ -150,4 +150,5 @@ def _range(X: Array, rows: Rows, columns: Array) -> tuple[Array, Array]:
 def _blocks(X: Array, rows: Rows, columns: Array) -> Iterator[Array]:
     xp = array_namespace(X)
     for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // max(columns.shape[0], 1))):
-        yield xp.take(rows_of(X, block), columns, axis=1)
+        part = xp.take(rows_of(X, block), columns, axis=1)
+        yield xp.astype(part, xp.uint8) if xp.isdtype(part.dtype, "bool") else part

@@ -376,6 +376,7 @@ def look(X: There) -> tuple[Array, bool]:
     index = np.arange(some) * (n - 1) // max(some - 1, 1)
     sample = xp.reshape(xp.astype(xp.take(X, beside(index, X), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
+    n = n if xp.isdtype(X.dtype, "real floating") else 0  # integers and bools are finite
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks_of(slice(0, n), block_size(BLOCK_VALUES // p)):
             total += xp.sum(X[block, :], dtype=dtype)

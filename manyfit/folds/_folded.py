@@ -98,7 +98,7 @@ class GivenRows:
     Attributes
     ----------
     X_train : ndarray of shape (n_train, p)
-        float32, float64 or integer, as `as_matrix` gives it.
+        float32, float64, integer or bool, as `as_matrix` gives it.
     y_train : ndarray of shape (n_train,) or (n_train, q)
         Numbers or labels.
     X_test : ndarray of shape (n_test, p)
@@ -164,7 +164,7 @@ class SplitData:
     Parameters
     ----------
     X : array of shape (n, p)
-        float32, float64 or integer; on the host or on a device; read, never copied as a whole.
+        float32, float64, integer or bool; on the host or on a device; read, never copied as a whole.
     y : array of shape (n,) or (n, q)
         Numbers, on the host or where X lies.
     splits : Splits

@@ -15,7 +15,7 @@ _DTYPES = frozenset(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 
 
 def as_matrix(X: Any) -> Array:
-    """X as a two-dimensional array of float32, float64 or integers.
+    """X as a two-dimensional array of float32, float64, integers or bools.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ def as_matrix(X: Any) -> Array:
         X = _frame_to_numpy(X)
     if type(X) not in (np.ndarray, np.memmap) and not is_foreign(X):
         raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame")
-    if X.ndim != 2 or not _is_numeric(X):
+    if X.ndim != 2 or not (_is_numeric(X) or _is_bool(X)):
         raise Unsupported(
-            f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64 or integer"
+            f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64, integer or bool"
         )
     if 0 in X.shape:
         raise Unsupported(f"X is empty: shape {X.shape}")
@@ -73,6 +73,10 @@ def _is_numeric(X: Any) -> bool:
     except TypeError:  # NumPy has no such dtype
         return False
     return dtype.str[1:] in _DTYPES and dtype.isnative
+
+
+def _is_bool(X: Any) -> bool:
+    return str(X.dtype).rpartition(".")[2] == "bool"
 
 
 def as_matrix_or_csr(X: Any) -> Any:
@@ -114,6 +118,10 @@ def _frame_to_numpy(frame: Any) -> Array:
     dtypes = frame.dtypes.tolist() if hasattr(frame.dtypes, "tolist") else None
     if dtypes is not None and not all(isinstance(dtype, np.dtype) for dtype in dtypes):
         raise Unsupported("X has columns of pandas extension dtypes")
+    if dtypes is not None and any(dtype.kind == "b" for dtype in dtypes):
+        # pandas makes objects of bools beside numbers; scikit-learn reads both as numbers.
+        common = np.result_type(*dtypes) if all(dtype.kind in "biuf" for dtype in dtypes) else None
+        return np.asarray(frame.to_numpy(dtype=common))
     return np.asarray(frame.to_numpy())
 
 

@@ -125,7 +125,7 @@ class DensePasses:
     Parameters
     ----------
     X : ndarray of shape (n, p)
-        float32, float64 or integer; on the host; converted to float64 a block at a time.
+        float32, float64, integer or bool; on the host; converted to float64 a block at a time.
     rows : sequence of slice or ndarray of int
         The atoms.
     origin : ndarray of shape (p,), optional

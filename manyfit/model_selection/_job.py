@@ -38,6 +38,13 @@ class Options:
     return_estimator: bool = False
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
+    @property
+    def weights(self) -> list[Any]:
+        """Sample weights of fits, and those of scores, as the user gave them; each once."""
+        given = [v for name, v in self.fit_params.items() if name.endswith("sample_weight")]
+        given.append(self.score_params.get("sample_weight"))
+        return list({id(one): one for one in given if one is not None}.values())
+
 
 @dataclass(frozen=True)
 class Job:

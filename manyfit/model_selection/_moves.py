@@ -23,6 +23,8 @@ from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
 from manyfit.model_selection._move import (
     APART,
+    CHECKED,
+    FITTED,
     HOME,
     READ,
     REFIT,
@@ -33,7 +35,7 @@ from manyfit.model_selection._move import (
     Move,
     Moves,
 )
-from manyfit.model_selection._moves_of_fits import MovesOfFits
+from manyfit.model_selection._moves_of_fits import MovesOfFits, targets_of_iterations
 from manyfit.model_selection._moves_to_workers import name_moves_to_workers
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._responses import stay_there
@@ -126,6 +128,7 @@ class _Named:
             why, often = f"{' and '.join(who)} cannot be fitted there", REFIT if refit else "once a search"
             self.moves.add("X", "host", often, 1, bytes_of(job.X), why)
             self.y_home()
+            self._weights_home(READ)
         return bool(who)
 
     def refit(self, fits: MovesOfFits) -> None:
@@ -138,6 +141,7 @@ class _Named:
     def moments(self, groups: Sequence[Group], data: SplitData) -> None:
         """Sums over rows come home, together; predictions of all groups are scored together."""
         weights = {id(one): one for one in (data.weights.fit, data.weights.score)}
+        self._weights_home()
         self._sums(data, len({id(None), *weights}))
         y = self.job.y
         nbytes = bytes_of(y) if is_foreign(y) else np.asarray(y).nbytes
@@ -164,9 +168,19 @@ class _Named:
             self.moves.add("row numbers", "device", "once a fold", None, apart, APART)
             if stay_there(scoring, data.n_targets):
                 self.moves.add(f"y of {role} rows", "device", "once a fold", self._k, size * n, SCORED)
+                if data.weights.score is not None:
+                    self.moves.add(f"weights of {role} rows", "device", "once a fold", self._k, 8 * n, SCORED)
             else:
                 nbytes = None if of_all is None else of_all * n
                 self.moves.add(f"predictions of {role} rows", "host", "once a fold", self._k, nbytes, HOME)
+
+    def _weights_home(self, why: str = CHECKED) -> None:
+        """Weights of a device, which come to the host once."""
+        given = [one for one in self.job.options.weights if is_foreign(one)]
+        if given and "weights home" not in self._summed:
+            self._summed.add("weights home")
+            nbytes = sum(map(bytes_of, given))
+            self.moves.add("weights", "host", "once a search", len(given), nbytes, why)
 
     def _sums(self, data: SplitData, n_sets: int) -> None:
         if "sums" in self._summed:
@@ -188,9 +202,16 @@ class _Named:
     def passes(self, group: Group, rows: SplitData) -> None:
         """Coefficients go there and gradients come back, with every pass; predictions stay."""
         self.y_home()
+        self._weights_home()
+        weighted = rows.weights.fit is not None
+        sizes = targets_of_iterations(self.job, group.prototype) | ({"weights": 8} if weighted else {})
+        for what, size in sizes.items():
+            self.moves.add(what, "device", "once a search", 1, size * self._n, FITTED)
         if group.steps:
-            self._sums(rows, 1 if rows.weights.fit is None else 2)
+            self._sums(rows, 1 + weighted)
             self._once("y as numbers", 8 * self._n)
+            if weighted:
+                self._once("weights", 8 * self._n)
         columns = self._k * len(group.candidates) * outputs_of(group, rows)
         nbytes, why = 8 * columns * (rows.X.shape[1] + 1), "steps are taken on the host"
         self.moves.add("coefficients", "device", "once a pass", None, nbytes, why)

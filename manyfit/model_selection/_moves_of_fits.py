@@ -21,6 +21,7 @@ from manyfit.model_selection._job import Job
 from manyfit.model_selection._move import (
     APART,
     ASKED,
+    CHECKED,
     COUNTED,
     FITTED,
     HOME,
@@ -125,23 +126,42 @@ class MovesOfFits:
                 trips.scored(f"predict of {who}", "device", size, f"it is handed it where X lies; {ASKED}")
         else:
             self._targets(last, rows)
-        for _ in asked.readers_of(last, own=why is None):
+        readers = asked.readers_of(last, own=why is None)
+        for _ in readers:
             trips.scored("y", "device", self._y_size, SCORED)
+        self._weights(last, len(readers), at_home=why is not None)
         return why is not None
+
+    def _weights(self, last: Any, n_readers: int, at_home: bool) -> None:
+        """Weights of the fit, and of scores, of which so many are made on the device."""
+        trips, options = self._trips, self._job.options
+        for one in (v for name, v in options.fit_params.items() if name.endswith("sample_weight")):
+            there, size = is_foreign(one), _size_of(one if is_foreign(one) else np.asarray(one))
+            own = not at_home and _is_ours(last)
+            if there and (own or at_home):
+                trips.fitted("weights", "host", size, CHECKED if own else FITTED)
+            if own or not (there or at_home):
+                trips.fitted("weights", "device", 8 if own else size, FITTED)
+        score = options.score_params.get("sample_weight")
+        if score is not None:
+            there = is_foreign(score)
+            for _ in range(trips.asked.readers - n_readers if there else n_readers):
+                size = _size_of(score if there else np.asarray(score))
+                trips.scored("weights", "host" if there else "device", size, HOME if there else SCORED)
 
     def _targets(self, last: Any, rows: Rows) -> None:
         """What a last step that stays there is fitted to, what it sums, and its labels."""
         labels, trips = is_classifier(last), self._trips
-        size, what = (8, "y as numbers") if labels else (self._y_size, "y of training rows")
-        what = "y" if trips.refit and not labels else what
-        if not (trips.refit and is_foreign(self._job.y)):  # which lies there
-            trips.fitted(what, "device", size, FITTED)
-        if any(name.endswith("sample_weight") for name in self._job.options.fit_params):
-            trips.fitted("weights", "device", 8, FITTED)
-        family = family_of(twin_of(type(last)))
+        family = family_of(twin_of(type(last))) if _is_ours(last) else None
         if family is not None and family.needs == "passes":
-            trips.fitted("y as numbers", "host", size, COUNTED)
-        elif family is not None and _is_summed(last):
+            if trips.refit and is_foreign(self._job.y):
+                trips.fitted("y", "host", self._y_size, COUNTED)
+            for what, size in targets_of_iterations(self._job, last).items():
+                trips.fitted(what, "device", size, FITTED)
+        elif not (trips.refit and is_foreign(self._job.y)):  # which lies there
+            size, what = (8, "y as numbers") if labels else (self._y_size, "y of training rows")
+            trips.fitted("y" if trips.refit and not labels else what, "device", size, FITTED)
+        if family is not None and family.needs == "moments":
             trips.sums(self._sums(rows), SMALL)
         if labels and trips.asked.labels:
             trips.scored("labels", "host", 8, "they go where labels of y are")
@@ -191,8 +211,8 @@ class MovesOfFits:
                 trips.scored("predictions", "host", size, HOME, fit=False)
 
 
-def _is_summed(last: Any) -> bool:
-    """Whether a fit of ours sums moments for an estimator, as far as its parameters tell."""
+def _is_ours(last: Any) -> bool:
+    """Whether a fit of ours serves an estimator, as far as its parameters tell."""
     fitter = fitter_of(twin_of(type(last)))
     if fitter is None:
         return False
@@ -201,6 +221,17 @@ def _is_summed(last: Any) -> bool:
     except Unsupported:
         return False
     return True
+
+
+def targets_of_iterations(job: Job, last: Any) -> dict[str, int]:
+    """What iterations are told of y: bytes of each row, a small integer for each output or a number."""
+    y = np.asarray(job.brought(job.y))
+    if not is_classifier(last):
+        with np.errstate(invalid="ignore"):  # a cast of what is no small integer
+            return {"y as numbers": 1 if bool((y.astype(np.int8) == y).all()) else 8}
+    n = len(np.unique(y))
+    found = {"y as numbers": n if n > 2 else 1}
+    return found if getattr(last, "class_weight", None) is None else {**found, "classes of rows": 8}
 
 
 def _size_of(y: Any) -> int:

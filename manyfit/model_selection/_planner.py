@@ -318,12 +318,7 @@ class _Planner:
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        fit = final_weights(job.options.fit_params, final.path)
-        weights = Weights(as_weights(fit, n))
-        score = job.options.score_params.get("sample_weight")
-        if score is not None:
-            weights = Weights(weights.fit, weights.fit if score is fit else as_weights(score, n))
-        data = SplitData(X, y, job.splits, weights, job.y, home=job.brought)
+        data = SplitData(X, y, job.splits, self._weights(final, n), job.y, home=job.brought)
         require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
 
@@ -341,12 +336,17 @@ class _Planner:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
             raise Unsupported("X and y differ in length")
-        weights = Weights(as_weights(final_weights(job.options.fit_params, final.path), len(y)))
-        score = job.options.score_params.get("sample_weight")
-        if score is not None:
-            weights = Weights(weights.fit, as_weights(score, len(y)))
         numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))
-        return SplitData(X, y, job.splits, weights, job.y, numbers)
+        return SplitData(X, y, job.splits, self._weights(final, len(y)), job.y, numbers)
+
+    def _weights(self, final: Step, n: int) -> Weights:
+        """Those of fits and of scores, which are one array where they are for the user, too."""
+        options, brought = self.job.options, self.job.brought
+        fit, score = final_weights(options.fit_params, final.path), options.score_params.get("sample_weight")
+        weights = Weights(as_weights(brought(fit), n))
+        if score is None:
+            return weights
+        return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score), n))
 
     def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None

@@ -46,6 +46,11 @@ class Asked:
         return self._own + self.users + len(set(self._methods))
 
     @property
+    def readers(self) -> int:
+        """Scorers of scikit-learn's, each of which reads y."""
+        return self._own + len(self._methods)
+
+    @property
     def labels(self) -> bool:
         """Whether ``predict`` of a classifier is asked for, by a scorer or by its own score."""
         return self._own + self.users > 0 or ("predict",) in self._methods

@@ -10,6 +10,7 @@ import numpy as np
 
 from manyfit._compat import num_samples
 from manyfit.arrays import numpy_dtype
+from manyfit.estimators._readable import kind_of
 from manyfit.folds import as_matrix, is_foreign
 from manyfit.folds._atoms import as_rows, contiguous
 from manyfit.model_selection._job import Job
@@ -197,7 +198,7 @@ def start(job: Job) -> Rows:
 
 
 def rows_there(job: Job) -> Any:
-    """X of a job, where it is of numbers; on a device that has no float64, too.
+    """X of a job, where it is of numbers or bools.
 
     Raises
     ------
@@ -205,7 +206,7 @@ def rows_there(job: Job) -> Any:
         If it is anything else, see `as_matrix`.
     """
     X = job.X
-    known = is_foreign(X) and X.ndim == 2 and str(X.dtype).rpartition(".")[2] in ("float32", "float64")
+    known = is_foreign(X) and X.ndim == 2 and kind_of(X) in "biuf"
     return X if known else as_matrix(X)
 
 

@@ -13,7 +13,7 @@ from manyfit.folds import Unsupported, as_labels, as_matrix, as_targets, as_weig
 X = np.arange(6.0).reshape(3, 2)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+@pytest.mark.parametrize("dtype", ["b1", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 def test_numbers_pass_untouched(dtype):
     array = X.astype(dtype)
     assert as_matrix(array) is array
@@ -30,6 +30,16 @@ def test_frames_become_their_numbers(library):
     np.testing.assert_array_equal(as_matrix(frame), [[1.0, 3.0], [2.0, 4.0]])
 
 
+def test_bools_beside_numbers_are_numbers():
+    """As pandas' get_dummies makes them; pandas' own array of both is of objects."""
+    frame = pd.DataFrame({"a": [1.5, 2.0], "b": [True, False], "c": [1, 2]})
+    assert as_matrix(frame).dtype == np.float64
+    np.testing.assert_array_equal(as_matrix(frame), [[1.5, 1.0, 1.0], [2.0, 0.0, 2.0]])
+    assert as_matrix(frame[["b"]]).dtype == bool
+    with pytest.raises(Unsupported, match="dtype object|pandas extension"):
+        as_matrix(frame.assign(d=np.array(["x", "y"], dtype=object)))
+
+
 REFUSED = {
     "list": (X.tolist(), "X is a list, not a dense array or DataFrame"),
     "sparse": (scipy.sparse.csr_array(X), "X is a csr_array, not a dense array"),
@@ -37,7 +47,6 @@ REFUSED = {
     "matrix": (X.view(np.matrix) if hasattr(np, "matrix") else None, "X is a matrix"),
     "vector": (X[:, 0], "X has 1 dimensions"),
     "cube": (X[None], "X has 3 dimensions"),
-    "bool": (X > 1, "dtype bool, not two and float32, float64 or integer"),
     "object": (X.astype(object), "dtype object"),
     "complex": (X.astype(complex), "dtype complex128"),
     "half": (X.astype("f2"), "dtype float16"),

@@ -35,14 +35,14 @@ def uncounted(plan):
     return any(move.what == "row numbers" and move.times is None for move in plan.moves)
 
 
-def named_is_counted(crossed, search, data, smallest=SMALLEST):
+def named_is_counted(crossed, search, data, smallest=SMALLEST, **params):
     """Named and counted are equal, in arrays and in bytes, but for what is smaller than `smallest` bytes."""
     with manyfit.config_context(host_fallback="ignore"):
-        plan = search.plan(*data)
+        plan = search.plan(*data, **params)
         del search._frozen  # else the fit reads the data once more, to tell if they are those of the plan
         crossed.clear()
         with np.errstate(invalid="ignore"):  # of scikit-learn's StandardScaler on NumPy's own libraries
-            search.fit(*data)
+            search.fit(*data, **params)
     if not search.refit:  # which is no part of the report
         counted = [sum(size for target, size in crossed if target == to) for to in ("device", "host")]
         assert [search.report_.bytes_to_device, search.report_.bytes_to_host] == counted

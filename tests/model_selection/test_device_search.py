@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import array_api_strict
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn.model_selection
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
@@ -37,6 +39,29 @@ def alike(found, expected, rtol=1e-9):
     for key, wanted in expected.cv_results_.items():
         if "score" in key and "time" not in key and "rank" not in key:
             np.testing.assert_allclose(found.cv_results_[key], wanted, rtol=rtol, atol=rtol, err_msg=key)
+
+
+@pytest.mark.parametrize("kind", ["host", "device", "frame"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(VarianceThreshold(0.1), Ridge()),
+        make_pipeline(StandardScaler(), LogisticRegression(tol=1e-9, max_iter=1000)),
+        PoissonRegressor(tol=1e-9, max_iter=1000),
+    ],
+    ids=["ridge", "logistic", "poisson"],
+)
+def test_bools_are_shared_as_numbers_are(model, kind):
+    numbers = rng.normal(size=(300, 5))
+    bools = numbers > [0.0, 0.5, -0.5, 1.0, 9.0]  # the last is constant
+    y = (bools @ np.arange(5.0) + numbers[:, 0] > 2).astype(int)
+    name = "C" if "C" in "".join(model.get_params()) else "alpha"
+    grid = {next(key for key in model.get_params() if key.split("__")[-1] == name): [0.1, 1.0, 10.0]}
+    frame = pd.DataFrame({f"x{j}": bools[:, j] * 1.0 if j == 2 else bools[:, j] for j in range(5)})
+    X = {"host": bools, "device": there(bools), "frame": frame}[kind]
+    found = GridSearchCV(model, grid, cv=3, refit=False).fit(X, there(y) if kind == "device" else y)
+    assert found.report_.fits_done == 0
+    alike(found, sklearn.model_selection.GridSearchCV(model, grid, cv=3, refit=False).fit(bools, y), 1e-6)
 
 
 @pytest.mark.parametrize(

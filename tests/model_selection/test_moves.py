@@ -165,10 +165,52 @@ def test_the_refit_is_named(name, y_there, crossed):
         return
     if not INDICES_OF_THE_HOST and name == "passes":
         return  # its scaler works on the host then
-    # What iterates is sent some of the rows first; of all of them y comes home.
+    # What iterates is sent some of the rows first; y of all comes home, and goes there as small numbers.
     plan = search.plan(there(X), there(y) if y_there else y)
     asked = [(move.target, move.nbytes) for move in plan.moves if move.often == "in the refit"]
-    assert asked == [("device", 8 * N)] * (not y_there) + [("host", 8 * N)]
+    assert asked == [("host", 8 * N)] * y_there + [("device", N)]
+    crossed.clear()
+    with np.errstate(invalid="ignore"):
+        search.fit(there(X), there(y) if y_there else y)
+    assert crossed.count(("device", N)) == 2  # of the search, and of its refit
+
+
+WEIGHTED = {name: case for name, case in CASES.items() if name not in (
+    "scored by what a host step says",  # which takes no weights
+    "svr one by one",  # one of its scorers takes none
+)}  # fmt: skip
+
+
+@QUIET
+@pytest.mark.parametrize("w_there", [True, False], ids=["weights there", "weights here"])
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_are_named(name, w_there, crossed):
+    model, grid, y, options = WEIGHTED[name]
+    last = f"{model.steps[-1][0]}__" if hasattr(model, "steps") else ""
+    weights = np.random.default_rng(1).uniform(1.0, 2.0, N)
+    search = GridSearchCV(model, grid, cv=KFold(3), refit=False, **options)
+    given = {f"{last}sample_weight": there(weights) if w_there else weights}
+    named_is_counted(crossed, search, (there(X), there(y)), **given)
+    host = GridSearchCV(model, grid, cv=KFold(3), refit=False, **options)
+    alike(search, host.fit(X, y, **{f"{last}sample_weight": weights}))
+
+
+def test_targets_of_iterations_are_named(crossed):
+    """Numbers that are no small integers go there as they are; classes as one small integer for each."""
+    for model, grid, y, sizes in (
+        (E.PoissonRegressor(), {"alpha": [0.1, 1.0]}, np.exp(0.1 * Y), [8 * N]),
+        (E.LogisticRegression(), {"C": [0.1, 1.0]}, np.digitize(Y, [-2.0, 0.0, 2.0]), [4 * N]),
+        (E.LogisticRegression(class_weight="balanced"), {"C": [0.1, 1.0]}, LABELS, [N, 8 * N]),
+    ):
+        search = GridSearchCV(model, grid, cv=KFold(3), refit=False)
+        plan = search.plan(there(X), there(y))
+        named = [move for move in plan.moves if move.what in ("y as numbers", "classes of rows")]
+        assert [(m.target, m.often, m.times, m.nbytes) for m in named] == [
+            ("device", "once a search", 1, size) for size in sizes
+        ]
+        crossed.clear()
+        search.fit(there(X), there(y))
+        assert sorted(n for to, n in crossed if to == "device" and n in (N, 4 * N, 8 * N)) == sizes
 
 
 def test_data_that_are_fetched(crossed):
