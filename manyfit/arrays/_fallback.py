@@ -51,27 +51,23 @@ def tell_fallback(who: object, text: str) -> None:
 
 
 @contextmanager
-def refusals_heard() -> Iterator[None]:
-    """Raise what is refused within it also where somebody catches that, such as who scores failed fits.
+def refusals_heard() -> Iterator[list[HostFallbackError]]:
+    """Hear of what is refused within it also where somebody catches that, such as who scores failed fits.
 
     Yields
     ------
-    None
-        Nothing.
-
-    Raises
-    ------
-    HostFallbackError
-        The first.
+    list of HostFallbackError
+        Those so far.
     """
     heard: list[HostFallbackError] = []
+    outer = _refused.get()
     token = _refused.set(heard)
     try:
-        yield
+        yield heard
     finally:
         _refused.reset(token)
-        if heard:
-            raise heard[0]
+        if outer is not None:
+            outer += heard
 
 
 def _frames_of_ours() -> int:

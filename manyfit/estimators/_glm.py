@@ -60,6 +60,8 @@ class TweedieFamily:
         smallest = y.min()
         if smallest < 0 or (power == 2 and smallest <= 0):
             raise Unsupported("y has values that the distribution does not have")
+        if folded.weight is not None and not folded.weight.any():
+            raise Unsupported("all weights are zero")
         mean = float(np.average(y, weights=folded.weight))
         if not 0 < mean < np.inf:
             raise Unsupported("the mean of y is not a positive number")

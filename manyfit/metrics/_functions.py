@@ -148,13 +148,13 @@ def _of_one(function: Callable[..., Any], many: Many | None, whole: Whole | None
     def form(*args: Any, **kwargs: Any) -> Any:
         options = dict(signature.bind(*args, **kwargs).arguments)
         y_true, predicted = (options.pop(name) for name in first)
-        predicted = _as_array(predicted)
+        y_true, predicted = map(_as_array, (y_true, predicted))
         if not on_device(predicted) and predicted.dtype.kind not in "biufc":
-            # Texts, which no device holds; the targets are, too, and only weights lie there.
-            return function(y_true, predicted, **{name: once_at_home(one) for name, one in options.items()})
+            # Texts, which no device holds; as a rule both are, and only weights lie there.
+            home = {name: once_at_home(one) for name, one in options.items()}
+            return function(*map(once_at_home, (y_true, predicted)), **home)
         there = next(filter(on_device, (predicted, y_true, *options.values())))
-        predicted = _column(beside(predicted, there))
-        y_true = _column(_as_array(y_true))
+        predicted, y_true = _column(beside(predicted, there)), _column(y_true)
         if whole is not None:
             return _whole(function, whole, y_true, predicted, **{**defaults, **options})
         assert many is not None

@@ -137,6 +137,12 @@ def as_targets(
         texts, classes = classes, np.arange(len(classes))
     else:
         texts = None
+    texts_here = isinstance(y_true, np.ndarray) and y_true.dtype.kind not in "biufc"
+    if kind == "labels" and texts_here and not isinstance(predictions, np.ndarray):
+        raise ValueError(
+            f"Mix of label input types (string and number): y_true has dtype {y_true.dtype}, and predictions "
+            f"are {predictions.dtype}. Give both as texts, on the host, or both as numbers."
+        )
     y_true, sample_weight = beside(y_true, predictions), beside(sample_weight, predictions)
     if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
         sample_weight = xp.astype(sample_weight, float_dtype(predictions))

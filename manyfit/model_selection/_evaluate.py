@@ -22,6 +22,7 @@ from manyfit._compat import (
 )
 from manyfit._config import config_context
 from manyfit.arrays import HomeCopies, home_copies, refusals_heard
+from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
 from manyfit.model_selection._front import FoldFront, Fronts
 from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
@@ -154,14 +155,15 @@ class FoldStore:
             yield
 
     @contextmanager
-    def at_work_alone(self) -> Iterator[None]:
+    def at_work_alone(self) -> Iterator[list[HostFallbackError]]:
         """Within it scikit-learn's function fits: it cuts rows of other libraries by its dispatch.
 
-        A refusal to bring data to the host is no fit that fails.
+        It yields the refusals to bring data to the host so far, which that function takes for failures.
         """
         configured = config_context(host_fallback=self.options.host_fallback)
-        with array_api_dispatch() if is_foreign(self.X) else nullcontext(), configured, refusals_heard():
-            yield
+        dispatch = array_api_dispatch() if is_foreign(self.X) else nullcontext()
+        with dispatch, configured, refusals_heard() as refused:
+            yield refused
 
     @property
     def work(self) -> Counter[str]:
@@ -274,11 +276,17 @@ def alone(
     progress: tuple[Any, Any],
     **more: Any,
 ) -> Result:
-    """Fit and score one setting on split `i` by scikit-learn's own function; `more` are arguments of it."""
+    """Fit and score one setting on split `i` by scikit-learn's own function; `more` are arguments of it.
+
+    Raises
+    ------
+    HostFallbackError
+        If a fit or a score failed for a refusal to bring data to the host, whatever ``error_score`` says.
+    """
     options = folds.options
     train, test = folds.split(i)
-    with folds.at_work_alone():
-        return fit_and_score(
+    with folds.at_work_alone() as refused:
+        result: Result = fit_and_score(
             clone(estimator),
             folds.X,
             folds.y,
@@ -296,3 +304,15 @@ def alone(
             split_progress=progress[1],
             **{"verbose": options.verbose, **more},
         )
+    if refused and options.error_score != "raise" and _failed(result, options.error_score):
+        raise refused[0]
+    return result
+
+
+def _failed(result: Result, error_score: Any) -> bool:
+    """Whether a fit, or one of its scores, is what is noted of failures."""
+    scores = [result[part] for part in ("test_scores", "train_scores") if part in result]
+    values = [value for some in scores for value in (some.values() if isinstance(some, dict) else [some])]
+    return result["fit_error"] is not None or any(
+        np.array_equal(v, error_score, equal_nan=True) for v in values
+    )

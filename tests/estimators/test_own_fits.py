@@ -184,3 +184,13 @@ def test_rows_that_scikit_learn_refuses_are_refused(name, value):
 def test_labels_that_are_no_classes_are_refused(name):
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         getattr(estimators, name)().fit(there(X), there(Y))
+
+
+@pytest.mark.parametrize(
+    "twin", [linear_model.Ridge, linear_model.LogisticRegression, linear_model.PoissonRegressor]
+)
+def test_weights_that_are_all_zero_are_refused_as_scikit_learn_does(twin):
+    nothing = np.zeros(len(X))
+    for cls, place in ((twin, np.asarray), (getattr(estimators, twin.__name__), there)):
+        with pytest.raises(ValueError, match="at least one non-zero number"):
+            cls().fit(place(X), place(TWO), sample_weight=place(nothing))

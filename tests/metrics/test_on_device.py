@@ -313,3 +313,12 @@ def test_weights_of_a_device_come_to_texts_of_the_host(name):
     found = getattr(metrics, name)(truth, predicted, sample_weight=there(weight), **more)
     wanted = getattr(sklearn.metrics, name)(truth, predicted, sample_weight=weight, **more)
     np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["accuracy_score", "f1_score", "matthews_corrcoef", "hamming_loss"])
+def test_texts_beside_numbers_are_refused_as_scikit_learn_does(name):
+    numbers = np.arange(10) % 2
+    texts = np.where(numbers, "yes", "no")
+    for y, predicted in ((there(numbers), texts), (texts, there(numbers))):
+        with pytest.raises(ValueError, match="Mix of label input types"):
+            getattr(metrics, name)(y, predicted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,6 +143,32 @@ def test_a_refusal_is_no_failed_fit(n_jobs):
         pytest.raises(HostFallbackError, match="SVR|Pipeline"),  # of the search before scikit-learn 1.9
     ):
         search.fit(there(X), there(Y))
+
+
+class Tries(estimators.Ridge):
+    """Asks for the host at first, and when that is refused does what it is told."""
+
+    def __init__(self, then: Any = None, solver: str = "svd") -> None:
+        super().__init__(solver=solver)
+        self.then = then
+
+    def fit(self, X: Any, y: Any) -> Any:
+        with pytest.raises(HostFallbackError):
+            estimators.SVR().fit(X, y)
+        if self.then is not None:
+            raise self.then
+        return super().fit(X, y)
+
+
+@pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="the search is refused before scikit-learn 1.9")
+def test_refusals_that_an_estimator_takes_are_its_own():
+    with manyfit.config_context(host_fallback="error"):
+        found = cross_val_score(Tries(), there(X), there(Y), cv=3)
+        np.testing.assert_allclose(found, cross_val_score(Ridge(), X, Y, cv=3), rtol=1e-9)
+        with pytest.raises(KeyboardInterrupt):
+            cross_val_score(Tries(KeyboardInterrupt()), there(X), there(Y), cv=3)
+        with pytest.raises(HostFallbackError, match="SVR"):
+            cross_val_score(Tries(ValueError()), there(X), there(Y), cv=3)
 
 
 @pytest.mark.parametrize("scoring", [None, "r2", "neg_mean_absolute_error"])
