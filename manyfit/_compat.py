@@ -80,6 +80,7 @@ __all__ = [
     "fit_and_score",
     "fit_context",
     "has_callbacks",
+    "has_glm_loss",
     "holds_callbacks",
     "insert_error_scores",
     "is_fit_and_score",
@@ -111,6 +112,7 @@ __all__ = [
     "with_each_scorer",
     "with_metric",
     "with_names",
+    "wraps_output",
 ]
 
 TESTED = ("1.7", "1.8", "1.9")
@@ -510,6 +512,17 @@ def array_api_dispatch() -> Iterator[None]:
 def validate_parameters(estimator: Any) -> None:
     """Raise what scikit-learn raises of an estimator's constructor parameters before a fit."""
     estimator._validate_params()
+
+
+def wraps_output(cls: type) -> dict[str, Any]:
+    """What a subclass of a transformer is declared with, for ``set_output`` where the class has it."""
+    wrapped = getattr(cls, "_sklearn_auto_wrap_output_keys", None)
+    return {"auto_wrap_output_keys": None} if wrapped == set() else {}
+
+
+def has_glm_loss(estimator: Any) -> bool:
+    """Whether it is a fitted generalised linear model, see `set_glm_loss`."""
+    return "_base_loss" in vars(estimator)
 
 
 def set_glm_loss(estimator: Any) -> None:

@@ -7,16 +7,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._twins import twin_of
-from manyfit.arrays import container_place, form_of, from_device, tell_fallback
+from manyfit.arrays import container_place, form_of, from_device, is_array, tell_fallback
 from manyfit.estimators import _there, _with_cuml
 from manyfit.estimators._array_params import any_param_away
 from manyfit.estimators._call import FITS, STATE, Call, Fitted, is_inside, labels_place, x_place
+from manyfit.estimators._readable import kind_of
 from manyfit.estimators._routes import routes_of
 from manyfit.folds import Unsupported
 from manyfit.metrics._deviance_explained import explained_power
@@ -68,11 +70,11 @@ def _answer(call: Call) -> Any:
     state = call.state
     if state is None:
         return _ask_unfitted(call)
-    if call.name == "score" and state.route != "host":
-        metric = _score_of(call)
-        if metric is not None:
-            return metric(call)
     try:
+        if call.name == "score" and state.route != "host":
+            metric = _score_of(call)
+            if metric is not None:
+                return metric(call)
         if state.route == "cuml":
             return _with_cuml.ask(call, state)
         if state.route in ("own", "scikit-learn"):
@@ -170,20 +172,46 @@ def _score_of(call: Call) -> Callable[[Call], float] | None:
     power = explained_power(call.estimator)
     if power is None:
         return None
-    return functools.partial(_score, metric=functools.partial(FUNCTIONS["d2_tweedie_score"], power=power))
+    return functools.partial(_explained, metric=functools.partial(FUNCTIONS["d2_tweedie_score"], power=power))
+
+
+def _explained(call: Call, metric: Callable[..., Any]) -> float:
+    """The deviance that is explained, where that is a number.
+
+    Raises
+    ------
+    Unsupported
+        If the metric refuses what scikit-learn's method may not.
+    """
+    score = _number(call.estimator.predict(call.X), call, metric)
+    if math.isnan(score):
+        raise Unsupported("the deviance of these targets is not a number")
+    return score
 
 
 def _score(call: Call, metric: Callable[..., Any]) -> float:
     """A metric of targets and predictions, on a device where one of them is there."""
-    predicted, y = call.estimator.predict(call.X), call.y
+    predicted = call.estimator.predict(call.X)
+    score = _number(predicted, call, metric)
+    if not math.isnan(score):
+        return score
+    # scikit-learn refuses it, or warns.
     weight = call.given.get("sample_weight")
+    return float(metric(*map(from_device, (call.y, predicted)), sample_weight=from_device(weight)))
+
+
+def _number(predicted: Any, call: Call, metric: Callable[..., Any]) -> float:
+    """A metric on a device; NaN where nothing is there, for texts and complex numbers, and if it refuses."""
+    y, weight = call.y, call.given.get("sample_weight")
     place = container_place(predicted) or container_place(y)
-    if place is not None and place.form == "array":
-        arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
-        score = float(metric(*arrays[:2], sample_weight=arrays[2]))
-        if not math.isnan(score):  # else scikit-learn refuses it, or warns
-            return score
-    return float(metric(*map(from_device, (y, predicted)), sample_weight=from_device(weight)))
+    kind = np.asarray(y).dtype.kind if form_of(y) is None else kind_of(y) if is_array(y) else "f"
+    if place is None or place.form != "array" or kind in "OUSc":
+        return math.nan
+    arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
+    try:
+        return float(metric(*arrays[:2], sample_weight=arrays[2]))
+    except (ValueError, TypeError, ArithmeticError, AttributeError):
+        return math.nan  # scikit-learn has words for it, on the host
 
 
 # The host

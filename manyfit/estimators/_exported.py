@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.utils.metaestimators import available_if
 
+from manyfit._compat import wraps_output
 from manyfit._twins import stands_for
 from manyfit.estimators import _with_cuml
 from manyfit.estimators._bridge import bridged
@@ -52,6 +53,7 @@ def exported(twin: type) -> type:
             "__getstate__": getstate,
             "__setstate__": setstate,
         },
+        **wraps_output(twin),
     )
     # After the class is made: scikit-learn would wrap a `transform` that it finds in the body once more.
     for name in sorted(BRIDGED & set(dir(twin))):

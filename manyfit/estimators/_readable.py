@@ -39,7 +39,7 @@ def readable(value: Any) -> Any:
     return value
 
 
-def refuse_complex(estimator: Any, method: str, X: Any) -> None:
+def refuse_complex(estimator: Any, method: str, X: Any, what: str = "X") -> None:
     """Refuse complex numbers as scikit-learn does on the host; libraries fail somewhere within.
 
     Parameters
@@ -50,6 +50,8 @@ def refuse_complex(estimator: Any, method: str, X: Any) -> None:
         By which method.
     X : object
         Anything.
+    what : str
+        What it is called.
 
     Raises
     ------
@@ -58,6 +60,6 @@ def refuse_complex(estimator: Any, method: str, X: Any) -> None:
     """
     if form_of(X) == "array" and kind_of(X) == "c":
         raise ValueError(
-            f"Complex data not supported: {type(estimator).__name__}.{method} got X of dtype {X.dtype}. "
+            f"Complex data not supported: {type(estimator).__name__}.{method} got {what} of dtype {X.dtype}. "
             "Give real and imaginary parts as columns of their own."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from manyfit._compat import check_parameters
 from manyfit.arrays import array_namespace, numpy_dtype, to_host
 from manyfit.folds import Unsupported
 
@@ -29,6 +30,8 @@ def check_ridge(estimator: Any, X: Any, weight: Any) -> None:
     Unsupported
         If X is too large for ``solver="auto"``, which on the host squares it.
     """
+    if check_parameters(estimator) is not None:
+        return  # which scikit-learn says first
     low, high = (0.0, 1.0) if weight is None else _ends(weight)
     name = type(estimator).__name__
     if low < 0:

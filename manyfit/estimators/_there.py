@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from manyfit._compat import array_api_dispatch, output_container
+from manyfit._compat import array_api_dispatch, has_glm_loss, output_container, set_glm_loss
 from manyfit._twins import twin_of
 from manyfit.arrays import (
     Place,
@@ -191,6 +191,8 @@ def at_home(estimator: Any) -> Any:
     for name, value in vars(estimator).items():
         if form_of(value):
             setattr(other, name, from_device(value))
+    if has_glm_loss(other):
+        set_glm_loss(other)  # that of a fit by dispatch is of the device's library
     return other
 
 
@@ -249,11 +251,12 @@ def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, 
     state = Fitted(route, labels_place(y), place=x_place(call.X))
     if is_regressor(call.estimator) and not form_of(y) and np.asarray(y).dtype.kind not in "biufc":
         raise Unsupported("y holds no numbers")  # or objects, which may be numbers: scikit-learn reads them
-    with_X = state.labels is not None and place.same(container_place(y))
+    # No library sorts bools: they are labels like texts.
+    with_X = state.labels is not None and place.same(container_place(y)) and kind_of(y) != "b"
     if y is None or not is_classifier(call.estimator) or with_X:
         return given, state
     if call.name == "partial_fit":
-        raise Unsupported("labels that do not lie with X cannot be learnt in parts")
+        raise Unsupported("labels that are bools, or do not lie with X, cannot be learnt in parts")
     host = np.asarray(from_device(y))
     if host.ndim != 1:
         return given, state
@@ -268,7 +271,8 @@ def _all_brought(call: Call, given: Mapping[str, Any], place: Place) -> dict[str
     """Arguments where the computation is."""
     brought = {name: _brought(value, name, place) for name, value in given.items()}
     if not _holds(call.estimator):  # whose parts may take them
-        refuse_complex(call.estimator, call.name, brought.get("X"))
+        for what in ("X", "y"):
+            refuse_complex(call.estimator, call.name, brought.get(what), what)
     return brought
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+import sklearn.linear_model
 from sklearn.base import clone
 
 from manyfit import estimators
@@ -312,3 +313,84 @@ def test_tensors_with_gradients_and_of_short_floats():
             np.testing.assert_allclose(
                 home(model.predict(rows.to(dtype))), same.predict(rows.to(dtype).float().numpy()), rtol=0.02
             )
+
+
+# Labels and scores
+
+
+BOOLS = LABELS > 0
+
+
+@pytest.mark.parametrize("name", ["GaussianNB", "RidgeClassifier", "LogisticRegression", "LinearSVC", "SVC"])
+def test_labels_that_are_bools(name):
+    """No library sorts these."""
+    ours, twin = getattr(estimators, name)(), theirs(getattr(estimators, name)())
+    ours.fit(there(X), there(BOOLS))
+    twin.fit(X, BOOLS)
+    assert container_place(ours.predict(there(X))) == container_place(there(BOOLS))
+    np.testing.assert_array_equal(home(ours.predict(there(X))), twin.predict(X))
+    np.testing.assert_array_equal(home(ours.classes_), [False, True])
+    assert ours.score(there(X), there(BOOLS)) == twin.score(X, BOOLS)
+
+
+def outcome(call):
+    """A number, or the type of what is raised."""
+    try:
+        return call()
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("name", ["PoissonRegressor", "GammaRegressor", "TweedieRegressor"])
+@pytest.mark.parametrize("what", ["constant", "one row", "zeros", "short", "usual"])
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value) encountered:RuntimeWarning")
+def test_deviances_that_are_no_numbers(name, what):
+    """scikit-learn divides by a deviance of 0, or so near to it that rounding decides."""
+    model = getattr(estimators, name)(**({"power": 1.5} if name == "TweedieRegressor" else {}), tol=1e-9)
+    targets = np.exp(0.3 * NUMBERS)
+    fitted = {"constant": np.full(len(X), 2.0), "zeros": np.zeros(len(X))}.get(what, targets)
+    rows = {"one row": slice(1), "short": slice(3)}.get(what, slice(None))
+    scored = X[: 1 if what == "one row" else None]
+    twin = theirs(model)
+    found = outcome(lambda: model.fit(there(X), there(fitted)).score(there(scored), there(fitted[rows])))
+    wanted = outcome(lambda: twin.fit(X, fitted).score(scored, fitted[rows]))
+    if what in ("usual", "short"):
+        assert found == pytest.approx(wanted, rel=1e-6)
+    elif isinstance(wanted, type):
+        assert found is wanted
+    else:
+        assert np.isfinite(found) == np.isfinite(wanted)
+
+
+@pytest.mark.parametrize("name", ["LogisticRegression", "GaussianNB", "Ridge", "PoissonRegressor"])
+@pytest.mark.parametrize("what", ["NaN", "texts", "complex"])
+def test_targets_that_cannot_be_scored_raise_scikit_learns_errors(name, what):
+    positive = np.where(LABELS > 0, 2, 1)
+    model, twin = getattr(estimators, name)(), theirs(getattr(estimators, name)())
+    model.fit(there(X), there(positive))
+    twin.fit(X, positive)
+    y = {"NaN": np.r_[np.nan, positive[1:]], "texts": np.array(["a"] * len(X)), "complex": positive + 1j}[
+        what
+    ]
+    wanted = outcome(lambda: twin.score(X, y))  # texts beside numbers are accepted before 1.8
+    assert outcome(lambda: model.score(there(X), y if what == "texts" else there(y))) == wanted
+    assert isinstance(wanted, type) or what == "texts"
+    if what == "complex":
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            model.fit(there(X), there(y))
+
+
+def test_parameters_are_looked_at_before_weights():
+    with pytest.raises(ValueError, match="'alpha' parameter of Ridge must be"):
+        estimators.Ridge(alpha=-1.0).fit(there(X), there(NUMBERS), sample_weight=there(NUMBERS))
+
+
+@pytest.mark.parametrize("solver", ["auto", "svd", "cholesky"])
+def test_the_solver_of_ridge_is_the_one_that_was_asked_for(solver):
+    ours, twin = estimators.Ridge(solver=solver), sklearn.linear_model.Ridge(solver=solver).fit(X, NUMBERS)
+    assert ours.fit(there(X), there(NUMBERS)).solver_ == twin.solver_
+
+
+def test_frames_can_be_asked_for_where_scikit_learn_has_them():
+    assert not hasattr(estimators.TfidfTransformer(), "set_output")
+    assert hasattr(estimators.StandardScaler(), "set_output")
