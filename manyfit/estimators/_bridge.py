@@ -210,7 +210,7 @@ def _number(predicted: Any, call: Call, metric: Callable[..., Any]) -> float:
     arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
     try:
         return float(metric(*arrays[:2], sample_weight=arrays[2]))
-    except (ValueError, TypeError, ArithmeticError, AttributeError):
+    except (ValueError, TypeError, ArithmeticError, AttributeError, RuntimeError):
         return math.nan  # scikit-learn has words for it, on the host
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import sklearn
 import sklearn.metrics
 
-from manyfit._compat import array_api_dispatch, check_metric_options, plain_scorer
+from manyfit._compat import check_metric_options, plain_scorer
 from manyfit.arrays import array_namespace, beside, is_array, on_device, once_at_home
 from manyfit.folds import Unsupported
 from manyfit.metrics._many import Many
@@ -105,7 +105,7 @@ def metric_function(
             except Unsupported as error:
                 why = error
         try:
-            with array_api_dispatch():
+            with sklearn.config_context(array_api_dispatch=True):
                 return function(*args, **kwargs)
         except Exception as error:
             error.add_note(

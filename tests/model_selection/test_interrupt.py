@@ -101,7 +101,13 @@ def test_sigint_ends_a_search(what, n_jobs, tmp_path):
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=60)
         took = time.monotonic() - start
-        assert err.rstrip().endswith("KeyboardInterrupt")
+        # Beside it loky's own process may say what it found gone already.
+        said = [
+            line
+            for line in err.splitlines()
+            if "resource_tracker" not in line and "warnings.warn" not in line
+        ]
+        assert said[-1] == "KeyboardInterrupt", err
         assert process.returncode in (1, 130, -signal.SIGINT)
         assert took < ALLOWED_S
         assert wait_for(lambda: not members(process.pid), ALLOWED_S), "processes are left behind"
