@@ -98,7 +98,7 @@ class Dispatch:
         self._suspects: deque[_Task] = deque()
         self._lanes: list[Lane] = []
         self._standing: Standing
-        self._package_name: str | None = None
+        self._names: dict[str, str] = {}
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         """Pairs of an item and its result, as they come; of an item that kills workers, `Died`.
@@ -169,14 +169,19 @@ class Dispatch:
             self._twins |= {twin: future, future: twin}
         soon(self.client, self._watch, future)
 
+    @property
+    def _package_name(self) -> str | None:
+        """What Dask calls the package now; None where it is not sent."""
+        return self._names.get(self.package.key)
+
     def _send(self) -> None:
         """Send the package, if it is not there and there is a worker for it."""
         for tries in range(MOST_SENDS):
             worker = next((lane.receiver for lane in self._lanes if lane.receiver), None)
-            if self._package_name is not None or worker is None:
+            if self._names or worker is None:
                 return  # without a worker: a task will miss it, and it is sent then
             try:
-                self._package_name = self.placement.send(self.package, worker)
+                self._names = self.placement.send(self.package, worker)
             except MemoryError:
                 raise
             except Exception as error:
@@ -286,8 +291,8 @@ class Dispatch:
                 f"at {self._standing.address} does not keep its workers. Their logs may say why."
             )
         if missing and task.package == self._package_name:
-            self.placement.lost(self.package, task.package, missing)
-            self._package_name = None
+            self.placement.forget({key: self._names[key] for key in missing})
+            self._names = {}
         self._submit(task)
 
     def _stop(self) -> None:

@@ -109,8 +109,8 @@ class Placement:
             self._in_use += Counter()
         self.tidy()
 
-    def send(self, package: Package, worker: str) -> str:
-        """Send what is not there of a package to a worker; what Dask calls the package then."""
+    def send(self, package: Package, worker: str) -> dict[str, str]:
+        """Send what is not there of a package to a worker; what Dask calls its parts then, and itself."""
         with self._lock:
             nbytes = sum(nbytes_of(part) for key, part in package.parts.items() if not self._is_there(key))
         self._wait_for_room(worker, package.key, nbytes)
@@ -119,26 +119,15 @@ class Placement:
             others = package.parts.keys() - {package.key}
             names = {key: str(self._sent[key].key) if key in there else _name(key) for key in others}
             if package.key in there and self._named.get(package.key) == names:
-                return str(self._sent[package.key].key)  # of a search like this one, which runs now
+                # Of a search like this one, which runs now.
+                return {**names, package.key: str(self._sent[package.key].key)}
             parts = self._for(worker, {names[key]: package.parts[key] for key in others - there})
             whole = _name(package.key)
             sizes = {key: nbytes_of(package.parts[key]) for key in others}
             sent = self._scatter({**parts, whole: (package.parts[package.key], names, sizes)}, worker)
             self._sent.update({key: sent[names[key]] for key in others - there})
             self._sent[package.key], self._named[package.key] = sent[whole], names
-            return whole
-
-    def lost(self, package: Package, whole: str | None, missing: Iterable[str]) -> None:
-        """Parts were not there by the names that a package has, which was `whole` to Dask: send them again.
-
-        What was sent again since then has another name, and stays.
-        """
-        with self._lock:
-            if package.key in self._sent and self._sent[package.key].key == whole:
-                names = {**self._named[package.key], package.key: whole}
-                self._forget(
-                    key for key in missing if key in self._sent and self._sent[key].key == names[key]
-                )
+            return {**names, package.key: whole}
 
     def send_parts(self, parts: Mapping[str, Any], worker: str) -> None:
         """Send what is not there of some parts to a worker, each for itself."""
@@ -210,15 +199,16 @@ class Placement:
                 f"most memory left, {room}. Give workers more memory, or have fewer on a machine."
             )
 
-    def forget(self, keys: Iterable[str]) -> None:
-        """These turned out not to be there, whatever Dask has said so far."""
-        with self._lock:
-            self._forget(keys)
+    def forget(self, names: Mapping[str, str]) -> None:
+        """Parts turned out not to be there by these names, whatever Dask has said so far.
 
-    def _forget(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            self._sent.pop(key, None)
-            self._named.pop(key, None)
+        What was sent again since then has another name, and stays.
+        """
+        with self._lock:
+            for key, name in names.items():
+                if key in self._sent and self._sent[key].key == name:
+                    del self._sent[key]
+                    self._named.pop(key, None)
 
     def _is_there(self, key: str) -> bool:
         return key in self._sent and self._sent[key].status == "finished"

@@ -175,13 +175,17 @@ def placed(numbers: Array | None, X: Any) -> Any:
     if numbers is None:
         return None
     xp, dtype = array_namespace(X), float_dtype(X)
-    with np.errstate(invalid="ignore"):  # a cast of what is no small integer
-        small = numbers.astype(np.int8)
-    if (small == numbers).all():
-        numbers = small
+    if are_small(numbers):
+        numbers = numbers.astype(np.int8)
     elif dtype == xp.float32:
         numbers = numbers.astype(np.float32)
     return xp.astype(Beside(X)(numbers), dtype, copy=False)
+
+
+def are_small(numbers: Array) -> bool:
+    """Whether numbers of the host are integers that a byte holds."""
+    with np.errstate(invalid="ignore"):  # a cast of what is none
+        return bool((numbers.astype(np.int8) == numbers).all())
 
 
 def _of_rows(numbers: Any, rows: Any) -> Any:

@@ -109,11 +109,9 @@ def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> 
         estimator.intercept_ = data.there(intercept[0] if data.y.ndim == 1 else intercept)
     estimator.n_features_in_ = data.X.shape[1]
     if family is RIDGE:
+        estimator.n_iter_ = None
         # Of normal equations, as that is, unless another one was asked for.
-        estimator.n_iter_, estimator.solver_ = (
-            None,
-            "cholesky" if estimator.solver == "auto" else estimator.solver,
-        )
+        estimator.solver_ = "cholesky" if estimator.solver == "auto" else estimator.solver
     else:
         view = folded.view(0).weighted
         spectrum = view.spectrum if estimator.fit_intercept else view.raw_spectrum

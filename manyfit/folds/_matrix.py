@@ -38,7 +38,7 @@ def as_matrix(X: Any) -> Array:
         X = _frame_to_numpy(X)
     if type(X) not in (np.ndarray, np.memmap) and not is_foreign(X):
         raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame")
-    if X.ndim != 2 or not (_is_numeric(X) or _is_bool(X)):
+    if X.ndim != 2 or not _is_one_of(X, _DTYPES | {"b1"}):
         raise Unsupported(
             f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64, integer or bool"
         )
@@ -66,17 +66,13 @@ def is_foreign(X: Any) -> bool:
     return form_of(X) == "array"
 
 
-def _is_numeric(X: Any) -> bool:
-    """Whether the dtype of an array is one of `_DTYPES`."""
+def _is_one_of(X: Any, dtypes: frozenset[str]) -> bool:
+    """Whether the dtype of an array is one of these, as this machine has them."""
     try:
         dtype = numpy_dtype(X)
     except TypeError:  # NumPy has no such dtype
         return False
-    return dtype.str[1:] in _DTYPES and dtype.isnative
-
-
-def _is_bool(X: Any) -> bool:
-    return str(X.dtype).rpartition(".")[2] == "bool"
+    return dtype.str[1:] in dtypes and dtype.isnative
 
 
 def as_matrix_or_csr(X: Any) -> Any:
@@ -144,7 +140,7 @@ def as_targets(y: Any) -> Array:
         If y is missing or is not numeric.
     """
     array = y if is_foreign(y) and y.ndim in (1, 2) else as_labels(y)
-    if not _is_numeric(array):
+    if not _is_one_of(array, _DTYPES):
         raise Unsupported(f"y has dtype {array.dtype}, not float32, float64 or integer")
     return array
 

@@ -118,8 +118,7 @@ class Parts:
         RuntimeError
             If it is not what it was.
         """
-        now = self._placement.names(missing)
-        self._placement.forget(key for key in missing if now[key] == names[key])
+        self._placement.forget({key: names[key] for key in missing})
         for key in missing:
             if not is_pickle(key) and not key.startswith(array_key(parts[key])):
                 raise RuntimeError(

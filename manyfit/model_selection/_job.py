@@ -39,11 +39,10 @@ class Options:
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property
-    def weights(self) -> list[Any]:
-        """Sample weights of fits, and those of scores, as the user gave them; each once."""
-        given = [v for name, v in self.fit_params.items() if name.endswith("sample_weight")]
-        given.append(self.score_params.get("sample_weight"))
-        return list({id(one): one for one in given if one is not None}.values())
+    def fit_weights(self) -> list[Any]:
+        """Sample weights of fits, as the user gave them."""
+        given = (value for name, value in self.fit_params.items() if name.endswith("sample_weight"))
+        return [one for one in given if one is not None]
 
 
 @dataclass(frozen=True)

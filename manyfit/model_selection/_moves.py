@@ -176,11 +176,12 @@ class _Named:
 
     def _weights_home(self, why: str = CHECKED) -> None:
         """Weights of a device, which come to the host once."""
-        given = [one for one in self.job.options.weights if is_foreign(one)]
-        if given and "weights home" not in self._summed:
-            self._summed.add("weights home")
-            nbytes = sum(map(bytes_of, given))
-            self.moves.add("weights", "host", "once a search", len(given), nbytes, why)
+        options = self.job.options
+        given = [*options.fit_weights, options.score_params.get("sample_weight")]
+        for one in {id(one): one for one in given if is_foreign(one)}.values():
+            if id(one) not in self._summed:
+                self._summed.add(id(one))
+                self.moves.add("weights", "host", "once a search", 1, bytes_of(one), why)
 
     def _sums(self, data: SplitData, n_sets: int) -> None:
         if "sums" in self._summed:

@@ -13,6 +13,7 @@ from manyfit._twins import twin_of
 from manyfit.arrays import Place, numpy_dtype
 from manyfit.cluster import is_drop_in, steps_of
 from manyfit.estimators import family_of
+from manyfit.estimators._objective import are_small
 from manyfit.estimators._own import fitter_of
 from manyfit.estimators._routes import why_at_home
 from manyfit.folds import Unsupported, is_foreign
@@ -135,7 +136,7 @@ class MovesOfFits:
     def _weights(self, last: Any, n_readers: int, at_home: bool) -> None:
         """Weights of the fit, and of scores, of which so many are made on the device."""
         trips, options = self._trips, self._job.options
-        for one in (v for name, v in options.fit_params.items() if name.endswith("sample_weight")):
+        for one in options.fit_weights:
             there, size = is_foreign(one), _size_of(one if is_foreign(one) else np.asarray(one))
             own = not at_home and _is_ours(last)
             if there and (own or at_home):
@@ -227,8 +228,7 @@ def targets_of_iterations(job: Job, last: Any) -> dict[str, int]:
     """What iterations are told of y: bytes of each row, a small integer for each output or a number."""
     y = np.asarray(job.brought(job.y))
     if not is_classifier(last):
-        with np.errstate(invalid="ignore"):  # a cast of what is no small integer
-            return {"y as numbers": 1 if bool((y.astype(np.int8) == y).all()) else 8}
+        return {"y as numbers": 1 if are_small(y) else 8}
     n = len(np.unique(y))
     found = {"y as numbers": n if n > 2 else 1}
     return found if getattr(last, "class_weight", None) is None else {**found, "classes of rows": 8}

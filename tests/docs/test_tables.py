@@ -14,6 +14,7 @@ from sklearn.utils import all_estimators
 
 from manyfit._compat import TESTED, plain_scorer
 from manyfit.estimators import _family, affine_step_of, family_of
+from manyfit.estimators._exports import ALL
 from manyfit.folds import Unsupported
 from manyfit.metrics._moment_scores import MOMENT_METRICS
 from manyfit.metrics._scoring import BATCHED
@@ -143,6 +144,7 @@ def test_versions() -> None:
     major, minor = TESTED[-1].split(".")
     assert highest == f"{major}.{int(minor) + 1}"  # what was not tested is not installed
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
+    assert f"has [{len(ALL)} estimators]" in README
 
 
 def test_rooms() -> None:

@@ -137,6 +137,8 @@ def test_where_there_is_no_memory_the_report_says_so(monkeypatch):
 # predictions, since scikit-learn warns of the best two of two classes.
 HOMEWARD = {"adjusted_mutual_info_score", "top_k_accuracy"}
 OF_NUMBERS = ("r2", "explained", "absolute", "squared", "max_error", "deviance", "pinball")
+# Scorers of two classes at least, two of which older versions of scikit-learn lack.
+OF_TWO = 38 + len({"d2_brier_score", "d2_log_loss_score"} & set(get_scorer_names()))
 NOISY = X[:300, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=300)
 
 
@@ -144,7 +146,7 @@ NOISY = X[:300, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=30
     ("model", "grid", "y", "more", "n"),
     [
         (Ridge(), {"alpha": [0.1, 1.0]}, np.exp(0.3 * NOISY) + 20.0, 2, 12),
-        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, 38),
+        (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [0.0]), 0, OF_TWO),
         (LogisticRegression(tol=0.01), {"C": [0.1, 1.0]}, np.digitize(NOISY, [-1.0, 1.0]), 0, 30),
     ],
     ids=["numbers", "two classes", "three"],
