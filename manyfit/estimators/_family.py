@@ -178,6 +178,9 @@ class Family(Protocol):
     needs : {"moments", "rows", "passes"}
         Whether `fit_many` reads only `FoldedData.view`, so that affine steps before it need no data, or the
         rows of the folds, or goes over the rows of all folds together (`PassData`), behind affine steps.
+    why_stops_elsewhere : callable, optional
+        Of a "converged" family: ``why_stops_elsewhere(estimator, shape)`` says why scikit-learn's own fit
+        does not end by its gradient, as far as parameters and the size of the data tell, or is None.
     coupled : bool, optional
         Whether a family that needs passes goes over the rows for all classes together, as most do; else for
         one after the other, in less memory.

@@ -24,8 +24,8 @@ class Fitted:
         About how far that is from the optimum: the step that Newton's method would take next.
     converged : ndarray of bool of shape (m,)
         Whether the gradient is as small as it should be.
-    cut_short : ndarray of bool of shape (m,)
-        Whether scikit-learn's solver is expected to stop at its ``max_iter`` before it is there.
+    trusted : ndarray of bool of shape (m,)
+        Whether scikit-learn's solver is expected to be as near; what is not was not followed.
     rows_read : int
         Rows of X that were gone over, each as often as it was, for this split and others that were fitted
         with it and have 0.
@@ -34,7 +34,7 @@ class Fitted:
     linear: LinearPredictors
     error: LinearPredictors
     converged: Array
-    cut_short: Array
+    trusted: Array
     rows_read: int
 
     @classmethod
@@ -44,7 +44,7 @@ class Fitted:
             _joined([part.linear for part in parts], 1),
             _joined([part.error for part in parts], 1),
             np.logical_and.reduce([part.converged for part in parts]),
-            np.logical_or.reduce([part.cut_short for part in parts]),
+            np.logical_and.reduce([part.trusted for part in parts]),
             sum(part.rows_read for part in parts),
         )
 
@@ -56,7 +56,7 @@ class Fitted:
             for one in (self.linear, self.error)
         )
         return replace(
-            self, linear=linear, error=error, converged=self.converged[index], cut_short=self.cut_short[index]
+            self, linear=linear, error=error, converged=self.converged[index], trusted=self.trusted[index]
         )
 
     def spread(self, T: Any) -> "Fitted":

@@ -16,6 +16,7 @@ from manyfit.estimators._losses import HalfTweedie
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
+from manyfit.estimators._trial import NEWTON_ITERATIONS, Stopping, resolution_of
 from manyfit.folds import PassData, Unsupported
 
 Array = NDArray[Any]
@@ -71,10 +72,21 @@ class TweedieFamily:
             lambda total: alphas,
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
-            max_iter=estimator.max_iter if estimator.solver == "lbfgs" else None,
+            stopping=_stopping(estimator, power, y, folded),
             start=_log_means(y, folded),
         )
         yield from linked_answers(fit_path(folded, model, LBFGS()), LogLink())
+
+
+def _stopping(estimator: Any, power: float, y: Array, data: PassData) -> Stopping:
+    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
+    # Terms of the mean loss at the start, where all predictions are the mean of y.
+    mean = float(y.mean())
+    if 1 < power < 2:
+        loss = mean ** (2 - power) * (1 / (power - 1) + 1 / (2 - power))
+    else:
+        loss = (mean if power == 1 else 1.0) * (1.0 + abs(float(np.log(mean))))
+    return Stopping(estimator.max_iter, enough, resolution_of(data.X), max(1.0, loss))
 
 
 def _log_means(y: Array, data: PassData) -> Array:

@@ -228,24 +228,6 @@ class Hessians:
         for c in map(int, columns):
             self._factors.pop(c, None)
 
-    def matrices(self, W: Array, columns: Array, share: float) -> list[tuple[Array, Array]]:
-        """Hessians of the mean loss near where columns of one split are, with the places of those they serve.
-
-        Parameters and what is near as in `renew`. None where Hessians are not known whole.
-        """
-        if self._head is not None:
-            return []
-        split = int(self.problem.columns.split[columns[0]])
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._choose(W, columns, share)
-        served = [
-            (anchor, [i for i, c in enumerate(map(int, columns)) if self._used[c] is anchor])
-            for anchor in self._anchors
-        ]
-        return [
-            (self._matrix(anchor, split, W.shape[1]).block, np.array(own)) for anchor, own in served if own
-        ]
-
     def _choose(self, W: Array, columns: Array, share: float) -> None:
         """Find a Hessian for each column, and take those that are missing."""
         samples = self._samples(W, columns)

@@ -104,19 +104,20 @@ class LBFGS:
             if worth is not None:
                 limit = min(self.max_passes, worth(done.shape[0] - n_done))
             if n_done == done.shape[0] or passes >= limit:
-                finished.append((place, state.W, state.G, done))
+                finished.append((place, state.W, state.G, done, state.curvature))
                 state.keep(xp.nonzero(~done)[0])
                 break
             if n_done:
                 out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
-                finished.append(tuple(xp.take(A, out, axis=0) for A in (place, state.W, state.G, done)))
+                left = (place, state.W, state.G, done, state.curvature)
+                finished.append(tuple(xp.take(A, out, axis=0) for A in left))
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)
             passes += self._step(problem, state, limit - passes)
-        order, W, G, converged = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
+        order, *found = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
-        W, G, converged = (xp.take(A, back, axis=0) for A in (W, G, converged))
-        return Solution(W, G, converged, passes, state)
+        W, G, converged, curvature = (xp.take(A, back, axis=0) for A in found)
+        return Solution(W, G, converged, curvature, passes, state)
 
     # What overflows is found by its slope, and stepped back from.
     @np.errstate(over="ignore", invalid="ignore")
@@ -166,6 +167,9 @@ class Solution:
         Gradients there.
     converged : array of bool of shape (m,)
         Whether the gradient is as small as was asked.
+    curvature : array of shape (m,)
+        The largest curvature that the steps met: a lower bound of the largest eigenvalue of the Hessians on
+        the way; 0 before the first step.
     passes : int
         Passes over the data.
     left : State
@@ -175,6 +179,7 @@ class Solution:
     W: Array
     G: Array
     converged: Array
+    curvature: Array
     passes: int
     left: "State"
 
@@ -195,6 +200,8 @@ class State:
         ``S_i' Y_j``.
     order : list of int
         Places that are used, the oldest first.
+    curvature : array of shape (m,)
+        The largest that the steps met.
     """
 
     def __init__(self, columns: Array, W: Array, G: Array, memory: int) -> None:
@@ -203,12 +210,13 @@ class State:
         kind = {"dtype": W.dtype, "device": device(W)}
         self.S, self.Y = (xp.zeros((m, memory, K * d), **kind) for _ in range(2))
         self.inverse, self.cross = xp.zeros((m, memory), **kind), xp.zeros((m, memory, memory), **kind)
+        self.curvature = xp.zeros((m,), **kind)
         self.order: list[int] = []
 
     def keep(self, kept: Array) -> None:
         """Only some of the columns."""
         xp = array_namespace(self.W)
-        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross"):
+        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross", "curvature"):
             setattr(self, name, xp.take(getattr(self, name), kept, axis=0))
 
     def direction(self, precondition: Callable[[Array], Array]) -> Array:
@@ -248,13 +256,15 @@ class State:
         xp, m = array_namespace(W), W.shape[0]
         s, y = xp.reshape(W - self.W, (m, -1)), xp.reshape(G - self.G, (m, -1))
         self.W, self.G = W, G
-        curvature = _dot(s, y)
+        along, across = _dot(s, y), _dot(y, y)
         # Where rounding has taken over, or a step led nowhere, a pair says nothing.
-        sound = curvature > 1e-14 * xp.sqrt(_dot(s, s) * _dot(y, y))
-        one = xp.ones_like(curvature)
+        sound = along > 1e-14 * xp.sqrt(_dot(s, s) * across)
+        one = xp.ones_like(along)
         place = len(self.order) if len(self.order) < self.memory else self.order.pop(0)
         self.order.append(place)
-        self.inverse[:, place] = xp.where(sound, one / xp.where(sound, curvature, one), xp.zeros_like(one))
+        self.inverse[:, place] = xp.where(sound, one / xp.where(sound, along, one), xp.zeros_like(one))
+        met = across * self.inverse[:, place]
+        self.curvature = xp.where(met > self.curvature, met, self.curvature)
         self.S[:, place, :], self.Y[:, place, :] = s, y
         self.cross[:, place, :], self.cross[:, :, place] = _times(self.Y, s), _times(self.S, y)
 

@@ -16,6 +16,7 @@ from manyfit.estimators._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
+from manyfit.estimators._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, Stopping
 from manyfit.estimators._weights import class_weights
 from manyfit.folds import PassData, Unsupported, is_sparse, require_classes
 
@@ -45,6 +46,10 @@ class LinearSVCFamily:
             raise Unsupported("multi_class='crammer_singer' has an objective of its own")
         _check(estimator, settings)
 
+    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        return _why_stops_elsewhere(estimator, shape)
+
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
         return pass_cost(len(settings), shape, coupled=False)
@@ -70,7 +75,8 @@ class LinearSVCFamily:
                 None if weights is None else _one_against_the_rest(weights, k),
                 None if weights is None else own,
             )
-            model = _model(estimator, settings, rowwise, _rarest(own, folded))
+            # Each row of either class has a loss of one at the start.
+            model = _model(estimator, settings, rowwise, _rarest(own, folded), 1.0)
             fits.append(fit_path(folded, model, LBFGS()))
         fitted = map(Fitted.side_by_side, zip(*fits, strict=True))
         yield from linked_answers(fitted, Decisions(classes))
@@ -97,6 +103,10 @@ class LinearSVRFamily:
             raise Unsupported(f"epsilon={estimator.epsilon!r} is not a finite number from 0")
         _check(estimator, settings)
 
+    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        return _why_stops_elsewhere(estimator, shape)
+
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
         return pass_cost(len(settings), shape, coupled=False)
@@ -107,7 +117,7 @@ class LinearSVRFamily:
         """See `Family`."""
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = Rowwise(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
-        model = _model(estimator, settings, rowwise, 1.0)
+        model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
         yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
 
 
@@ -122,7 +132,16 @@ def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
             raise Unsupported(f"C={C!r} is not one finite number above 0")
 
 
-def _model(estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: Rowwise, rarest: float) -> Model:
+def _why_stops_elsewhere(estimator: Any, shape: Shape) -> str | None:
+    dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
+    if dual:
+        return f"dual={estimator.dual!r} goes through the rows by chance, and does not stop by the gradient"
+    return None
+
+
+def _model(
+    estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: Rowwise, rarest: float, loss: float
+) -> Model:
     C = np.array([float(setting["C"]) for setting in settings])
     return Model(
         rowwise,
@@ -130,6 +149,7 @@ def _model(estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: Rowwi
         "penalised" if estimator.fit_intercept else "none",
         float(estimator.tol) * rarest,
         norm="euclidean",
+        stopping=Stopping(estimator.max_iter, LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, loss),
     )
 
 

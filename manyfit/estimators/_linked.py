@@ -151,11 +151,6 @@ class LinkedAnswers:
         return self.fitted.linear
 
     @property
-    def cut_short(self) -> Array:
-        """See `Fitted`."""
-        return self.fitted.cut_short
-
-    @property
     def rows_read(self) -> int:
         """See `Fitted`."""
         return self.fitted.rows_read
@@ -215,10 +210,12 @@ def _of_sparse(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
 
 
 NOT_CONVERGED = "the gradient did not become small enough"
+STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 def linked_answers(fitted: Iterable[Fitted], link: Link) -> Iterator[LinkedAnswers]:
-    """The answers of each split; what did not converge is left alone."""
+    """The answers of each split; what did not converge, here or perhaps in scikit-learn, is left alone."""
     for one in fitted:
         alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
+        alone.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))
         yield LinkedAnswers(one, link, alone)

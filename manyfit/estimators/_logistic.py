@@ -14,6 +14,7 @@ from manyfit.estimators._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
+from manyfit.estimators._trial import NEWTON_ITERATIONS, Stopping, resolution_of
 from manyfit.estimators._weights import class_weights
 from manyfit.folds import PassData, Unsupported, require_classes
 
@@ -49,6 +50,12 @@ class LogisticFamily:
             if not isinstance(C, Real) or isinstance(C, bool) or not 0 < float(C) < np.inf:
                 raise Unsupported(f"C={C!r} is not one finite number above 0")
 
+    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        if estimator.solver in ("sag", "saga"):
+            return f"solver={estimator.solver!r} stops where coefficients change little, not by the gradient"
+        return None
+
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
         return pass_cost(len(settings), shape)
@@ -71,9 +78,15 @@ class LogisticFamily:
             lambda total: 1.0 / (C * total),
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
-            max_iter=estimator.max_iter if estimator.solver == "lbfgs" else None,
+            stopping=_stopping(estimator, len(classes), folded),
         )
         yield from linked_answers(fit_path(folded, model, LBFGS()), Probabilities(classes))
+
+
+def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
+    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
+    # The loss at the start, where no class is more likely than another.
+    return Stopping(estimator.max_iter, enough, resolution_of(data.X), max(1.0, float(np.log(n_classes))))
 
 
 def _only_l2(estimator: Any) -> bool:

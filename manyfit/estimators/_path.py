@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.estimators._fitted import Fitted
-from manyfit.estimators._iterations import within
 from manyfit.estimators._lbfgs import LBFGS
-from manyfit.estimators._objective import Intercept, Norm, Rowwise
-from manyfit.estimators._stage import HESSIAN_SHARE, Goal, Stage
+from manyfit.estimators._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
+from manyfit.estimators._stage import Goal, Reached, Stage
+from manyfit.estimators._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
 from manyfit.folds import (
     AtomGroup,
     PassData,
@@ -40,6 +40,8 @@ ROUNDING = 30.0
 SMALL_ROWS = 20
 # Each problem has that many times the rows of the one before it.
 COARSER = 4
+# Training sets whose weights differ by no more than this factor are tried as one.
+ALIKE = 1.25
 # On few rows the gradient need not be smaller than chance makes it: this share of its size at zero over the
 # square root of the rows.
 CHANCE = 0.3
@@ -64,8 +66,8 @@ class Model:
         How it measures it; the euclidean norm is relative to that at zero.
     start : ndarray of shape (n_splits,), or float
         Linear predictor that each split starts at, where the intercept is free: of its training rows.
-    max_iter : int or None
-        Where scikit-learn's L-BFGS stops; None if its solver is another.
+    stopping : Stopping or None
+        Where scikit-learn's solver stops short of `tol`; read where `PassData.sklearn_stops` asks for it.
     """
 
     rowwise: Rowwise
@@ -74,7 +76,7 @@ class Model:
     tol: float
     norm: Norm = "largest"
     start: Array | float = 0.0
-    max_iter: int | None = None
+    stopping: Stopping | None = None
 
 
 def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
@@ -106,94 +108,134 @@ class _Group:
         self.data, self.model, self.solver, self.group = data, model, solver, group
         self.views = [data.views[i] for i in group.splits]
         self.rowwise, self.there = model.rowwise.of_splits(group.splits), there.of_splits(group.splits)
-        totals = _totals(self.rowwise, group.rows, group.train)
-        if not ((totals > 0.0) & (totals < np.inf)).all():
+        self.totals = _totals(self.rowwise, group.rows, group.train)
+        if not ((self.totals > 0.0) & (self.totals < np.inf)).all():
             raise Unsupported("the weights of a training part have no finite sum above 0")
-        self.penalties = np.stack([model.penalties(total) for total in totals])
-        self.stage = self._stage(data.X, passes_over(data.X, group.rows, data.origin), self.there, totals)
+        self.penalties = np.stack([model.penalties(total) for total in self.totals])
+        self.passes = passes_over(data.X, group.rows, data.origin)
+        self.every = _Rows(data.X, self.passes, self.there, self.totals)
+        self.problem = self._problem(self.every)
+        self._read = 0  # rows of samples
 
     def fit(self) -> list[Fitted]:
-        stage, zero, start = self.stage, self._zero(), None
+        """All settings on all splits; what scikit-learn's solver may leave unfinished is not followed."""
+        trusted, start = self._trusted()
+        kept = np.flatnonzero(trusted.any(axis=0))
+        n_sets, m = self.penalties.shape
+        reached, asked = self._followed(kept, start) if kept.size else (Reached.of_none(self._zero()), 0.0)
+        reached = reached.spread(n_sets, kept, m)
+        converged = (reached.size <= asked).reshape(n_sets, m)
+        read = self._read + self.passes.rows_read
+        return [
+            Fitted(
+                self._linear(reached.W, i), self._linear(reached.away, i), own, trusted[i], 0 if i else read
+            )
+            for i, own in enumerate(converged)
+        ]
+
+    def _followed(self, kept: Array, start: Array | None) -> tuple[Reached, float]:
+        """Some settings on all splits, and the size of a gradient that is asked for."""
+        stage, zero = self._stage(self.every, kept), self._zero()
         # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero. It
         # is measured before coarse stages are there, which take memory.
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
-        coarse = self._coarser()
+        coarse = self._coarser(kept) if start is None else []
         if sizes is None:
             sizes = (coarse[0] if coarse else stage).sizes_at(zero)
-        scale, read = float(sizes.max()), 0
+        scale = float(sizes.max())
         coarse.reverse()
         while coarse:  # what one keeps of its rows goes with it
             one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
             start = one.solve(start, zero, Goal(chance, 0.0, scale)).W
-            read += one.passes.rows_read
+            self._read += one.passes.rows_read
             del one
         asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
         tol = max(asked * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
-        reached = stage.solve(start, zero, Goal(min(tol, asked), asked, scale))
-        converged = (reached.size <= asked).reshape(self.penalties.shape)
-        cut_short = self._cut_short(reached.W)
-        read += stage.passes.rows_read
-        return [
-            Fitted(
-                self._linear(reached.W, i), self._linear(reached.away, i), own, cut_short, 0 if i else read
-            )
-            for i, own in enumerate(converged)
-        ]
+        return stage.solve(start, zero, Goal(min(tol, asked), asked, scale)), asked
 
-    def _cut_short(self, W: Array) -> Array:
-        """Which settings scikit-learn's solver would not be done with, told by those of the first split."""
-        m, model, stage = self.penalties.shape[1], self.model, self.stage
-        if model.max_iter is None:
-            return np.zeros(m, dtype=bool)
-        matrices = stage.hessians.matrices(W[:m], np.arange(m), HESSIAN_SHARE)
-        origin = stage.problem.at_origin(0) if model.intercept == "free" else None
-        return ~within(matrices, self.penalties[0], origin, W[:m], model.tol, model.max_iter)
+    def _trusted(self) -> tuple[Array, Array | None]:
+        """Which settings on which splits scikit-learn's solver would finish, (n_splits, m); and a start.
+
+        Small data are tried whole, on the smallest training set, and on the largest where that is another
+        size. Of a single split that is a start for what follows, for it has seen no other rows.
+        """
+        stopping, shape = self.model.stopping, self.penalties.shape
+        if stopping is None or not self.data.sklearn_stops:
+            return np.ones(shape, dtype=bool), None
+        share = self._shares()[-1]
+        sample = self._of_some(share) if share > 1 else None
+        if sample is not None:
+            tried = self._try(self._problem(sample), np.arange(shape[0]), stopping, MARGIN_OF_SAMPLE)
+            self._read += sample.passes.rows_read
+            return tried.trusted.reshape(shape), None
+        splits = np.array([self.totals.argmin(), self.totals.argmax()])
+        alike = self.totals.max() <= ALIKE * self.totals.min()
+        splits = splits[:1] if alike else splits
+        tried = self._try(self.problem, splits, stopping, MARGIN)
+        trusted = tried.trusted.reshape(len(splits), shape[1]).all(axis=0)
+        start = tried.W[trusted] if shape[0] == 1 else None
+        return np.tile(trusted, (shape[0], 1)), start
+
+    def _try(self, problem: LinearProblem, splits: Array, stopping: Stopping, margin: float) -> Trial:
+        m = self.penalties.shape[1]
+        columns = (splits[:, None] * m + np.arange(m)).ravel()
+        room = self.data.memory_limit / 2
+        return try_columns(problem, self._zero(), columns, self.model.tol, stopping, margin, room)
 
     def _zero(self) -> Array:
         """Where the splits start, (n_splits, K, p + 1): there is nothing of test rows in it."""
         splits = self.group.splits
-        zero = np.zeros((len(splits), self.rowwise.loss.n_outputs, self.stage.problem.n_features + 1))
+        zero = np.zeros((len(splits), self.rowwise.loss.n_outputs, self.problem.n_features + 1))
         if self.model.intercept == "free":
             own = np.broadcast_to(self.model.start, len(self.data.views))[splits.start : splits.stop]
             zero[:, :, -1] = own[:, None]
         return zero
 
-    def _stage(
-        self, X: Any, passes: Passes, rowwise: Rowwise, totals: Array, rows: Array | None = None
-    ) -> Stage:
+    def _problem(self, rows: "_Rows") -> LinearProblem:
+        """All settings of all splits over some rows."""
+        n_sets, m = self.penalties.shape
+        split = np.repeat(np.arange(n_sets), m)
+        columns = Columns(split, self.penalties.ravel(), rows.totals[split], self.group.train[split])
+        model = self.model
+        return LinearProblem(rows.passes, rows.rowwise, columns, self.views, model.intercept, model.norm)
+
+    def _stage(self, rows: "_Rows", kept: Array) -> Stage:
         return Stage(
-            X,
-            passes,
-            rowwise,
+            rows.X,
+            rows.passes,
+            rows.rowwise,
             self.group.train,
-            totals,
-            self.penalties,
+            rows.totals,
+            self.penalties[:, kept],
             self.views,
             self.model.intercept,
             self.model.norm,
             self.solver,
             self.data.memory_limit,
-            rows,
+            rows.chosen,
         )
 
-    def _coarser(self) -> list[Stage]:
+    def _shares(self) -> list[int]:
+        """One over the rows of each stage: 1, 4, 16, ...; only 1 where others would save nothing."""
+        shares = [1]
+        size = self.rowwise.loss.n_outputs * (self.problem.n_features + 1)
+        while not is_sparse(self.data.X) and self.data.X.shape[0] >= shares[-1] * COARSER * SMALL_ROWS * size:
+            shares.append(shares[-1] * COARSER)
+        return shares
+
+    def _coarser(self, kept: Array) -> list[Stage]:
         """Problems of ever more rows, each some of all; none where that would save nothing."""
-        X = self.data.X
-        if is_sparse(X):
-            return []
-        size = self.rowwise.loss.n_outputs * (self.stage.problem.n_features + 1)
-        stages, share = [], 1
-        while X.shape[0] >= share * COARSER * SMALL_ROWS * size:
-            share *= COARSER
-            stage = self._of_some(share)
-            if stage is None:
+        stages = []
+        for share in self._shares()[1:]:
+            some = self._of_some(share)
+            if some is None:
                 break
-            stages.append(stage)
+            stages.append(self._stage(some, kept))
         return stages[::-1]
 
-    def _of_some(self, share: int) -> Stage | None:
-        """One of so many rows of each atom; None if a split has none with a weight."""
+    def _of_some(self, share: int) -> "_Rows | None":
+        """So many rows of each atom; None if a split has none with a weight."""
         # Chosen at random, but always the same: regular ones could miss what comes regularly.
         rng = np.random.default_rng(0)
         parts = []
@@ -208,19 +250,42 @@ class _Group:
         totals = _totals(rowwise, atoms, self.group.train)
         if not (totals > 0.0).all():
             return None
-        X, origin = self.data.X, self.stage.passes.origin
+        X, origin = self.data.X, self.passes.origin
         if isinstance(X, np.ndarray):
             few = X[chosen]
-            return self._stage(few, passes_over(few, atoms, origin), rowwise, totals)
+            return _Rows(few, passes_over(few, atoms, origin), rowwise, totals)
         # Memory of a device is scarce: they are not copied, but taken a block at a time.
-        return self._stage(X, passes_over(X, parts, origin), self.there, totals, chosen)
+        return _Rows(X, passes_over(X, parts, origin), self.there, totals, chosen)
 
     def _linear(self, W: Array, i: int) -> LinearPredictors:
         m = self.penalties.shape[1]
-        theta = self.stage.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
-        return LinearPredictors(
-            theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.stage.passes.origin
-        )
+        theta = self.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
+        return LinearPredictors(theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.passes.origin)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that are gone over: all of X, or a sample.
+
+    Attributes
+    ----------
+    X : array or CSR matrix
+        They are rows of it.
+    passes : Passes
+        Over them.
+    rowwise : Rowwise
+        Targets and weights of all rows of X.
+    totals : ndarray of shape (n_sets,)
+        Sums of the weights of the training sets among them.
+    chosen : ndarray of int or None
+        Which rows of X; None for all.
+    """
+
+    X: Any
+    passes: Passes
+    rowwise: Rowwise
+    totals: Array
+    chosen: Array | None = None
 
 
 def _totals(rowwise: Rowwise, atoms: Sequence[Rows], counts: Array) -> Array:

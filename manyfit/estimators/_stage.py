@@ -81,6 +81,21 @@ class Reached:
     away: Array
     size: Array
 
+    @classmethod
+    def of_none(cls, zero: Array) -> "Reached":
+        """Of no settings, of sets that start at `zero`."""
+        return cls(zero[:0], zero[:0], np.empty(0))
+
+    def spread(self, n_sets: int, kept: Array, m: int) -> "Reached":
+        """The same among all `m` settings of each set, where only those `kept` were followed."""
+        if len(kept) == m:
+            return self
+        places = (np.arange(n_sets)[:, None] * m + kept).ravel()
+        shape = (n_sets * m, *self.W.shape[1:])
+        W, away, size = np.zeros(shape), np.zeros(shape), np.full(shape[0], np.inf)
+        W[places], away[places], size[places] = self.W, self.away, self.size
+        return Reached(W, away, size)
+
 
 class Stage:
     """All settings on training sets over the same rows.
@@ -188,7 +203,6 @@ class Stage:
     def _most(self, room: float) -> int:
         """Hessians that there is room for, beside a factor for each column that is followed."""
         n_sets, n_atoms = len(self.penalties), len(self.passes.rows)
-        # One of a split for each of them, when it is asked which solver would be done.
         return int(max(0.0, room / self._width**2 - n_sets * (self._at_once + 1) - 3) // (n_atoms + 1))
 
     def sizes_at(self, zero: Array) -> Array:

@@ -43,6 +43,8 @@ class PassData:
         Where X is condensed, see `condensed`: its features in those that it had.
     origin : ndarray of shape (p,), or None
         Of the passes, where it is known, as `finite_middle` gives it.
+    sklearn_stops : bool
+        Whether settings are left alone at which scikit-learn's own solver may stop before it meets ``tol``.
     """
 
     X: Any
@@ -53,6 +55,7 @@ class PassData:
     memory_limit: int = 2**30
     basis: Any = None
     origin: Array | None = None
+    sklearn_stops: bool = False
 
     @cached_property
     def targets(self) -> Array:

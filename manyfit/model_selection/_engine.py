@@ -107,7 +107,6 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals
 def _note(job: Job, outcome: Outcome, report: Report) -> None:
     report.add(outcome.work)
     report.passes += outcome.rows_read / job.splits.n_samples
-    report.cut_short = [dict(job.candidates[c]) for c in sorted(outcome.cut_short)]
     _print(job, outcome.results)
 
 

@@ -25,7 +25,12 @@ from manyfit.folds import (
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
-from manyfit.model_selection._convergence import doubtful_labels, note_convergence
+from manyfit.model_selection._convergence import (
+    doubtful_labels,
+    note_convergence,
+    require_gradient_stop,
+    stops_as_sklearn,
+)
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Options
@@ -57,6 +62,7 @@ class _Task:
     i: int
     split: tuple[Any, Any]
     options: Options
+    sklearn_stops: bool
 
 
 def run_families(job: Job, groups: Sequence[Group], arrivals: Arrivals) -> Outcome:
@@ -91,7 +97,7 @@ def _task(job: Job, groups: Sequence[Group], i: int) -> _Task:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    return _Task(job.estimator, slim, i, job.splits.indices(i), job.options)
+    return _Task(job.estimator, slim, i, job.splits.indices(i), job.options, stops_as_sklearn(job))
 
 
 def _run(task: _Task, X: Any, y: Any, fronts: Fronts | None = None) -> Outcome:
@@ -117,8 +123,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     with folds.at_work():
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
     folded = GivenFold(rows)
-    _require_worth(group, folded, task.options.memory_limit)
-    seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded
+    _require_worth(task, group, folded)
+    seen = _pass_data(rows, task) if group.family.needs == "passes" else folded
     answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
     fitted = time.perf_counter() - start
     scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
@@ -130,25 +136,30 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
 
 
-def _pass_data(rows: GivenRows, memory_limit: int) -> PassData:
+def _pass_data(rows: GivenRows, task: _Task) -> PassData:
     """The training rows of one fold, to be gone over."""
     X, y = rows.X_train, rows.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
     origin = finite_middle(X)
     every = AtomGroup(range(1), [slice(0, y.shape[0])], np.ones((1, 1)), np.zeros((1, 1)))
-    return PassData(X, y, [every], rows.fit_weight, [None], memory_limit, origin=origin)
+    return PassData(
+        X, y, [every], rows.fit_weight, [None], task.options.memory_limit, origin=origin,
+        sklearn_stops=task.sklearn_stops,
+    )  # fmt: skip
 
 
-def _require_worth(group: _Group, folded: GivenFold, limit: int) -> None:
+def _require_worth(task: _Task, group: _Group, folded: GivenFold) -> None:
     """The plan does not know the data behind the steps, so it is here that a group may be refused."""
     rows = folded.fold(0)
     (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
     entries = getattr(rows.X_train, "nnz", None)
     shape = Shape(n, p, q, 1, n_classes(group.prototype, rows.y_train), entries)
+    if task.sklearn_stops:
+        require_gradient_stop(group.family, group.prototype, shape)
     require_cheaper(group.family, group.prototype, group.settings, shape)
     if group.family.needs == "moments":
-        require_memory(folded.moment_bytes, limit)
+        require_memory(folded.moment_bytes, task.options.memory_limit)
 
 
 def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> GivenRows:

@@ -19,8 +19,6 @@ class Outcome:
         Pairs that shared work hands back to scikit-learn, with the reasons.
     work : Counter of str
         Counts of a `Report` about shared steps.
-    cut_short : set of int
-        Candidates that scikit-learn's solver is expected to leave at its ``max_iter``.
     rows_read : int
         Rows of X that iterating fits went over, each as often as it was.
     seconds : float
@@ -32,7 +30,6 @@ class Outcome:
     results: dict[Pair, Result] = field(default_factory=dict)
     alone: dict[Pair, str] = field(default_factory=dict)
     work: Counter[str] = field(default_factory=Counter)
-    cut_short: set[int] = field(default_factory=set)
     rows_read: int = 0
     seconds: float = 0.0
     messages: list[Any] = field(default_factory=list)
@@ -42,6 +39,5 @@ class Outcome:
         self.results.update(other.results)
         self.alone.update(other.alone)
         self.work += other.work
-        self.cut_short |= other.cut_short
         self.rows_read += other.rows_read
         self.seconds += other.seconds

@@ -12,7 +12,7 @@ from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._convergence import doubtful_labels, note_convergence
+from manyfit.model_selection._convergence import doubtful_labels, note_convergence, stops_as_sklearn
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._less_memory import in_less_memory
 from manyfit.model_selection._moment_groups import why_not
@@ -113,7 +113,10 @@ def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
     views: list[View | None] = [None] * data.n_splits
     if steps:
         views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
-    return PassData(data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin)
+    return PassData(
+        data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
+        sklearn_stops=stops_as_sklearn(job),
+    )  # fmt: skip
 
 
 def _behind(steps: Sequence[Step], view: View) -> View:

@@ -26,7 +26,7 @@ from manyfit.folds import (
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
-from manyfit.model_selection._convergence import reason_of
+from manyfit.model_selection._convergence import reason_of, require_gradient_stop, stops_as_sklearn
 from manyfit.model_selection._folds_there import bytes_of_folds
 from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
@@ -238,6 +238,8 @@ class _Planner:
             self._require(chain)
             self._require_rows(chain)
             shape = self._shape(self.rows, prototype)
+            if stops_as_sklearn(self.job):
+                require_gradient_stop(family, prototype, shape)
             settings: list[Mapping[str, Any]] = [{}] * len(candidates)
             # On a device it is steps that take time, which are as many for one fit as for all.
             check = operations_of if self._there else require_cheaper
@@ -255,7 +257,8 @@ class _Planner:
         chain: Chain = chains[candidates[0]]
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
-        reason = reason_of(chain.final.build()) if family.needs == "passes" else ""
+        checked = stops_as_sklearn(self.job)
+        reason = reason_of(chain.final.build(), checked) if family.needs == "passes" else ""
         n_once = self._n_once(chain) if kind == "family" else 0
         return Group(
             kind=kind,

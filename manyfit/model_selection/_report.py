@@ -51,11 +51,6 @@ class Report:
         For each group: kind, estimator, settings (how many), fits_requested, reason.
     left_to_sklearn : dict of str to int
         Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
-    cut_short : list of dict
-        Parameters of settings whose shared fits were followed to the optimum, while scikit-learn's own
-        solver is expected to stop at ``max_iter`` before it comes to ``tol``: told by its L-BFGS on the
-        quadratic model at the optimum, for ``solver="lbfgs"`` and where the Hessian is known (not for very
-        many features).
     near_boundary : int
         Test rows, over all shared fits of iterating classifiers, whose label is less sure than their fit:
         they lie nearer a change of label than the fit may lie from its optimum. Counted where a scorer
@@ -79,7 +74,6 @@ class Report:
     workers: int = 1
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
-    cut_short: list[dict[str, Any]] = field(default_factory=list, compare=False)
     near_boundary: int = 0
     verification: list[dict[str, Any]] = field(default_factory=list)
 
@@ -144,7 +138,6 @@ class Report:
             workers=max(self.workers, other.workers),
             groups=self.groups + other.groups,
             left_to_sklearn=dict(left),
-            cut_short=self.cut_short + other.cut_short,
             verification=self.verification + other.verification,
         )
 
@@ -169,8 +162,6 @@ class Report:
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
         if self.fits_restored:
             rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
-        if self.cut_short:
-            rows.append(("settings that scikit-learn would stop at max_iter", len(self.cut_short)))
         if self.near_boundary:
             rows.append(("test rows with a doubtful label", self.near_boundary))
         if self.steps_repeated:

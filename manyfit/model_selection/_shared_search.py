@@ -88,7 +88,7 @@ class SharedSearch:
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sharing": [StrOptions({"auto", "exact", "none"})],
+        "sharing": [StrOptions({"auto", "exact", "optimum", "none"})],
         "verify": [_Count(numbers.Integral, 0, None, closed="left")],
         "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
         "client": "no_validation",  # by `client_for`, without importing Dask where nobody has

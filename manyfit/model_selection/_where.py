@@ -122,6 +122,11 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     return True
 
 
+def fits_are_ours(job: Job) -> bool:
+    """Whether estimators are fitted one by one by solvers of ours: drop-in estimators, on a device."""
+    return is_foreign(job.X) and all(map(is_drop_in, _estimators(job)))
+
+
 def unable(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; `cut` as for `comes_home`."""
     lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))

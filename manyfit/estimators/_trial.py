@@ -1,0 +1,192 @@
+"""Would scikit-learn's own solver meet its tolerance? Its method is tried before anything is shared.
+
+A shared answer is an optimum. scikit-learn's solver may stop before it: at ``max_iter``, or where the loss
+no longer falls in floating point although its gradient is larger than ``tol``. Its score is another one then,
+and the setting is not to be shared. L-BFGS without a preconditioner, in scikit-learn's coordinates and from
+its start, takes about as many steps here as there. The curvatures that it meets say how much a gradient of
+`tol` changes the loss.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import numpy_dtype
+from manyfit.estimators._lbfgs import LBFGS, Solution
+from manyfit.estimators._objective import LinearProblem
+
+Array = NDArray[Any]
+
+# Pairs that SciPy's L-BFGS-B keeps.
+MEMORY = 10
+# What the trial has to spare: scikit-learn's solver took up to 1.9 times as many iterations as the trial took
+# passes on all rows, and up to 2.1 times as many as on a sample (`python -m benchmarks convergence`).
+MARGIN, MARGIN_OF_SAMPLE = 2.0, 2.5
+# Passes that show the largest curvature.
+CURVATURE_PASSES = 12
+# A gradient of `tol` has to change the loss by this many times what the solver can see. At a tenth no fit was
+# seen to stop early, at a hundredth some were.
+VISIBLE = 1.0
+
+
+# Newton's method with Cholesky factors took 61 iterations at most and liblinear's 632, where the loss shows
+# a gradient of `tol`.
+NEWTON_ITERATIONS, LIBLINEAR_ITERATIONS = 100, 1000
+# liblinear stops without a word where the loss falls by less than that.
+LIBLINEAR_RESOLUTION = 1e-12
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Where scikit-learn's solver stops short of its tolerance.
+
+    Attributes
+    ----------
+    max_iter : int
+        Its iterations.
+    enough : int or None
+        With so many iterations it always came to its tolerance, whatever the scale of X, as Newton's method
+        does. None: L-BFGS and its kin, which are tried.
+    resolution : float
+        The smallest change of the loss that it sees, relative to `loss`.
+    loss : float
+        Size of the mean loss.
+    """
+
+    max_iter: int
+    enough: int | None
+    resolution: float
+    loss: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of some columns.
+
+    Attributes
+    ----------
+    trusted : ndarray of bool of shape (m,)
+        Whether scikit-learn's solver would meet its tolerance.
+    W : ndarray of shape (m, K, d)
+        Where the columns came to, in the coordinates of the problem.
+    """
+
+    trusted: Array
+    W: Array
+
+
+def resolution_of(X: Any) -> float:
+    """The smallest relative change of the loss that scikit-learn's own solvers see.
+
+    It is the ``ftol`` that scikit-learn gives SciPy, or the rounding of float32 where X is of float32.
+    """
+    eps = float(np.finfo(np.float32).eps) if numpy_dtype(X) == np.float32 else 0.0
+    return max(eps, 64 * float(np.finfo(np.float64).eps))
+
+
+def try_columns(
+    problem: LinearProblem,
+    zero: Array,
+    columns: Array,
+    tol: float,
+    stopping: Stopping,
+    margin: float,
+    memory_limit: float,
+) -> Trial:
+    """Try columns of a problem as scikit-learn's solver would go.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Over all rows, or a sample of them.
+    zero : ndarray of shape (n_sets, K, d)
+        Where scikit-learn starts on each training set.
+    columns : ndarray of int of shape (m,)
+        Which columns.
+    tol : float
+        What scikit-learn asks of the gradient; relative to that at the start where the norm is euclidean.
+    stopping : Stopping
+        Its solver.
+    margin : float
+        Passes of scikit-learn's solver that one pass here stands for.
+    memory_limit : float
+        Bytes for the vectors of the columns that are tried at a time.
+
+    Returns
+    -------
+    Trial
+        Of the columns, in their order.
+    """
+    by_itself = stopping.enough is not None and stopping.max_iter >= stopping.enough
+    most = int(stopping.max_iter / margin)
+    passes = max(1, min(most, CURVATURE_PASSES) if by_itself else most)
+    start = zero[problem.columns.split[columns]]
+    at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
+    trusted, W = np.zeros(len(columns), dtype=bool), np.empty_like(start)
+    for first in range(0, len(columns), at_once):
+        part = slice(first, first + at_once)
+        one = _AsSklearn(problem, columns[part], start[part])
+        asked = tol * (one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes)))
+        solution = one.solve(passes, asked)
+        W[part] = one.moved(solution.W, 1.0)
+        # A gradient g changes the loss by g^2 / (2 L) at least, where L is the largest curvature.
+        visible = asked**2 >= VISIBLE * 2.0 * solution.curvature * stopping.resolution * stopping.loss
+        trusted[part] = visible & (solution.converged | by_itself)
+    return Trial(trusted, W)
+
+
+class _AsSklearn:
+    """Columns of a problem as scikit-learn's L-BFGS sees them; see `manyfit.estimators._lbfgs.Problem`.
+
+    Free intercepts are values at zero. Columns are known by their places among those that are tried.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (m,)
+        Of the gradients at the start.
+    """
+
+    def __init__(self, problem: LinearProblem, columns: Array, start: Array) -> None:
+        self._problem, self._columns, self._places = problem, columns, np.arange(len(columns))
+        split, self._origin = problem.columns.split[columns], None
+        if problem.intercept == "free":
+            origins = {int(i): problem.at_origin(int(i)) for i in np.unique(split)}
+            self._origin = np.stack([origins[int(i)] for i in split])
+        self._start = self.moved(start, -1.0)
+        self._G = self.gradient(self._start, self._places)
+        self.sizes = self.size(self._G, self._places)
+        # SciPy's first step has length one.
+        lengths = np.sqrt((self._G**2).sum(axis=(1, 2)))
+        self._first = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
+
+    def solve(self, passes: int, tol: Array) -> Solution:
+        """Follow all columns for so many passes."""
+        solver = LBFGS(max_passes=passes, memory=MEMORY)
+        return solver.solve(self, self._start, self._places, tol, gradient=self._G)
+
+    def moved(self, V: Array, sign: float, places: Any = slice(None)) -> Array:
+        """Intercepts as values at the origin of the passes (`sign` 1), or such as values at zero (-1)."""
+        if self._origin is None:
+            return V
+        out = V.copy()
+        out[:, :, -1] += sign * (V[:, :, :-1] @ self._origin[places][:, :, None])[:, :, 0]
+        return out
+
+    def gradient(self, W: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        G = self._problem.gradient(self.moved(W, 1.0, columns), self._columns[columns])
+        if self._origin is not None:
+            G[:, :, :-1] += G[:, :, -1:] * self._origin[columns][:, None, :]
+        return G
+
+    def size(self, G: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        if self._problem.norm == "largest":
+            return np.asarray(np.abs(G).max(axis=(1, 2)))
+        return np.asarray(np.sqrt((G**2).sum(axis=(1, 2))))
+
+    def precondition(self, G: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        return G * self._first[columns, None, None]
