@@ -41,6 +41,8 @@ class LBFGS:
     ----------
     max_passes : int
         Evaluations of gradients after which what has not converged is given up.
+    max_steps : int or None
+        Steps after which it is. A step takes several evaluations where one of the columns went too far.
     memory : int
         Pairs of steps and gradient changes that are kept.
     max_slope : float
@@ -48,6 +50,7 @@ class LBFGS:
     """
 
     max_passes: int = 200
+    max_steps: int | None = None
     memory: int = 8
     max_slope: float = 0.5
 
@@ -96,28 +99,29 @@ class LBFGS:
                 gradient, passes = problem.gradient(start, columns), 1
             state = State(columns, start, gradient, self.memory)
         finished: list[tuple[Array, ...]] = []
-        limit = self.max_passes
+        limit, steps = self.max_passes, 0
         while True:
             done = problem.size(state.G, state.columns) <= tol
             # One answer for the host, once a step.
             n_done = int(xp.count_nonzero(done))
             if worth is not None:
                 limit = min(self.max_passes, worth(done.shape[0] - n_done))
-            if n_done == done.shape[0] or passes >= limit:
-                finished.append((place, state.W, state.G, done, state.curvature))
+            if n_done == done.shape[0] or passes >= limit or steps == self.max_steps:
+                finished.append((place, state.W, state.G, done, state.curvature, state.steps))
                 state.keep(xp.nonzero(~done)[0])
                 break
             if n_done:
                 out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
-                left = (place, state.W, state.G, done, state.curvature)
+                left = (place, state.W, state.G, done, state.curvature, state.steps)
                 finished.append(tuple(xp.take(A, out, axis=0) for A in left))
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)
             passes += self._step(problem, state, limit - passes)
+            steps += 1
         order, *found = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
-        W, G, converged, curvature = (xp.take(A, back, axis=0) for A in found)
-        return Solution(W, G, converged, curvature, passes, state)
+        W, G, converged, curvature, taken = (xp.take(A, back, axis=0) for A in found)
+        return Solution(W, G, converged, curvature, taken, passes, state)
 
     # What overflows is found by its slope, and stepped back from.
     @np.errstate(over="ignore", invalid="ignore")
@@ -170,6 +174,8 @@ class Solution:
     curvature : array of shape (m,)
         The largest curvature that the steps met: a lower bound of the largest eigenvalue of the Hessians on
         the way; 0 before the first step.
+    steps : array of int of shape (m,)
+        Steps that each took.
     passes : int
         Passes over the data.
     left : State
@@ -180,6 +186,7 @@ class Solution:
     G: Array
     converged: Array
     curvature: Array
+    steps: Array
     passes: int
     left: "State"
 
@@ -202,6 +209,8 @@ class State:
         Places that are used, the oldest first.
     curvature : array of shape (m,)
         The largest that the steps met.
+    steps : array of int of shape (m,)
+        How many there were.
     """
 
     def __init__(self, columns: Array, W: Array, G: Array, memory: int) -> None:
@@ -211,12 +220,13 @@ class State:
         self.S, self.Y = (xp.zeros((m, memory, K * d), **kind) for _ in range(2))
         self.inverse, self.cross = xp.zeros((m, memory), **kind), xp.zeros((m, memory, memory), **kind)
         self.curvature = xp.zeros((m,), **kind)
+        self.steps = xp.zeros((m,), dtype=xp.int64, device=device(W))
         self.order: list[int] = []
 
     def keep(self, kept: Array) -> None:
         """Only some of the columns."""
         xp = array_namespace(self.W)
-        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross", "curvature"):
+        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross", "curvature", "steps"):
             setattr(self, name, xp.take(getattr(self, name), kept, axis=0))
 
     def direction(self, precondition: Callable[[Array], Array]) -> Array:
@@ -255,7 +265,7 @@ class State:
         """Go on to `W`, where the gradient is `G`, and keep what that tells of the curvature."""
         xp, m = array_namespace(W), W.shape[0]
         s, y = xp.reshape(W - self.W, (m, -1)), xp.reshape(G - self.G, (m, -1))
-        self.W, self.G = W, G
+        self.W, self.G, self.steps = W, G, self.steps + 1
         along, across = _dot(s, y), _dot(y, y)
         # Where rounding has taken over, or a step led nowhere, a pair says nothing.
         sound = along > 1e-14 * xp.sqrt(_dot(s, s) * across)

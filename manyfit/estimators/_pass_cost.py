@@ -1,22 +1,50 @@
-"""What iterating families cost, by shared passes and one by one; see `manyfit.estimators._family.Cost`."""
+"""What iterating families cost, shared and one by one; see `manyfit.estimators._family.Cost`."""
+
+from dataclasses import dataclass
 
 from manyfit.estimators._family import Cost, Shape
-from manyfit.estimators._hessians import COEFFICIENTS_A_COLUMN
 from manyfit.estimators._stage import HEAD, WORTH_PASSES
 
 # Passes that a fit takes where its Hessian is known in part.
 SLOW_PASSES = 60.0
-# Bytes of X that a cache holds, and operations that it takes to begin with another class.
-CACHE = 2**21
-SETTING_UP = 2e8
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """Nanoseconds of one core for n rows, d coefficients of each of q outputs, k splits and m settings.
+
+    Fitted to `python -m benchmarks sharing-pays`, which prints them. A column is one output of a setting on a
+    split, and its width w is the coefficients that have a Hessian in common.
+
+    Attributes
+    ----------
+    fit, output, row, entry : float
+        One by one: for each fit, output, n q and n q d.
+    split, column, cell, product, hessian, vector : float
+        Shared: for each split, column, n and n d of each column, m n w w, and coefficient of each column.
+    """
+
+    fit: float
+    output: float
+    row: float
+    entry: float
+    split: float
+    column: float
+    cell: float
+    product: float
+    hessian: float
+    vector: float
+
+
+# scikit-learn's L-BFGS, and liblinear, which takes the classes one after the other.
+COUPLED = _Rates(3.2e6, 6.6e5, 138.0, 5.9, 7.8e6, 2.5e5, 64.0, 1.4, 0.02, 1100.0)
+LIBLINEAR = _Rates(3.0e6, 0.0, 57.0, 42.0, 1.8e6, 8.7e5, 85.0, 1.4, 0.02, 3200.0)
+# Solving with a Hessian, of each coefficient to the third power.
+FACTOR = 0.02
 
 
 def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
-    """Operations of an iterating family by shared passes, and one by one.
-
-    By passes: about a dozen over all settings and splits, a Hessian or two of each setting, and a factor of
-    one for each setting and split; several dozen passes where Hessians are known in part. One by one: about
-    thirty iterations a fit.
+    """Nanoseconds of an iterating family by shared passes, the trial of scikit-learn's solver included.
 
     Parameters
     ----------
@@ -31,21 +59,19 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
         return _sparse_cost(n_settings, shape, coupled)
     n, d, k = shape.n_train, shape.n_features + 1, shape.n_splits
     outputs = shape.n_classes if shape.n_classes > 2 else 1
+    rates = COUPLED if coupled else LIBLINEAR
     width, times = (d * outputs, 1) if coupled else (d, outputs)
-    columns = n_settings * k
-    if width <= WORTH_PASSES * columns:
-        # Products with themselves of wide matrices, whose operations take a fifth of those of narrow ones.
-        hessians = 1.5 * min(n_settings, max(1.0, COEFFICIENTS_A_COLUMN * columns / width))
-        shared = times * (
-            12.0 * 4.0 * n * width * columns + 0.2 * hessians * n * width**2 + 0.5 * columns * width**3
-        )
+    fits = n_settings * k
+    columns = fits * outputs
+    alone = fits * (rates.fit + outputs * (rates.output + n * (rates.row + rates.entry * d)))
+    shared = k * rates.split + columns * (rates.column + n * rates.cell + rates.vector * width)
+    if width <= WORTH_PASSES * fits:
+        shared += columns * n * d * rates.product
+        shared += times * (n_settings * n * width**2 * rates.hessian + fits * width**3 * FACTOR)
     else:
-        shared = times * SLOW_PASSES * 4.0 * n * width * columns
-    # One problem a class: scikit-learn's finds an X that fits a cache there, where single products are fast.
-    in_cache = not coupled and outputs > 1 and 8.0 * n * d < CACHE
-    begun = SETTING_UP * times if times > 1 else 0.0
-    iterations = 12.0 if in_cache else 30.0
-    return Cost(shared + begun, columns * (1e6 + times * iterations * 4.0 * n * width))
+        # A dozen passes where Hessians are whole.
+        shared += columns * n * d * rates.product * SLOW_PASSES / 12.0
+    return Cost(shared, alone)
 
 
 def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:

@@ -38,6 +38,8 @@ TOL_SHARE = 1e-2
 ROUNDING = 30.0
 # Rows of the first, small problem for each coefficient; fewer would say little of the others.
 SMALL_ROWS = 20
+# Rows for each coefficient of a sample on which scikit-learn's solver is tried.
+TRIAL_ROWS = 40
 # Each problem has that many times the rows of the one before it.
 COARSER = 4
 # Training sets whose weights differ by no more than this factor are tried as one.
@@ -157,24 +159,25 @@ class _Group:
     def _trusted(self) -> tuple[Array, Array | None]:
         """Which settings on which splits scikit-learn's solver would finish, (n_splits, m); and a start.
 
-        Small data are tried whole, on the smallest training set, and on the largest where that is another
-        size. Of a single split that is a start for what follows, for it has seen no other rows.
+        The smallest training set is tried, and the largest where that is another size: a sample of its rows
+        where there are enough. All rows of a single split give a start for what follows, too, which has seen
+        no other rows.
         """
         stopping, shape = self.model.stopping, self.penalties.shape
         if stopping is None or not self.data.sklearn_stops:
             return np.ones(shape, dtype=bool), None
-        share = self._shares()[-1]
-        sample = self._of_some(share) if share > 1 else None
-        if sample is not None:
-            tried = self._try(self._problem(sample), np.arange(shape[0]), stopping, MARGIN_OF_SAMPLE)
-            self._read += sample.passes.rows_read
-            return tried.trusted.reshape(shape), None
         splits = np.array([self.totals.argmin(), self.totals.argmax()])
-        alike = self.totals.max() <= ALIKE * self.totals.min()
-        splits = splits[:1] if alike else splits
-        tried = self._try(self.problem, splits, stopping, MARGIN)
+        if self.totals.max() <= ALIKE * self.totals.min():
+            splits = splits[:1]
+        share = self._shares(TRIAL_ROWS)[-1]
+        sample = self._of_some(share) if share > 1 else None
+        if sample is None:
+            tried = self._try(self.problem, splits, stopping, MARGIN)
+        else:
+            tried = self._try(self._problem(sample), splits, stopping, MARGIN_OF_SAMPLE)
+            self._read += sample.passes.rows_read
         trusted = tried.trusted.reshape(len(splits), shape[1]).all(axis=0)
-        start = tried.W[trusted] if shape[0] == 1 else None
+        start = tried.W[trusted] if sample is None and shape[0] == 1 else None
         return np.tile(trusted, (shape[0], 1)), start
 
     def _try(self, problem: LinearProblem, splits: Array, stopping: Stopping, margin: float) -> Trial:
@@ -216,11 +219,12 @@ class _Group:
             rows.chosen,
         )
 
-    def _shares(self) -> list[int]:
+    def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
         """One over the rows of each stage: 1, 4, 16, ...; only 1 where others would save nothing."""
         shares = [1]
         size = self.rowwise.loss.n_outputs * (self.problem.n_features + 1)
-        while not is_sparse(self.data.X) and self.data.X.shape[0] >= shares[-1] * COARSER * SMALL_ROWS * size:
+        least = COARSER * rows_a_coefficient * size
+        while not is_sparse(self.data.X) and self.data.X.shape[0] >= shares[-1] * least:
             shares.append(shares[-1] * COARSER)
         return shares
 

@@ -31,6 +31,8 @@ class Arrivals:
         All that is finished, restored results too.
     restored : set of pair
         Those that came from the checkpoint.
+    shared : set of pair
+        Those that were answered without a fit of their own.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Arrivals:
     ) -> None:
         self.results: dict[Pair, Result] = {}
         self.restored: set[Pair] = set()
+        self.shared: set[Pair] = set()
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
         self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
@@ -55,6 +58,7 @@ class Arrivals:
             self._checkpoint.add(results, alone)
         if not alone:
             self._columns.saved += len(results)
+            self.shared.update(results)
         self._count(results)
         self._bar.done(len(results))
 
@@ -68,6 +72,7 @@ class Arrivals:
             return False
         results = {pair: kept[pair].result for pair in pairs}
         self.restored.update(results)
+        self.shared.update(pair for pair in pairs if not kept[pair].alone)
         self._columns.saved += len(results)
         self._count(results)
         self._bar.skip(len(results))

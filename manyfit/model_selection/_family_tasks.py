@@ -62,6 +62,7 @@ class _Task:
     i: int
     split: tuple[Any, Any]
     options: Options
+    sharing: str
     sklearn_stops: bool
 
 
@@ -97,7 +98,9 @@ def _task(job: Job, groups: Sequence[Group], i: int) -> _Task:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    return _Task(job.estimator, slim, i, job.splits.indices(i), job.options, stops_as_sklearn(job))
+    return _Task(
+        job.estimator, slim, i, job.splits.indices(i), job.options, job.sharing, stops_as_sklearn(job)
+    )
 
 
 def _run(task: _Task, X: Any, y: Any, fronts: Fronts | None = None) -> Outcome:
@@ -157,7 +160,7 @@ def _require_worth(task: _Task, group: _Group, folded: GivenFold) -> None:
     shape = Shape(n, p, q, 1, n_classes(group.prototype, rows.y_train), entries)
     if task.sklearn_stops:
         require_gradient_stop(group.family, group.prototype, shape)
-    require_cheaper(group.family, group.prototype, group.settings, shape)
+    require_cheaper(group.family, group.prototype, group.settings, shape, task.sharing)
     if group.family.needs == "moments":
         require_memory(folded.moment_bytes, task.options.memory_limit)
 

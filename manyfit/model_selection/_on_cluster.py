@@ -28,7 +28,7 @@ from manyfit.model_selection._where import comes_home
 
 # A group that iterates is cut into parts of at least so many operations: some tenths of a second. Its coarse
 # problems, and a pass or two, are made for each part anew.
-PART_OPERATIONS = 5e9
+PART_OPERATIONS = 2.5e8
 
 
 def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:

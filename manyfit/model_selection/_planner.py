@@ -229,7 +229,7 @@ class _Planner:
             self._require(chain)
             self._require_data(chain.final)
             shape = self._shape(self.data, prototype)
-            require_cheaper(family, prototype, [{}] * len(candidates), shape)
+            require_cheaper(family, prototype, [{}] * len(candidates), shape, self.job.sharing)
             if scoring.by_itself and not scoring.reads_moments:
                 raise Unsupported("a score of its own is not had from moments")
             self.scoring = scoring  # the same for all these groups
@@ -241,9 +241,10 @@ class _Planner:
             if stops_as_sklearn(self.job):
                 require_gradient_stop(family, prototype, shape)
             settings: list[Mapping[str, Any]] = [{}] * len(candidates)
-            # On a device it is steps that take time, which are as many for one fit as for all.
-            check = operations_of if self._there else require_cheaper
-            operations = check(family, prototype, settings, shape)
+            if self._there:  # steps take the time there, and they are as many for one fit as for all
+                operations = operations_of(family, prototype, settings, shape)
+            else:
+                operations = require_cheaper(family, prototype, settings, shape, self.job.sharing)
             kind = "passes"
         else:
             self._require_rows_family(chain, len(candidates))

@@ -111,6 +111,24 @@ class Report:
         for one in counted:
             self.add(vars(one))
 
+    def take_back(self, n_shared: int, reason: str, again: "Report") -> None:
+        """Count fits that were answered by shared work, and that scikit-learn has made after all.
+
+        Parameters
+        ----------
+        n_shared : int
+            How many there were.
+        reason : str
+            Why.
+        again : Report
+            What scikit-learn's fits took.
+        """
+        self.fits_shared -= n_shared
+        self.fits_done += again.fits_done
+        self.left_to_sklearn[reason] = self.left_to_sklearn.get(reason, 0) + n_shared
+        for kind, seconds in again.seconds.items():
+            self.spend(kind, seconds)
+
     def merged(self, other: "Report") -> "Report":
         """This report and that of later settings of the same search.
 

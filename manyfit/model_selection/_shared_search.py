@@ -34,11 +34,12 @@ from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._arrivals import Arrivals, as_partial
+from manyfit.model_selection._audit import REFIT_STOPPED, settings_in_doubt
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._engine import n_workers, run
 from manyfit.model_selection._identity import identity
-from manyfit.model_selection._job import Job, Options, Result, memory_limit_in_bytes
+from manyfit.model_selection._job import Job, Options, Pair, Result, memory_limit_in_bytes
 from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared, prepare
 from manyfit.model_selection._report import Report
@@ -194,7 +195,13 @@ class SharedSearch:
             self.report_ = evaluation.report
             self._choose(setup, evaluation)
             if self.refit:
-                self._refit(setup, evaluation, root, metadata)
+                context = root.subcontext(task_name="refit-with-best-params")
+                self._refit(setup, evaluation, context, metadata)
+                while evaluation.refit_doubts(self.best_index_, self.best_estimator_):
+                    refitted = self.best_index_
+                    self._choose(setup, evaluation)
+                    if self.best_index_ != refitted:
+                        self._refit(setup, evaluation, context, metadata)
         except BaseException:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
             raise
@@ -315,11 +322,10 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _refit(self, setup: _Setup, evaluation: "_Evaluation", root: Any, metadata: Any) -> None:
+    def _refit(self, setup: _Setup, evaluation: "_Evaluation", context: Any, metadata: Any) -> None:
         """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""
         params = clone(self.best_params_, safe=False)
         self.best_estimator_ = clone(self.estimator).set_params(**params)
-        context = root.subcontext(task_name="refit-with-best-params")
         with context.propagate_callback_context(self.best_estimator_):
             context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
             start = time.time()
@@ -359,6 +365,16 @@ class _Unknown(Mapping[str, Any]):
     __getitem__ = __iter__ = __len__ = refuse
 
 
+@dataclass(frozen=True)
+class _Round:
+    """Settings that were evaluated together; `before` counts those of earlier rounds."""
+
+    job: Job
+    plan: Plan
+    shared: set[Pair]
+    before: int
+
+
 class _Evaluation:
     """The function that ``_run_search`` calls with settings; it remembers all results so far."""
 
@@ -373,6 +389,7 @@ class _Evaluation:
         self.formatted: dict[str, Any] = {}
         self._arrivals: tuple[list[Any], Arrivals] | None = None
         self._sent: Job | None = None
+        self._rounds: list[_Round] = []
 
     def __call__(
         self,
@@ -410,10 +427,40 @@ class _Evaluation:
             report.verification += verify(job, out, search.verify, report)
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
+        self._rounds.append(
+            _Round(job, prepared.plan, arrivals.shared, len(self.candidates) - len(candidates))
+        )
+        return self._format(splits.n_splits)
+
+    def refit_doubts(self, best: int, refitted: Any) -> bool:
+        """Have scikit-learn fit what was shared with the best setting if the refit stopped early.
+
+        Returns whether scores were made anew.
+        """
+        own = next(one for one in reversed(self._rounds) if one.before <= best)
+        job, k = own.job, own.job.splits.n_splits
+        doubted = settings_in_doubt(job, own.plan, own.shared, best - own.before, refitted)
+        if not doubted:
+            return False
+        n_shared = len(own.shared & set(job.pairs(doubted)))
+        alone = replace(job, candidates=[job.candidates[c] for c in doubted], sharing="none")
+        out, report = run(alone, prepare(alone))
+        check_fit_failures(out, self.search.error_score)
+        for j, c in enumerate(doubted):
+            start = (own.before + c) * k
+            self.out[start : start + k] = out[j * k : (j + 1) * k]
+        own.shared.difference_update(job.pairs(doubted))
+        self.report.take_back(n_shared, REFIT_STOPPED, report)
+        self._format(k)
+        return True
+
+    def _format(self, n_splits: int) -> dict[str, Any]:
+        """All results so far as scikit-learn has them in ``cv_results_``."""
+        search = self.search
         # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
         shown = [{name: from_device(value) for name, value in one.items()} for one in self.candidates]
         self.formatted = search._format_results(  # type: ignore[attr-defined]
-            shown, splits.n_splits, self.out, self.more
+            shown, n_splits, self.out, self.more
         )
         self.formatted["params"] = self.candidates
         return self.formatted

@@ -19,6 +19,9 @@ from manyfit.model_selection._responses import Asked
 from manyfit.model_selection._score_answers import SCORED_THERE
 from manyfit.model_selection._trips import together
 
+# What a family that converges has to gain.
+LEAST_GAIN = 2.0
+
 
 def n_classes(estimator: Any, y: Any) -> int:
     """How many classes a classifier is given; 0 for other estimators."""
@@ -26,12 +29,21 @@ def n_classes(estimator: Any, y: Any) -> int:
 
 
 def require_cheaper(
-    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape
+    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape, sharing: str
 ) -> float:
-    """Operations that sharing takes; settings that scikit-learn fits in fewer are refused."""
+    """What sharing costs; settings for which scikit-learn's fits cost less are refused.
+
+    A family that converges may change last digits, which is not worth a small gain.
+    """
     cost = family.cost(estimator, settings, shape)
+    least = LEAST_GAIN if family.result == "converged" and sharing == "auto" else 1.0
     if cost.shared > cost.one_by_one:
         raise Unsupported("sharing would take more operations here")
+    if least * cost.shared > cost.one_by_one:
+        gain = cost.one_by_one / cost.shared
+        raise Unsupported(
+            f"sharing is expected to be {gain:.1f} times as fast, and has to be {least:g} times"
+        )
     return cost.shared
 
 

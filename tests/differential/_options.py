@@ -124,6 +124,6 @@ def options(draw: st.DrawFn, names: tuple[str, ...], weighted: bool) -> Options:
         # Lists of names cannot ask for weights, so routing goes with the forms that hold scorers.
         routing=routing and form != "list",
         weighted_scores=draw(REQUESTS) if routing and form != "list" else (),
-        sharing=mostly(draw, "auto", ("exact", "none"), odds=4),
+        sharing=mostly(draw, "auto", ("optimum", "optimum", "exact", "none")),
         needless_groups=mostly(draw, False, (True,), odds=4),
     )

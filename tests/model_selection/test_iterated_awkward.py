@@ -20,6 +20,7 @@ from manyfit.folds import _threads, map_threads
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection._score_answers import _blocks
+from tests.differential._subject import sharing_whatever_it_costs
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,8 @@ def both(estimator, grid, X, y, left=0, rtol=1e-6, **fit_params):
     theirs = model_selection.GridSearchCV(estimator, grid, **params).fit(X, y, **fit_params)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ours = GridSearchCV(estimator, grid, **params).fit(X, y, **fit_params)
+        with sharing_whatever_it_costs():
+            ours = GridSearchCV(estimator, grid, sharing="optimum", **params).fit(X, y, **fit_params)
     got, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
     np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol)
     assert ours.report_.fits_done == left, ours.report_

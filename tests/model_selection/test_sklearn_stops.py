@@ -1,0 +1,187 @@
+"""Where scikit-learn's solver stops before its tolerance, the scores are scikit-learn's."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
+
+from manyfit.estimators import _path
+from manyfit.estimators._trial import Trial
+from manyfit.model_selection import GridSearchCV
+from tests.differential._subject import sharing_whatever_it_costs
+
+rng = np.random.default_rng(0)
+N, P = 1000, 5
+X = rng.normal(size=(N, P))
+SCORE = X @ rng.normal(size=P)
+Y = (SCORE + rng.logistic(size=N) > 0).astype(int)
+COUNTS = rng.poisson(np.exp(0.3 * SCORE)).astype(float)
+C = {"C": [0.01, 1.0, 100.0]}
+EARLY = "scikit-learn's solver may stop before it meets tol"
+
+
+def searched(cls, estimator, grid, X, y, **params):
+    """A search, and how many ConvergenceWarnings it gave."""
+    with warnings.catch_warnings(record=True) as caught, sharing_whatever_it_costs():
+        warnings.simplefilter("always")
+        search = cls(estimator, grid, **{"cv": 5, **params}).fit(X, y)
+    return search, sum(issubclass(one.category, ConvergenceWarning) for one in caught)
+
+
+def same(ours, theirs):
+    for name, expected in theirs.cv_results_.items():
+        if "test" in name and "rank" not in name:
+            np.testing.assert_array_equal(ours.cv_results_[name], expected)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_score_ == theirs.best_score_
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine, load_iris])
+def test_scores_of_data_that_nobody_scaled_are_those_of_the_model_that_is_refitted(load):
+    data, target = load(return_X_y=True)
+    ours, warned = searched(GridSearchCV, LogisticRegression(), C, data, target)
+    theirs, expected = searched(model_selection.GridSearchCV, LogisticRegression(), C, data, target)
+    assert expected > 1
+    assert ours.report_.left_to_sklearn[EARLY] >= 10
+    assert warned == expected
+    assert ours.best_params_ == theirs.best_params_
+    # What is shared beside them may have labels of the optimum.
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=2 / len(target)
+    )
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e6, np.float64), (1.0, np.float32)], ids=["a large column", "float32"]
+)
+def test_a_solver_that_stops_without_a_warning_is_scikit_learns(scale, dtype):
+    """The loss does not show what is left of the gradient."""
+    Z = X.astype(dtype) * np.array([scale, 1, 1, 1, 1], dtype=dtype)
+    model = LogisticRegression(tol=1e-5 if dtype == np.float32 else 1e-4, max_iter=10_000)
+    ours, _ = searched(GridSearchCV, model, C, Z, Y, scoring="neg_log_loss")
+    theirs, warned = searched(model_selection.GridSearchCV, model, C, Z, Y, scoring="neg_log_loss")
+    assert warned == 0
+    same(ours, theirs)
+    assert ours.report_.left_to_sklearn == {EARLY: 15}
+
+
+ESTIMATORS = {
+    "logistic": (LogisticRegression(), C, Y),
+    "behind affine steps": (
+        make_pipeline(StandardScaler(), PCA(3), LogisticRegression()), {"logisticregression__C": C["C"]}, Y
+    ),
+    "behind others": (
+        make_pipeline(MinMaxScaler(), LogisticRegression()), {"logisticregression__C": C["C"]}, Y
+    ),
+    "no intercept": (LogisticRegression(fit_intercept=False), C, Y),
+    "newton-cg": (LogisticRegression(solver="newton-cg"), C, Y),
+    "newton-cholesky": (LogisticRegression(solver="newton-cholesky"), C, Y),
+    "poisson": (PoissonRegressor(), {"alpha": [1e-3, 1.0]}, COUNTS),
+    "linear svc": (LinearSVC(dual=False), C, Y),
+    "linear svr": (LinearSVR(loss="squared_epsilon_insensitive", dual=False), C, SCORE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("estimator", "grid", "y"), ESTIMATORS.values(), ids=ESTIMATORS)
+@pytest.mark.parametrize("cv", [KFold(3), TimeSeriesSplit(3), ShuffleSplit(3, random_state=0)], ids=type)
+def test_what_converges_well_is_shared(estimator, grid, y, cv):
+    ours, warned = searched(GridSearchCV, estimator, grid, X, y, cv=cv)
+    theirs, expected = searched(model_selection.GridSearchCV, estimator, grid, X, y, cv=cv)
+    assert warned == expected == 0
+    assert ours.report_.fits_done == 0, ours.report_
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], atol=2 / 250
+    )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "y"),
+    [(LogisticRegression(max_iter=4), Y), (LogisticRegression(solver="newton-cholesky", max_iter=2), Y),
+     (LinearSVC(dual=False, max_iter=2), Y), (PoissonRegressor(max_iter=3), COUNTS)],
+    ids=["lbfgs", "newton", "liblinear", "poisson"],
+)  # fmt: skip
+def test_few_iterations_are_scikit_learns(estimator, y):
+    grid = C if hasattr(estimator, "C") else {"alpha": [1e-3, 1e-2]}
+    ours, warned = searched(GridSearchCV, estimator, grid, X, y)
+    theirs, expected = searched(model_selection.GridSearchCV, estimator, grid, X, y)
+    same(ours, theirs)
+    assert warned == expected > 0
+
+
+@pytest.mark.parametrize(
+    ("estimator", "why"),
+    [
+        (LogisticRegression(solver="saga", random_state=0), "solver='saga' stops where coefficients change"),
+        (LogisticRegression(solver="sag", random_state=0), "solver='sag' stops where coefficients change"),
+        (LinearSVC(dual=True, random_state=0), "dual=True goes through the rows by chance"),
+        (LinearSVR(loss="squared_epsilon_insensitive", dual=True, random_state=0), "dual=True goes through"),
+    ],
+)
+def test_solvers_that_do_not_stop_by_the_gradient_are_scikit_learns(estimator, why):
+    with sharing_whatever_it_costs():
+        plan = GridSearchCV(estimator, C).plan(X, Y)
+        assert why in str(plan)
+        assert GridSearchCV(estimator, C, sharing="optimum").plan(X, Y).groups[0].kind == "passes"
+    assert plan.groups[0].kind == "one by one"
+
+
+def test_dual_that_is_chosen_by_the_shape():
+    wide = rng.normal(size=(40, 60))
+    model = LinearSVC(random_state=0, dual="auto")
+    with sharing_whatever_it_costs():
+        assert "dual='auto' goes through" in str(GridSearchCV(model, C).plan(wide, Y[:40]))
+        assert GridSearchCV(model, C).plan(X, Y).groups[0].kind == "passes"
+
+
+def test_the_optimum_is_an_option():
+    data, target = load_breast_cancer(return_X_y=True)
+    options = {"sharing": "optimum", "refit": False}
+    ours, warned = searched(GridSearchCV, LogisticRegression(), C, data, target, **options)
+    assert warned == 0
+    assert ours.report_.fits_done == 0
+    tight = LogisticRegression(solver="newton-cholesky", tol=1e-8)
+    optimum, _ = searched(model_selection.GridSearchCV, tight, C, data, target)
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], optimum.cv_results_["mean_test_score"], atol=2 / len(target)
+    )
+
+
+def test_little_gain_is_not_worth_a_changed_digit():
+    data, target = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    search = GridSearchCV(model, {"logisticregression__C": [0.1, 1.0]}, cv=3)
+    assert "times as fast, and has to be 2 times" in str(search.plan(data, target))
+    assert search.fit(data, target).report_.fits_shared == 0
+    with sharing_whatever_it_costs():
+        assert search.fit(data, target).report_.fits_shared == 6
+
+
+def test_a_refit_that_stops_early_has_scikit_learn_fit_what_was_shared(monkeypatch):
+    """The second line: had the trial trusted too much, the scores would be scikit-learn's all the same."""
+
+    def trusting(problem, zero, columns, *_):
+        start = zero[problem.columns.split[columns]]
+        return Trial(np.ones(len(columns), dtype=bool), start)
+
+    monkeypatch.setattr(_path, "try_columns", trusting)
+    data, target = load_breast_cancer(return_X_y=True)
+    ours, warned = searched(GridSearchCV, LogisticRegression(), C, data, target)
+    theirs, _ = searched(model_selection.GridSearchCV, LogisticRegression(), C, data, target)
+    same(ours, theirs)
+    assert warned > 1
+    report = ours.report_
+    assert report.left_to_sklearn == {"scikit-learn's solver stopped at max_iter in the refit": 15}
+    assert report.fits_done == 15
+    assert report.fits_shared == 0
+    assert ours.best_estimator_.coef_ == pytest.approx(theirs.best_estimator_.coef_)
