@@ -301,19 +301,6 @@ def test_single_precision_where_nothing_is_weak(near):
     assert taken.count(np.float32) == (2 if near == 1e-1 else 1)
 
 
-def test_the_hessians_that_columns_are_near_to():
-    hess, problem = hessians([1e-3, 1e-3, 1e-3], sets=1)
-    w = 0.3 * rng.normal(size=(1, 1, P + 1))
-    W = np.concatenate([w, w + 5.0, w])
-    found = hess.matrices(W, np.arange(3), 0.25)
-    assert sorted(own.tolist() for _, own in found) == [[0, 2], [1]]
-    for matrix, own in found:
-        plain = by_differences(problem, W[own[:1]], own[0]) - 1e-3 * np.diag([1.0] * P + [0.0])
-        np.testing.assert_allclose(matrix, plain, atol=1e-6)
-    part, _ = hessians([1e-3], sets=1, head=np.array([0]))
-    assert part.matrices(w, np.array([0]), 0.25) == []
-
-
 def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
     size = 10.0 ** np.array([25, 0, -3])
     hess, _ = hessians([1e-3], sets=1, X=X * size, dtype=np.float32)

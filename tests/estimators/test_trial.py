@@ -1,0 +1,112 @@
+"""Trials of scikit-learn's solver: they take as many steps from the same start, and see the scale of X."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+from manyfit.estimators._losses import HalfBinomial
+from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
+from manyfit.estimators._trial import Stopping, resolution_of, try_columns
+from manyfit.folds import DensePasses, SparsePasses
+
+rng = np.random.default_rng(0)
+N, P = 400, 6
+X = rng.normal(size=(N, P))
+Y = (X[:, 0] + X[:, 1] + rng.logistic(size=N) > 0).astype(float)
+C = np.array([0.01, 1.0, 100.0])
+TOL = 1e-4
+PLENTY = Stopping(max_iter=1000, enough=None, resolution=resolution_of(X), loss=1.0)
+
+
+def problem(X, *, origin=0.0, intercept="free", norm="largest"):
+    passes = SparsePasses(X, [slice(0, N)]) if sp.issparse(X) else DensePasses(X, [slice(0, N)])
+    if not sp.issparse(X):
+        passes.origin[...] = origin
+    columns = Columns(np.zeros(3, dtype=int), 1 / (C * N), np.full(3, float(N)), np.ones((3, 1)))
+    return LinearProblem(passes, Rowwise(HalfBinomial(), Y[None]), columns, [None], intercept, norm)
+
+
+def tried(X, stopping=PLENTY, *, memory_limit=2**20, margin=1.0, tol=TOL, **options):
+    zero = np.zeros((1, 1, P + 1))
+    return try_columns(problem(X, **options), zero, np.arange(3), tol, stopping, margin, memory_limit)
+
+
+def iterations(X, **params):
+    """Of scikit-learn's own fits."""
+    fits = [LogisticRegression(C=one, tol=TOL, max_iter=10_000, **params).fit(X, Y) for one in C]
+    return np.array([int(fit.n_iter_[0]) for fit in fits])
+
+
+def steps_needed(X, **options):
+    """The least `max_iter` with which each column is trusted, without a margin, less what is spared."""
+    least = np.full(3, 0)
+    for n in range(1, 300):
+        trusted = tried(X, Stopping(n, None, 1e-30, 1.0), **options).trusted
+        least[trusted & (least == 0)] = n
+    return least - 10
+
+
+@pytest.mark.parametrize("intercept", ["free", "none"])
+@pytest.mark.parametrize("scale", [1.0, np.logspace(-1, 1, P)], ids=["alike", "other scales"])
+def test_a_trial_takes_about_as_many_steps_as_scikit_learn(intercept, scale):
+    Z = X * scale + 0.5
+    found = steps_needed(Z, intercept=intercept, origin=0.3)
+    expected = iterations(Z, fit_intercept=intercept == "free")
+    assert (np.abs(found - expected) <= 3 + 0.3 * expected).all(), (found, expected)
+
+
+def test_where_the_passes_count_from_changes_nothing():
+    Z = X + 3.0
+    one, other = tried(Z, origin=0.0), tried(Z, origin=2.0)
+    np.testing.assert_array_equal(one.trusted, other.trusted)
+    # Intercepts are values at the origin of the passes.
+    moved = one.W.copy()
+    moved[:, :, -1] += 2.0 * moved[:, :, :-1].sum(axis=2)
+    np.testing.assert_allclose(other.W, moved, atol=1e-8)
+
+
+def test_a_trial_ends_where_the_gradient_is_small():
+    own = problem(X)
+    found = tried(X)
+    assert found.trusted.all()
+    assert (own.size(own.gradient(found.W, np.arange(3)), np.arange(3)) <= TOL).all()
+
+
+def test_few_columns_at_a_time_come_to_the_same():
+    np.testing.assert_allclose(tried(X, memory_limit=1).W, tried(X).W, atol=1e-10)
+
+
+def test_sparse_rows():
+    Z = sp.csr_array(X * (rng.random((N, P)) < 0.3))
+    np.testing.assert_allclose(tried(Z).W, tried(Z.toarray()).W, atol=1e-10)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e6])
+def test_a_gradient_that_the_loss_does_not_show_is_not_trusted(factor):
+    Z = X * np.array([factor, *[1.0] * (P - 1)])
+    newton = Stopping(1000, 100, resolution_of(Z), 1.0)
+    assert (tried(Z, newton).trusted == (factor == 1.0)).all()
+
+
+def test_float32_resolves_less():
+    assert resolution_of(X.astype(np.float32)) > 1e6 * resolution_of(X)
+    # A gradient of 1e-4 changes the loss by less than float32 shows.
+    few = Stopping(1000, None, resolution_of(X.astype(np.float32)), 1.0)
+    assert not tried(X, few).trusted.any()
+    assert tried(X, few, tol=1e-2).trusted.all()
+
+
+def test_newtons_method_needs_no_trial_where_it_has_enough_iterations():
+    Z = X * np.logspace(-2, 2, P)  # L-BFGS takes hundreds of steps
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for one in C:
+            LogisticRegression(C=one, tol=TOL, solver="newton-cholesky").fit(Z, Y)
+    resolution = resolution_of(Z)
+    assert tried(Z, Stopping(100, 100, resolution, 1.0)).trusted.all()
+    assert not tried(Z, Stopping(99, 100, resolution, 1.0)).trusted.any()
