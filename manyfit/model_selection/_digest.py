@@ -1,6 +1,6 @@
 """The content of anything as a digest that another process comes to as well.
 
-Keys of `_prefix_key` are compared within one search and may name objects by identity; these outlive the
+Keys of `_structural_key` are compared within one search and may name objects by identity; these outlive the
 process. Equal digests stand for equal content; what is equal may have two digests, never the other way round.
 """
 
@@ -24,7 +24,7 @@ from sklearn.frozen import FrozenEstimator
 from manyfit._compat import PassthroughScorer
 from manyfit.arrays import array_digest, is_array, to_host
 from manyfit.model_selection._code import code_parts, importable, names_read, of_library, package_version
-from manyfit.model_selection._prefix_key import Unkeyable, plain_state
+from manyfit.model_selection._structural_key import Unkeyable, plain_state
 
 __all__ = ["Digester", "Unkeyable"]
 

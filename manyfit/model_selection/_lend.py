@@ -24,10 +24,10 @@ import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.arrays import array_digest, numpy_dtype
+from manyfit.arrays import numpy_dtype
 from manyfit.folds import is_foreign
 from manyfit.model_selection._front import FoldFront
-from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, by_content, structural_key
+from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structural_key
 
 __all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 
@@ -166,8 +166,8 @@ def content_key(X: Any) -> Hashable | None:
     if not known and not scipy.sparse.issparse(X) and _frame_kind(X) is None:
         return None
     try:
-        return array_digest(X) if type(X) is np.ndarray and not X.dtype.hasobject else by_content(X)
-    except Unkeyable:  # whatever is in a list
+        return structural_key(X, by_identity=False)
+    except Unkeyable:  # a subclass of an array, or whatever is in a list
         return None
 
 
@@ -294,7 +294,8 @@ class FoldCache:
         key = []
         for name, value in sorted(params.items()):
             array = self.is_known(value) or self.lends(value)
-            token = self.token(value) if array else structural_key(value)
+            # Other than parameters, they are not copied for each fit, which may draw from them.
+            token = self.token(value) if array else structural_key(value, by_identity=False)
             if token is None:
                 raise Unkeyable(name)
             key.append((name, array, token))

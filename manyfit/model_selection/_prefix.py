@@ -22,17 +22,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER, callback_context_passed_on
 from manyfit._twins import twin_of
+from manyfit.arrays import deep_copy
 from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own
 from manyfit.model_selection._prefix_key import (
     Sizes,
-    Unkeyable,
-    Wrapped,
     holds_generator,
     judge,
     shareable,
-    structural_key,
     writes_in_place,
 )
+from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structural_key
 
 __all__ = [
     "FoldCache",
@@ -199,7 +198,7 @@ class Shared(Wrapped):
 
     def _shared_adopt(self, item: Item, key: int) -> Any:
         # With a generator inside, transform changes what is fitted: each setting starts from the same state.
-        self._shared_fitted = copy.deepcopy(item.fitted) if item.volatile else item.fitted
+        self._shared_fitted = deep_copy(item.fitted) if item.volatile else item.fitted
         self._shared_key = None if item.volatile else key
         self._shared_settled = True
         return self._shared_cache.present(item.output, key) if item.has_output else None
@@ -281,7 +280,7 @@ class Shared(Wrapped):
         """Set the output container of the transformer, for this setting only."""
         self._shared_inner.set_output(transform=transform)
         if self._shared_fitted is not None and self._shared_fitted is not self._shared_inner:
-            self._shared_fitted = copy.deepcopy(self._shared_fitted).set_output(transform=transform)
+            self._shared_fitted = deep_copy(self._shared_fitted).set_output(transform=transform)
             self._shared_key = None
         return self
 
@@ -528,7 +527,7 @@ def _bare(thing: Any) -> Any:
     """`thing` without wrappers. What comes from the cache belongs to all settings: it is copied."""
     if type(thing) is Shared:
         target = thing._shared_target
-        return copy.deepcopy(target) if thing._shared_settled else _bare(target)
+        return deep_copy(target) if thing._shared_settled else _bare(target)
     if twin_of(type(thing)) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
         return thing
     state = vars(thing)

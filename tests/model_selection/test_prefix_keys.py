@@ -43,7 +43,7 @@ from manyfit.model_selection._prefix import (
     shareable,
     unshare,
 )
-from manyfit.model_selection._prefix_key import Unkeyable, structural_key
+from manyfit.model_selection._structural_key import Unkeyable, structural_key
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,
