@@ -131,13 +131,14 @@ class Shared(Wrapped):
         token = self._shared_token(X, wanted=may or walked)
         self._shared_fit_x = token
         key = self._shared_fit_key(method, token, y, params) if may and token is not None else None
-        if key is None:
+        item = None if key is None else cache.get(key)
+        # Also if the fit changes its parameters, no other setting sees it.
+        fresh = None if key is None or item is not None else _clone_with_its_key(inner)
+        if key is None or (item is None and fresh is None):
             with callback_context_passed_on(self, inner):
                 output = self._shared_run(inner, method, X, token, y, params)
             return self._shared_keep_alone(inner, output)
-        item = cache.get(key)
         if item is None:
-            fresh = clone(inner)  # also if the fit changes its parameters, no other setting sees it
             output = self._shared_run(fresh, method, X, token, y, params)
             item = self._shared_item(fresh, output, method)
             if item is None:
@@ -309,6 +310,12 @@ class Shared(Wrapped):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[Any], Any], tuple[Any]]:
         return _itself, (self._shared_target,)
+
+
+def _clone_with_its_key(estimator: Any) -> Any:
+    """A clone; None for an estimator that holds what its clones do not have, or what equals only itself."""
+    fresh = clone(estimator)
+    return fresh if structural_key(fresh) == structural_key(estimator) else None
 
 
 def _itself(thing: Any) -> Any:

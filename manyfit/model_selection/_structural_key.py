@@ -50,6 +50,7 @@ BY_IDENTITY = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     np.ufunc,
+    type(np.mean),  # of functions that other libraries may take over
 )
 DEEPEST = 50  # nesting of parameters
 # Objects in one value that are looked at one by one: a value of more would take longer than many a fit.
@@ -113,7 +114,7 @@ def _of_known_package(kind: type) -> bool:
 
 
 def keeps_its_parameters(estimator: Any) -> bool:
-    """Whether the parameters of an estimator are what lies in its attributes, and its clones are made of them.
+    """Whether the parameters of an estimator lie in its attributes, and its clones are made of them.
 
     Parameters
     ----------
