@@ -3,7 +3,7 @@
 from manyfit.arrays._blocks import block_size, free_device_memory, is_out_of_memory, smaller_blocks
 from manyfit.arrays._clip import clip
 from manyfit.arrays._containers import Place, container_place, form_of, from_device
-from manyfit.arrays._copies import deep_copy
+from manyfit.arrays._copies import copy_with_strides, deep_copy
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest, describes_itself
@@ -42,6 +42,7 @@ __all__ = [
     "block_size",
     "clip",
     "container_place",
+    "copy_with_strides",
     "cuda_place",
     "deep_copy",
     "describes_itself",

@@ -54,7 +54,7 @@ BY_IDENTITY = (
 )
 DEEPEST = 50  # nesting of parameters
 # Objects in one value that are looked at one by one: a value of more would take longer than many a fit.
-_MOST = 100_000
+_MOST = 1_000_000
 # Packages whose plain objects are all that lies in their attributes.
 _KNOWN_PACKAGES = ("sklearn.", "manyfit.", "scipy.sparse.")
 

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from manyfit.arrays import deep_copy
+from manyfit.arrays import copy_with_strides, deep_copy
 
 A = np.arange(120.0).reshape(10, 12)
 FORMS = {
@@ -61,3 +61,13 @@ def test_a_copy_is_of_its_own():
     made = deep_copy([X])[0]
     made[:] = -1.0
     assert X.min() == 0.0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_memory_of_bytes_cannot_be_changed(form):
+    X = FORMS[form]
+    made = copy_with_strides(X, bytes)
+    assert made.strides == X.strides and not made.flags.writeable
+    np.testing.assert_array_equal(made, X)
+    with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+        made.setflags(write=True)

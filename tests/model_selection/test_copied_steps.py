@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.model_selection
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.datasets import load_diabetes
 from sklearn.decomposition import (
     NMF,
@@ -92,3 +93,48 @@ def test_a_scorer_finds_rows_as_they_lie_under_scikit_learn(rows):
         )
         ours, theirs = (s.fit(rows, Y).cv_results_["mean_test_score"] for s in (ours, theirs))
         np.testing.assert_array_equal(ours, theirs)
+
+
+class Cuts(TransformerMixin, BaseEstimator):
+    """Its output is a part of a larger array, with gaps between columns or backwards."""
+
+    def __init__(self, part=None):
+        self.part = part
+
+    def fit(self, X, y=None):
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def transform(self, X):
+        self.names_ = np.arange(np.shape(X)[1])[self.part].astype(str).astype(object)
+        return np.array(X, order="C")[:, self.part]
+
+    def get_feature_names_out(self, input_features=None):
+        return self.names_
+
+
+class Strides(RegressorMixin, BaseEstimator):
+    """Predicts how its rows lie in memory."""
+
+    def __init__(self, shift=0):
+        self.shift = shift
+
+    def fit(self, X, y):
+        self.strides_ = sum(np.asarray(X).strides)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.shift + self.strides_ + 0.5 * sum(np.asarray(X).strides))
+
+
+@pytest.mark.parametrize("part", [slice(None, None, 2), slice(None, None, -1), slice(2, 5), [1, 3]])
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+def test_outputs_of_shared_steps_lie_as_under_scikit_learn(container, part):
+    model = make_pipeline(Cuts(part).set_output(transform=container), Strides())
+    theirs, ours = (
+        module.GridSearchCV(model, {"strides__shift": [0, 1]}, cv=3, return_train_score=True).fit(X, Y)
+        for module in (sklearn.model_selection, manyfit.model_selection)
+    )
+    assert ours.report_.transformer_fits == 3
+    for name in ("mean_test_score", "mean_train_score"):
+        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])

@@ -273,7 +273,8 @@ APART = {
     "frames": [
         pd.DataFrame(A), pd.DataFrame(A, columns=list("abcd")), pd.DataFrame(A, index=range(1, 4)),
         pd.DataFrame(A, index=[0, 1, 2]), pd.DataFrame(A).astype({0: "float32"}),
-        pd.DataFrame({"a": ["x", "y"]}), pd.DataFrame({"a": ["x", "y"]}, dtype=object), pd.DataFrame({"a": pd.Categorical(["x", "y"])}),
+        pd.DataFrame({"a": ["x", "y"]}), pd.DataFrame({"a": ["x", "y"]}, dtype=object),
+        pd.DataFrame({"a": pd.Categorical(["x", "y"])}),
         pd.DataFrame({"a": pd.Categorical(["x", "y"], ordered=True)}), pd.Series([1, 2]), pd.Series([1.0, 2]),
         pd.Series([1, 2], name="a"), pd.Series([1, None]), pd.Series([1, None], dtype="Int64"),
         pd.Series(pd.to_datetime(["2020"])), pd.Series(pd.to_datetime(["2020"], utc=True)), pd.Index([1, 2]),
@@ -298,7 +299,8 @@ def test_copies_of_known_types_have_the_key_of_the_original():
     frame = pd.DataFrame({"a": [1.0, 2], "b": ["x", "y"]})
     known = [
         {"a": [1, (2.0, None)], "b": {3}}, OrderedDict(a=1), A, np.asfortranarray(A),
-        np.array(["a", 1], object), sp.csr_array(A), Ridge(), make_pipeline(StandardScaler(), Ridge()), KFold(3),
+        np.array(["a", 1], object), sp.csr_array(A), Ridge(), KFold(3),
+        make_pipeline(StandardScaler(), Ridge()),
         RBF(2.0), LOOP,
         functools.partial(np.mean, axis=0), frame, frame["a"], pl.DataFrame(A), np.float32(1), np.dtype("f4"),
         odd.BySign([1, 2]), defaultdict(int, a=1), range(3), slice(1, None), ["a", "b"] * 100, Ridge().fit,
