@@ -3,9 +3,10 @@
 from manyfit.arrays._blocks import block_size, free_device_memory, is_out_of_memory, smaller_blocks
 from manyfit.arrays._clip import clip
 from manyfit.arrays._containers import Place, container_place, form_of, from_device
+from manyfit.arrays._copies import copy_with_strides, deep_copy
 from manyfit.arrays._count import Transfers, transfers
 from manyfit.arrays._cuda import cuda_place
-from manyfit.arrays._digest import array_digest
+from manyfit.arrays._digest import array_digest, describes_itself
 from manyfit.arrays._fallback import refusals_heard, tell_fallback
 from manyfit.arrays._lazy import loaded
 from manyfit.arrays._namespace import (
@@ -41,7 +42,10 @@ __all__ = [
     "block_size",
     "clip",
     "container_place",
+    "copy_with_strides",
     "cuda_place",
+    "deep_copy",
+    "describes_itself",
     "device",
     "float_dtype",
     "form_of",

@@ -7,6 +7,26 @@ import numpy as np
 ArrayDigest = tuple[str, tuple[int, ...], bool | tuple[int, ...], bytes]
 
 
+def describes_itself(dtype: np.dtype) -> bool:
+    """Whether the description of a dtype in `array_digest` is all that there is to it.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Any dtype.
+
+    Returns
+    -------
+    bool
+        False for dtypes of other packages, and for those with metadata, which `repr` does not show.
+    """
+    if type(dtype).__module__ != "numpy.dtypes" or dtype.metadata is not None:
+        return False
+    if dtype.subdtype is not None:
+        return describes_itself(dtype.subdtype[0])
+    return all(describes_itself(field[0]) for field in (dtype.fields or {}).values())
+
+
 def array_digest(X: np.ndarray) -> ArrayDigest:
     """The content of an array of numbers, with its dtype, shape and layout in memory.
 
@@ -15,7 +35,7 @@ def array_digest(X: np.ndarray) -> ArrayDigest:
     Parameters
     ----------
     X : numpy.ndarray
-        On the host, of any shape and any dtype but object.
+        On the host, of any shape and any dtype that `describes_itself` and holds no objects.
 
     Returns
     -------
@@ -30,5 +50,8 @@ def array_digest(X: np.ndarray) -> ArrayDigest:
     fortran = X.flags.f_contiguous and not X.flags.c_contiguous
     layout = fortran if fortran or X.flags.c_contiguous else X.strides
     content = X.T if fortran else np.ascontiguousarray(X)
-    digest = hashlib.sha1(content.reshape(-1).view(np.uint8).data, usedforsecurity=False).digest()
-    return repr(X.dtype), X.shape, layout, digest
+    # An item of no bytes has no view as bytes.
+    data = content.reshape(-1).view(np.uint8).data if X.nbytes else b""
+    digest = hashlib.sha1(data, usedforsecurity=False).digest()
+    # The character tells two integers of one size apart, which `repr` calls by one name.
+    return f"{X.dtype!r} {X.dtype.char}", X.shape, layout, digest

@@ -12,7 +12,16 @@ import numpy as np
 from array_api_compat import is_dask_array, size
 from numpy.typing import NDArray
 
-from manyfit.arrays import array_digest, array_namespace, is_array, on_device, place_of, to_host, to_place
+from manyfit.arrays import (
+    array_digest,
+    array_namespace,
+    describes_itself,
+    is_array,
+    on_device,
+    place_of,
+    to_host,
+    to_place,
+)
 
 Array = NDArray[Any]
 
@@ -150,7 +159,8 @@ def apart(thing: Any, least: int = APART_BYTES) -> Array | None:
     """The content of an array that travels apart, of so many bytes at least; None for everything else."""
     if isinstance(thing, np.ndarray):
         # A memory map is an array like any other to a worker, which may not have the file.
-        plain = type(thing) in (np.ndarray, np.memmap) and not thing.dtype.hasobject
+        kind, dtype = type(thing), thing.dtype
+        plain = kind in (np.ndarray, np.memmap) and not dtype.hasobject and describes_itself(dtype)
         return np.asarray(thing) if plain and thing.nbytes >= least else None
     if not is_array(thing) or not _is_plain(thing):
         return None

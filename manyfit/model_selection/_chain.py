@@ -1,18 +1,23 @@
 """A setting of a pipeline, read as a chain of steps without building the pipeline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import has_callbacks
 from manyfit._twins import twin_of
 from manyfit.folds import Unsupported
-from manyfit.model_selection._prefix_key import Unkeyable, structural_key
+from manyfit.model_selection._structural_key import (
+    Is,
+    Unkeyable,
+    keeps_its_parameters,
+    object_state,
+    structural_key,
+)
 
 Key = tuple[Any, ...]
 
@@ -20,44 +25,79 @@ Key = tuple[Any, ...]
 def value_key(value: Any) -> Key:
     """A hashable key of a parameter value: 1, 1.0 and True differ, estimators are equal by their parameters.
 
-    Keys are compared within one search only, which keeps alive the objects that have no key but their
-    identity.
+    Keys are compared within one search only. A value of an unknown type is equal only to the same object.
     """
-    if value is None or isinstance(value, (bool, int, float, str, np.number)):
-        return (type(value), repr(value))
     try:
         return ("structure", structural_key(value))
     except Unkeyable:
-        return ("id", id(value))
+        return ("identity", Is(value))
+
+
+def _survives_copies(value: Any) -> bool:
+    """Whether the copies of a value that two fits get have one key."""
+    try:
+        return value_key(clone(value, safe=False)) == value_key(clone(value, safe=False))
+    except Exception:  # it cannot be copied: its fit says so
+        return False
 
 
 @dataclass(frozen=True)
 class Step:
-    """One estimator of a chain: its path of names in the pipeline, exact type and parameters.
+    """One estimator of a chain.
 
-    Of an estimator that `manyfit.estimators` exports the type is that of its twin in scikit-learn.
+    Attributes
+    ----------
+    path : str
+        Its names in the pipeline.
+    cls : type
+        Its exact type; for an estimator that `manyfit.estimators` exports, that of its twin in scikit-learn.
+    params : mapping of str to object
+        Its parameters.
+    rest : mapping of str to object
+        Its other attributes: the output configuration, say, and what its constructor sets beside parameters.
+    keeps_params : bool
+        Whether its parameters lie in its attributes. If not, it is not shared.
     """
 
     path: str
     cls: type
     params: Mapping[str, Any]
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    keeps_params: bool = True
 
     @cached_property
     def _value_keys(self) -> dict[str, Key]:
         return {name: value_key(value) for name, value in sorted(self.params.items())}
 
     @cached_property
+    def _rest_key(self) -> Key:
+        return tuple((name, value_key(value)) for name, value in sorted(self.rest.items()))
+
+    @cached_property
     def key(self) -> Key:
         """Equal for steps that do the same work."""
-        return (self.cls, *self._value_keys.items())
+        return (self.cls, self._rest_key, *self._value_keys.items())
 
     def key_without(self, free: frozenset[str]) -> Key:
         """The key with some parameters left open."""
-        return (self.cls, *(item for item in self._value_keys.items() if item[0] not in free))
+        left = (item for item in self._value_keys.items() if item[0] not in free)
+        return (self.cls, self._rest_key, *left)
+
+    @cached_property
+    def why_not_shared(self) -> str | None:
+        """Why two fits of this step are never known to be the same, or None."""
+        if not self.keeps_params:
+            return f"{self.cls.__name__} keeps parameters elsewhere than in its attributes"
+        values = {**self.rest, **self.params}
+        unknown = [name for name, value in values.items() if not _survives_copies(value)]
+        if not unknown:
+            return None
+        kind = type(values[unknown[0]]).__name__
+        return f"{unknown[0]} of {self.cls.__name__} holds a {kind}, of which copies cannot be compared"
 
     def changed(self, changes: Mapping[str, Any]) -> "Step":
         """The step with some of its parameters changed; keys of the others are not made again."""
-        step = Step(self.path, self.cls, {**self.params, **changes})
+        step = Step(self.path, self.cls, {**self.params, **changes}, self.rest, self.keeps_params)
         # A frozen dataclass keeps its cached properties in its dict.
         changed = {name: value_key(value) for name, value in changes.items()}
         step.__dict__["_value_keys"] = self._value_keys | changed
@@ -118,10 +158,16 @@ class ChainReader:
         for name, value in params.items():
             path, _, leaf = name.rpartition("__")
             found = [j for j, step in enumerate(self._base) if step.path == path and leaf in step.params]
-            if len(found) != 1 or hasattr(value, "get_params"):
+            if len(found) != 1 or hasattr(value, "get_params") or not _sets_no_more(self._base[found[0]].cls):
                 return None
             changes.setdefault(found[0], {})[leaf] = value
         return [step.changed(changes[j]) if j in changes else step for j, step in enumerate(self._base)]
+
+
+def _sets_no_more(cls: type) -> bool:
+    """Whether setting a parameter of an estimator changes nothing else of it."""
+    plain = getattr(cls, "set_params", None) is BaseEstimator.set_params
+    return plain and cls.__setattr__ is object.__setattr__
 
 
 def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
@@ -135,10 +181,19 @@ def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
     if has_callbacks(estimator):
         raise Unsupported("callbacks are attached to a step")
     if type(estimator) is not Pipeline:
-        yield Step(path, twin_of(type(estimator)), estimator.get_params(deep=False))
+        yield _step(path, estimator)
         return
     if estimator.verbose or getattr(estimator, "transform_input", None) is not None:
         raise Unsupported("the pipeline is verbose or routes metadata through its steps")
     for j, (name, step) in enumerate(estimator.steps):
         inner = f"{path}__{name}" if path else name
         yield from _flatten(inner, step, last=last and j == len(estimator.steps) - 1)
+
+
+def _step(path: str, estimator: Any) -> Step:
+    params = estimator.get_params(deep=False)
+    cls = twin_of(type(estimator))
+    if not keeps_its_parameters(estimator):
+        return Step(path, cls, params, keeps_params=False)
+    rest = {name: value for name, value in object_state(estimator).items() if name not in params}
+    return Step(path, cls, params, rest)

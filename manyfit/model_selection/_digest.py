@@ -1,6 +1,6 @@
 """The content of anything as a digest that another process comes to as well.
 
-Keys of `_prefix_key` are compared within one search and may name objects by identity; these outlive the
+Keys of `_structural_key` are compared within one search and may name objects by identity; these outlive the
 process. Equal digests stand for equal content; what is equal may have two digests, never the other way round.
 """
 
@@ -22,11 +22,11 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from manyfit._compat import PassthroughScorer
-from manyfit.arrays import array_digest, is_array, to_host
+from manyfit.arrays import array_digest, describes_itself, is_array, to_host
 from manyfit.model_selection._code import code_parts, importable, names_read, of_library, package_version
-from manyfit.model_selection._prefix_key import Unkeyable, plain_state
+from manyfit.model_selection._structural_key import Unkeyable, keeps_its_parameters, plain_state
 
-__all__ = ["Digester", "Unkeyable"]
+__all__ = ["Digester", "ProcessDigester", "Unkeyable"]
 
 _SCALARS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 _BY_NAME = (
@@ -67,7 +67,8 @@ class Digester:
     def _of(self, thing: Any) -> bytes:
         kind = type(thing)
         if kind in _SCALARS:
-            return _hash(kind.__name__, repr(thing).encode("utf-8", "backslashreplace"))
+            shown = thing if kind is bytes else _shown(thing).encode("utf-8", "backslashreplace")
+            return _hash(kind.__name__, shown)
         known = self._known.get(id(thing))
         if known is not None:
             return known[1]
@@ -91,16 +92,16 @@ class Digester:
             alike = _alike(thing)
             return _hash(kind.__name__, *alike) if alike else self._all(kind.__name__, thing)
         if kind in (set, frozenset):
-            return _hash(kind.__name__, *sorted(map(self._of, thing)))
+            return self._set(kind, thing)
         if kind is dict:
             return self._all("dict", (part for item in thing.items() for part in item))
-        if isinstance(thing, np.generic):
-            return self._all("scalar", (repr(thing.dtype), thing.tobytes()))
+        if isinstance(thing, np.generic) and kind.__module__ == "numpy" and not thing.dtype.hasobject:
+            return self._all("scalar", (kind.__name__, thing.dtype, thing.tobytes()))
         if kind in (np.ndarray, np.memmap):
             return self._array(thing)
         if isinstance(thing, np.dtype):
-            return self._all("dtype", (repr(thing),))
-        if scipy.sparse.issparse(thing):
+            return self._dtype(thing)
+        if scipy.sparse.issparse(thing) and kind.__module__.startswith("scipy."):
             return self._sparse(kind, thing)
         if isinstance(thing, type):
             return self._class(thing)
@@ -123,15 +124,33 @@ class Digester:
             return self._frame(kind, thing)
         return self._object(kind, thing)
 
+    def _set(self, kind: type, things: Any) -> bytes:
+        digests = list(map(self._of, things))
+        # They are read in an order of their own, which for texts is another one in another process.
+        texts = any(isinstance(thing, (str, bytes)) for thing in things)
+        return _hash(kind.__name__, *(sorted(digests) if texts else digests))
+
+    def _dtype(self, dtype: np.dtype) -> bytes:
+        described = (type(dtype).__module__, repr(dtype), dtype.char)
+        if describes_itself(dtype):
+            return self._all("dtype", described)
+        inner = dtype.subdtype[:1] if dtype.subdtype else [f[0] for f in (dtype.fields or {}).values()]
+        return self._all("dtype", (*described, dict(dtype.metadata or {}), *inner))
+
     def _array(self, X: np.ndarray) -> bytes:
         if X.dtype.hasobject:
-            return self._all("objects", (X.shape, repr(X.dtype), X.ravel().tolist()))
+            return self._all("objects", (X.shape, X.dtype, X.ravel().tolist()))
         if not X.size:
-            return self._all("ndarray", (repr(X.dtype), X.shape))
+            return self._all("ndarray", (X.dtype, X.shape))
         # In one dimension the layout changes no sum.
         X = np.ascontiguousarray(X) if X.ndim == 1 else np.asarray(X)
-        *described, content = array_digest(X)
-        return self._all("ndarray", (*map(repr, described), content))
+        _, *described, content = array_digest(X)
+        return self._all("ndarray", (X.dtype, *map(repr, described), content))
+
+    def _subclass(self, kind: type, X: Any) -> bytes:
+        """An array or scalar of a subclass: NumPy's own pickles leave its attributes out."""
+        own = [] if kind.__reduce__ is np.ndarray.__reduce__ else self._pickled(kind, X)
+        return self._all("subclass", (kind, np.asarray(X), getattr(X, "__dict__", {}), *own))
 
     def _sparse(self, kind: type, X: Any) -> bytes:
         if X.format in ("lil", "dok"):
@@ -144,9 +163,9 @@ class Digester:
         """By columns: reading a frame may move them in memory."""
         if not hasattr(frame, "columns"):
             values = frame.to_numpy() if isinstance(frame.dtype, np.dtype) else frame.array
-            return self._all("series", (kind, frame.name, frame.index, values))
+            return self._all("series", (kind, frame.name, frame.index, values, *_beside(frame)))
         columns = (frame.iloc[:, j] for j in range(frame.shape[1]))
-        return self._all("frame", (kind, frame.columns, frame.index, *columns))
+        return self._all("frame", (kind, frame.columns, frame.index, *columns, *_beside(frame)))
 
     def _object(self, kind: type, thing: Any) -> bytes:
         if kind is PassthroughScorer:  # the estimator's own score; the estimator is looked at by itself
@@ -154,16 +173,19 @@ class Digester:
         if kind is FrozenEstimator:
             return self._all("frozen", (thing.estimator,))
         if kind is functools.partial:
-            return self._all("partial", (thing.func, thing.args, thing.keywords))
+            return self._all("partial", (thing.func, thing.args, thing.keywords, vars(thing)))
+        if isinstance(thing, (np.ndarray, np.generic)):
+            return self._subclass(kind, thing)
         state = None if _says_itself(kind) else plain_state(thing)
         if state is not None:
             state = {name: value for name, value in state.items() if name != "_skl_callbacks"}
+            state |= _params_elsewhere(thing)
             try:
                 # By name: the order in which attributes were set does not matter.
                 return self._all("object", (kind, *(part for item in sorted(state.items()) for part in item)))
             except Unkeyable:  # what it keeps beside its content may have none
                 pass
-        return self._all("pickled", (kind, *self._pickled(kind, thing)))
+        return self._all("pickled", (kind, *self._pickled(kind, thing), _params_elsewhere(thing)))
 
     def _pickled(self, kind: type, thing: Any) -> list[Any]:
         """What pickle would be told of an object."""
@@ -196,6 +218,7 @@ class Digester:
             code_parts(function.__code__),
             function.__defaults__,
             function.__kwdefaults__,
+            vars(function),
             [_cell(cell) for cell in function.__closure__ or ()],
         )
         read = {
@@ -218,6 +241,34 @@ class Digester:
                 if not found:
                     raise
         return _hash("class", *parts)
+
+
+class ProcessDigester(Digester):
+    """Digests to be compared within one process: functions and classes are known by their identity."""
+
+    def _function(self, function: types.FunctionType) -> bytes:
+        return _hash("function", str(id(function)).encode())
+
+    def _class(self, cls: type) -> bytes:
+        return _hash("class", str(id(cls)).encode())
+
+
+def _shown(thing: Any) -> str:
+    try:
+        return repr(thing)
+    except ValueError:  # an integer of more digits than Python writes
+        return hex(thing)
+
+
+def _params_elsewhere(thing: Any) -> dict[str, Any]:
+    """Parameters of an estimator that keeps them elsewhere than in its attributes."""
+    if not hasattr(type(thing), "get_params") or keeps_its_parameters(thing):
+        return {}
+    return dict(thing.get_params(deep=False))
+
+
+def _beside(frame: Any) -> tuple[Any, ...]:
+    return frame.attrs, frame.flags.allows_duplicate_labels
 
 
 def _says_itself(kind: type) -> bool:

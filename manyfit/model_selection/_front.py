@@ -24,7 +24,7 @@ from sklearn.preprocessing import Binarizer, Normalizer
 
 from manyfit._compat import safe_indexing
 from manyfit.folds import Splits
-from manyfit.model_selection._prefix_key import Unkeyable, structural_key
+from manyfit.model_selection._structural_key import Unkeyable, structural_key
 
 # All rows are transformed a part at a time, so that it is seen early whether the output would be too large.
 _PARTS = 32

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
-import pickle
 import sys
 import threading
 import weakref
@@ -24,10 +23,11 @@ import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.arrays import array_digest, numpy_dtype
+from manyfit.arrays import numpy_dtype
 from manyfit.folds import is_foreign
+from manyfit.model_selection._frame_copy import pandas_copy
 from manyfit.model_selection._front import FoldFront
-from manyfit.model_selection._prefix_key import Unkeyable, Wrapped, by_content, structural_key
+from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structural_key
 
 __all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 
@@ -106,7 +106,7 @@ def guard(X: T) -> T:
         return lent
     kind = _frame_kind(X)
     if kind == "pandas":
-        return X.copy(deep=False) if _copy_on_write() else _pandas_copy(X, bytearray)  # type: ignore
+        return X.copy(deep=False) if _copy_on_write() else pandas_copy(X, bytearray)  # type: ignore
     return X.clone() if kind == "polars" else X  # type: ignore[attr-defined, no-any-return]
 
 
@@ -134,28 +134,13 @@ def _lock_frame(frame: Any) -> None:
         _lock_frame(frame.iloc[:, j])
 
 
-def _pandas_copy(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
-    """A deep copy of a frame or series, in read-only memory if that is `bytes`.
-
-    Other than `copy`, pickling keeps the columns in the blocks that they are in, hence the layout of arrays
-    made from them, hence how sums over them round.
-    """
-    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
-    if object not in kinds:  # Python objects are not copied
-        buffers: list[pickle.PickleBuffer] = []
-        with contextlib.suppress(Exception):  # a subclass or an extension type that cannot be pickled
-            head = pickle.dumps(frame, protocol=5, buffer_callback=buffers.append)
-            return pickle.loads(head, buffers=[memory(buffer.raw()) for buffer in buffers])
-    return frame.copy()
-
-
 def own(X: T) -> T:
     """What the cache may keep of a result: for pandas a copy of its own; in read-only memory, if shared."""
     if _frame_kind(X) != "pandas":
         return X
     if not _copy_on_write():
-        return _pandas_copy(X, bytearray)  # type: ignore[no-any-return]
-    kept = _pandas_copy(X, bytes)
+        return pandas_copy(X, bytearray)  # type: ignore[no-any-return]
+    kept = pandas_copy(X, bytes)
     _lock_frame(kept)  # what was not copied by pickling
     return kept  # type: ignore[no-any-return]
 
@@ -166,8 +151,8 @@ def content_key(X: Any) -> Hashable | None:
     if not known and not scipy.sparse.issparse(X) and _frame_kind(X) is None:
         return None
     try:
-        return array_digest(X) if type(X) is np.ndarray and not X.dtype.hasobject else by_content(X)
-    except Unkeyable:  # whatever is in a list
+        return structural_key(X, by_identity=False)
+    except Unkeyable:  # a subclass of an array, or whatever is in a list
         return None
 
 
@@ -294,7 +279,8 @@ class FoldCache:
         key = []
         for name, value in sorted(params.items()):
             array = self.is_known(value) or self.lends(value)
-            token = self.token(value) if array else structural_key(value)
+            # Other than parameters, they are not copied for each fit, which may draw from them.
+            token = self.token(value) if array else structural_key(value, by_identity=False)
             if token is None:
                 raise Unkeyable(name)
             key.append((name, array, token))

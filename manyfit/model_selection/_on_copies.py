@@ -10,7 +10,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from manyfit._compat import score
-from manyfit.arrays import array_namespace
+from manyfit.arrays import array_namespace, deep_copy
 from manyfit.folds import is_foreign
 from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._job import Result
@@ -75,7 +75,7 @@ def fit_on_copies(
         return alone(estimator, params, i, folds, progress)
     model, fold, fit_params, score_params = ready
     start, failed = time.perf_counter(), None
-    X, y = fold.X_train.copy(), None if fold.y_train is None else fold.y_train.copy()
+    X, y = deep_copy(fold.X_train), deep_copy(fold.y_train)
     try:
         model.fit(X, *(() if y is None else (y,)), **fit_params)
     except Exception as error:
@@ -88,9 +88,9 @@ def fit_on_copies(
     def scored(X: Any, y: Any, params: Any) -> Any:
         return score(model, X, y, options.scorer, params, options.error_score)
 
-    y_test = None if fold.y_test is None else fold.y_test.copy()
+    X_test, y_test = deep_copy(fold.X_test), deep_copy(fold.y_test)
     result = {
-        "fit_error": None, "test_scores": scored(fold.X_test.copy(), y_test, score_params[0]),
+        "fit_error": None, "test_scores": scored(X_test, y_test, score_params[0]),
         "fit_time": fitted - start, "score_time": time.perf_counter() - fitted,
     }  # fmt: skip
     if options.return_train_score:

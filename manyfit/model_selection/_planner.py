@@ -164,6 +164,8 @@ class _Planner:
                 reasons[c] = f"no family serves {chain.final.cls.__name__}"
             elif set(family.free) - set(chain.final.params):
                 reasons[c] = f"{chain.final.cls.__name__} lacks a parameter of its family"
+            elif not chain.final.keeps_params:
+                reasons[c] = f"{chain.final.cls.__name__} keeps parameters elsewhere than in its attributes"
             elif family.result == "converged" and c in self._followed(chains):
                 reasons[c] = f"the search varies {' or '.join(PATH)}: where each fit stops is looked for"
             else:
@@ -447,7 +449,7 @@ class _Planner:
         return not (known and (steps or shareable(self._sample(left))))
 
     def _shareable(self, step: Step) -> bool:
-        """Whether fits of a step draw nothing of their own."""
+        """Whether fits of a step are known to be the same for equal settings."""
         return self._reason(("draws", step.key), _require_no_draws, step) is None
 
     def _place_rest(
@@ -497,6 +499,8 @@ def _title(chain: Chain) -> str:
 
 
 def _require_no_draws(step: Step) -> None:
+    if step.why_not_shared is not None:
+        raise Unsupported(step.why_not_shared)
     if not shareable(step.build()):
         raise Unsupported(f"{step.cls.__name__} draws random numbers anew in each fit")
 

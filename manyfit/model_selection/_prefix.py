@@ -22,17 +22,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER, callback_context_passed_on
 from manyfit._twins import twin_of
+from manyfit.arrays import deep_copy
 from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own
 from manyfit.model_selection._prefix_key import (
     Sizes,
-    Unkeyable,
-    Wrapped,
     holds_generator,
     judge,
     shareable,
-    structural_key,
     writes_in_place,
 )
+from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structural_key
 
 __all__ = [
     "FoldCache",
@@ -132,13 +131,14 @@ class Shared(Wrapped):
         token = self._shared_token(X, wanted=may or walked)
         self._shared_fit_x = token
         key = self._shared_fit_key(method, token, y, params) if may and token is not None else None
-        if key is None:
+        item = None if key is None else cache.get(key)
+        # Also if the fit changes its parameters, no other setting sees it.
+        fresh = None if key is None or item is not None else _clone_with_its_key(inner)
+        if key is None or (item is None and fresh is None):
             with callback_context_passed_on(self, inner):
                 output = self._shared_run(inner, method, X, token, y, params)
             return self._shared_keep_alone(inner, output)
-        item = cache.get(key)
         if item is None:
-            fresh = clone(inner)  # also if the fit changes its parameters, no other setting sees it
             output = self._shared_run(fresh, method, X, token, y, params)
             item = self._shared_item(fresh, output, method)
             if item is None:
@@ -199,7 +199,7 @@ class Shared(Wrapped):
 
     def _shared_adopt(self, item: Item, key: int) -> Any:
         # With a generator inside, transform changes what is fitted: each setting starts from the same state.
-        self._shared_fitted = copy.deepcopy(item.fitted) if item.volatile else item.fitted
+        self._shared_fitted = deep_copy(item.fitted) if item.volatile else item.fitted
         self._shared_key = None if item.volatile else key
         self._shared_settled = True
         return self._shared_cache.present(item.output, key) if item.has_output else None
@@ -281,7 +281,7 @@ class Shared(Wrapped):
         """Set the output container of the transformer, for this setting only."""
         self._shared_inner.set_output(transform=transform)
         if self._shared_fitted is not None and self._shared_fitted is not self._shared_inner:
-            self._shared_fitted = copy.deepcopy(self._shared_fitted).set_output(transform=transform)
+            self._shared_fitted = deep_copy(self._shared_fitted).set_output(transform=transform)
             self._shared_key = None
         return self
 
@@ -310,6 +310,12 @@ class Shared(Wrapped):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[[Any], Any], tuple[Any]]:
         return _itself, (self._shared_target,)
+
+
+def _clone_with_its_key(estimator: Any) -> Any:
+    """A clone; None for an estimator that holds what its clones do not have, or what equals only itself."""
+    fresh = clone(estimator)
+    return fresh if structural_key(fresh) == structural_key(estimator) else None
 
 
 def _itself(thing: Any) -> Any:
@@ -528,7 +534,7 @@ def _bare(thing: Any) -> Any:
     """`thing` without wrappers. What comes from the cache belongs to all settings: it is copied."""
     if type(thing) is Shared:
         target = thing._shared_target
-        return copy.deepcopy(target) if thing._shared_settled else _bare(target)
+        return deep_copy(target) if thing._shared_settled else _bare(target)
     if twin_of(type(thing)) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
         return thing
     state = vars(thing)

@@ -1,8 +1,4 @@
-"""Which transformers may be shared, and the structural key under which they are.
-
-Two unfitted transformers with the same key, fitted on the same input, give the same fitted transformer. A key
-may distinguish what is the same (that costs a fit), never the other way round.
-"""
+"""Which transformers may be shared: those whose fits on the same input give the same result."""
 
 from __future__ import annotations
 
@@ -11,10 +7,9 @@ import inspect
 import numbers
 import random
 import types
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import scipy.sparse
 from sklearn.compose import ColumnTransformer
@@ -46,169 +41,11 @@ from sklearn.preprocessing import KBinsDiscretizer, QuantileTransformer, TargetE
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSVM
 from sklearn.utils import get_tags
 
-from manyfit._compat import has_callbacks, is_metadata_request, pca_is_randomized
+from manyfit._compat import has_callbacks, pca_is_randomized
 from manyfit._twins import twin_of
-from manyfit.arrays import array_digest
+from manyfit.model_selection._structural_key import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
-__all__ = [
-    "Unkeyable",
-    "Wrapped",
-    "by_content",
-    "holds_generator",
-    "judge",
-    "plain_state",
-    "shareable",
-    "structural_key",
-    "writes_in_place",
-]
-
-
-class Unkeyable(Exception):
-    """Something has no key, so what depends on it is not shared."""
-
-
-class _TooLarge(Unkeyable):
-    """A structure with more objects, or deeper, than are looked at one by one."""
-
-
-class Wrapped:
-    """Base of the wrapper around a shared transformer: keys and rules look at what it wraps."""
-
-    _shared_inner: Any
-
-
-class Is:
-    """A thing as a dictionary key by identity; holding it keeps its identity from being reused."""
-
-    __slots__ = ("thing",)
-
-    def __init__(self, thing: Any) -> None:
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Is and other.thing is self.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-
-_SCALARS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
-_BY_IDENTITY = (
-    type,
-    types.ModuleType,
-    types.FunctionType,
-    types.BuiltinFunctionType,
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-    np.ufunc,
-)
-_DEEPEST = 50  # nesting of parameters
-# Objects in one parameter value. The paths through a structure that refers to itself are countless.
-_MOST = 10_000
-
-
-class _Plain:
-    pass
-
-
-def _is_plain(thing: Any) -> bool:
-    """Whether all of an object's state is in its ``__dict__``: its memory has the size of a class without
-    slots or a C part."""
-    kind = type(thing)
-    return kind.__basicsize__ == _Plain.__basicsize__ and not kind.__itemsize__ and hasattr(thing, "__dict__")
-
-
-def _state(thing: Any) -> dict[str, Any]:
-    state = vars(thing)
-    if is_metadata_request(thing):
-        # The owner only names the request in messages, and it leads back to the estimator.
-        state = {name: value for name, value in state.items() if name != "owner"}
-    return state
-
-
-def plain_state(thing: Any) -> dict[str, Any] | None:
-    """All that an object holds, by name; None where its ``__dict__`` is not all of it."""
-    return _state(thing) if _is_plain(thing) else None
-
-
-def by_content(thing: Any) -> Hashable:
-    """A key of anything that can be pickled; `Unkeyable` is raised for what cannot."""
-    try:
-        return Is(type(thing)), joblib.hash(thing)
-    except Exception as error:  # whatever cannot be pickled, for whatever reason
-        raise Unkeyable(type(thing).__name__) from error
-
-
-def structural_key(thing: Any, depth: int = 0, budget: list[int] | None = None) -> Hashable:
-    """A hashable key of an unfitted estimator or of a parameter value, by structure.
-
-    Estimators and other plain objects are keyed by type and by everything in ``vars()``, so that the output
-    configuration and metadata requests count; scalars with their types (1, 1.0 and True differ); functions,
-    classes and modules by identity; arrays by content; other things by their pickle.
-
-    Parameters
-    ----------
-    thing : object
-        An unfitted estimator or a parameter value.
-    depth : int, default=0
-        How deep in the structure `thing` lies.
-    budget : list of one int, optional
-        Objects that may still be looked at, counted down. What is larger, or refers to itself, is keyed as a
-        whole by its pickle.
-
-    Returns
-    -------
-    Hashable
-        The key. It keeps what it refers to by identity alive.
-
-    Raises
-    ------
-    Unkeyable
-        If there is no key: what cannot be pickled is never shared.
-    """
-    if budget is None:
-        try:
-            return structural_key(thing, depth, [_MOST])
-        except _TooLarge:
-            return by_content(thing)
-    budget[0] -= 1
-    if budget[0] < 0 or depth > _DEEPEST:
-        raise _TooLarge("a structure that is too large")
-    kind = type(thing)
-    if kind in _SCALARS:
-        return kind, repr(thing)
-    if isinstance(thing, _BY_IDENTITY):
-        return Is(thing)
-    inside = functools.partial(structural_key, depth=depth + 1, budget=budget)
-    if isinstance(thing, Wrapped):
-        return inside(thing._shared_inner)
-    if kind in (list, tuple):
-        return kind, tuple(map(inside, thing))
-    if kind in (set, frozenset):
-        return kind, frozenset(map(inside, thing))
-    if kind is dict:
-        return kind, tuple((inside(name), inside(value)) for name, value in thing.items())
-    if kind is slice:
-        return kind, inside((thing.start, thing.stop, thing.step))
-    if kind is functools.partial:
-        return kind, inside((thing.func, thing.args, thing.keywords))
-    if kind is types.MethodType:
-        return kind, Is(thing.__func__), inside(thing.__self__)
-    if isinstance(thing, np.generic):
-        return kind, repr(thing.dtype), thing.tobytes() if not thing.dtype.hasobject else inside(thing.item())
-    if kind is np.ndarray and not thing.dtype.hasobject:
-        return np.ndarray, *array_digest(thing)
-    if kind is FrozenEstimator:  # a clone holds the same estimator, and a fit does not touch it
-        return kind, Is(thing.estimator)
-    if _is_plain(thing):
-        # By name: the order in which attributes were set does not matter.
-        try:
-            return Is(kind), tuple((name, inside(value)) for name, value in sorted(_state(thing).items()))
-        except _TooLarge:
-            raise
-        except Unkeyable:  # what it keeps beside its content may have no key
-            pass
-    return by_content(thing)
+__all__ = ["holds_generator", "judge", "shareable", "writes_in_place"]
 
 
 class Sizes(NamedTuple):
@@ -400,7 +237,7 @@ def tagged_random(thing: Any) -> bool:
 def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     if has_callbacks(thing) or tagged_random(thing):
         return False  # callbacks are to see every fit
-    state = _state(thing)
+    state = object_state(thing)
     idle = idle_rule(twin_of(type(thing)))
     own = idle(thing, sizes) if idle is not None and not _seeded(state) else _seeded(state)
     if own is False:
@@ -432,9 +269,9 @@ def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
     bool or None
         None if that depends on sizes that are not known.
     """
-    if type(thing) in _SCALARS or isinstance(thing, (np.ndarray, np.generic)) or scipy.sparse.issparse(thing):
+    if type(thing) in SCALARS or isinstance(thing, (np.ndarray, np.generic)) or scipy.sparse.issparse(thing):
         return True
-    if depth > _DEEPEST or isinstance(thing, GENERATORS):
+    if depth > DEEPEST or isinstance(thing, GENERATORS):
         return False
     if isinstance(thing, Wrapped):
         return judge(thing._shared_inner, sizes, depth)
@@ -444,7 +281,7 @@ def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
         return _seeded(thing) and _all(judge(value, sizes, depth + 1) for value in thing.values())
     if type(thing) is FrozenEstimator:  # its fit does nothing
         return not holds_generator(thing.estimator)
-    if isinstance(thing, (*_BY_IDENTITY, types.MethodType, functools.partial)):
+    if isinstance(thing, (*BY_IDENTITY, types.MethodType, functools.partial)):
         return _judge_callable(thing, depth + 1)
     return _judge_object(thing, sizes, depth + 1) if hasattr(thing, "__dict__") else True
 
@@ -494,7 +331,7 @@ def writes_in_place(thing: Any, depth: int = 0) -> bool:
     bool
         True as well for what is told so by other names that scikit-learn uses (`copy_X`, `copy_x`).
     """
-    if type(thing) in _SCALARS or isinstance(thing, _BY_IDENTITY) or depth > _DEEPEST:
+    if type(thing) in SCALARS or isinstance(thing, BY_IDENTITY) or depth > DEEPEST:
         return False
     if isinstance(thing, Wrapped):
         return writes_in_place(thing._shared_inner, depth)
@@ -502,7 +339,7 @@ def writes_in_place(thing: Any, depth: int = 0) -> bool:
         return any(writes_in_place(item, depth + 1) for item in thing)
     if type(thing) is functools.partial:
         return writes_in_place([thing.func, thing.args, thing.keywords], depth)
-    state = thing if type(thing) is dict else _state(thing) if hasattr(thing, "get_params") else {}
+    state = thing if type(thing) is dict else object_state(thing) if hasattr(thing, "get_params") else {}
     return any(state.get(name, True) is False for name in _COPIES) or any(
         writes_in_place(value, depth + 1) for value in state.values()
     )
@@ -515,7 +352,7 @@ def holds_generator(fitted: Any, depth: int = 0) -> bool:
     """Whether a fitted transformer keeps a random generator: its `transform` then changes it."""
     if isinstance(fitted, GENERATORS):
         return True
-    if depth > 6 or type(fitted) in _SCALARS or isinstance(fitted, (np.ndarray, *_BY_IDENTITY)):
+    if depth > 6 or type(fitted) in SCALARS or isinstance(fitted, (np.ndarray, *BY_IDENTITY)):
         return False
     if isinstance(fitted, Wrapped):
         fitted = getattr(fitted, "_shared_fitted", None)

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from manyfit.model_selection._chain import Chain, Step
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._prefix import shareable
-from manyfit.model_selection._prefix_key import Unkeyable, structural_key
+from manyfit.model_selection._structural_key import Unkeyable, structural_key
 
 
 class Settings:
@@ -46,7 +46,7 @@ class Settings:
 
     def _is_shareable(self, step: Step) -> bool:
         if step.key not in self._shareable:
-            self._shareable[step.key] = shareable(step.build())
+            self._shareable[step.key] = step.why_not_shared is None and shareable(step.build())
         return self._shareable[step.key]
 
 

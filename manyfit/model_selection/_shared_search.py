@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NoReturn
 
-import joblib
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
@@ -37,6 +36,7 @@ from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._audit import REFIT_STOPPED, settings_in_doubt
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._digest import ProcessDigester
 from manyfit.model_selection._engine import n_workers, run
 from manyfit.model_selection._identity import identity
 from manyfit.model_selection._job import Job, Options, Pair, Result, memory_limit_in_bytes
@@ -66,7 +66,7 @@ class _Setup:
 class _Frozen:
     """The splits and settings of a plan, kept until the fit on the same data."""
 
-    data: str
+    data: str | None
     asked: Any
     params: dict[str, Any]  # kept alive: some of `asked` are their identities
     cv: Any
@@ -177,7 +177,7 @@ class SharedSearch:
         frozen = self._take_frozen()
         with transfers() as crossed:
             setup = self._setup(X, y, params, frozen)
-        if frozen is not None and frozen.data != _fingerprint(setup):
+        if frozen is not None and (frozen.data is None or frozen.data != _fingerprint(setup)):
             frozen = None
         metadata = _weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
@@ -519,16 +519,24 @@ class _Evaluation:
 
 def _asked(params: Mapping[str, Any]) -> tuple[Any, ...]:
     """A key of a search's own parameters, which a plan depends on."""
-    return tuple((name, _content(value)) for name, value in sorted(params.items()))
+    # The state of a connection is no part of what is planned.
+    return tuple(
+        (name, id(value) if name == "client" else _content(value)) for name, value in sorted(params.items())
+    )
 
 
 def _content(value: Any) -> Any:
-    """A key of what a parameter holds; distributions, whose state moves with every draw, by identity."""
+    """A key of what a parameter holds; distributions, whose state moves with every draw, by identity.
+
+    Whatever the key knows by its identity could be changed in place: its content is looked at, too.
+    """
     if isinstance(value, dict):
         return tuple((name, _content(item)) for name, item in value.items())
     if isinstance(value, list | tuple):
         return tuple(map(_content, value))
-    return id(value) if hasattr(value, "rvs") else value_key(value)
+    if hasattr(value, "rvs"):
+        return id(value)
+    return value_key(value), _digest(value)
 
 
 def _draw(setup: _Setup, cv: Any) -> Splits:
@@ -542,12 +550,19 @@ def _draw(setup: _Setup, cv: Any) -> Splits:
     return splits
 
 
-def _fingerprint(setup: _Setup) -> str:
-    """The content of all that a fit is given; that of a device is brought to the host, and not kept."""
+def _fingerprint(setup: _Setup) -> str | None:
+    """The content of all that a fit is given, if it can be compared; of a device it comes to the host."""
     X, y, *values = (
         to_host(one) if is_foreign(one) else one for one in (setup.X, setup.y, *setup.params.values())
     )
-    return str(joblib.hash((X, y, dict(zip(setup.params, values, strict=True))), hash_name="sha1"))
+    return _digest((X, y, dict(zip(setup.params, values, strict=True))))
+
+
+def _digest(thing: Any) -> str | None:
+    try:
+        return ProcessDigester()(thing)
+    except Exception:  # what cannot be pickled, or a user's own method that fails
+        return None
 
 
 def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
