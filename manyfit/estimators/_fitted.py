@@ -21,7 +21,8 @@ class Fitted:
     linear : LinearPredictors
         On the columns of X.
     error : LinearPredictors
-        About how far that is from the optimum: the step that Newton's method would take next.
+        About how far from the optimum an answer with a gradient of `tol` may lie: the step that Newton's
+        method would take next, as many times as `tol` is larger than the gradient.
     converged : ndarray of bool of shape (m,)
         Whether the gradient is as small as it should be.
     trusted : ndarray of bool of shape (m,)

@@ -4,7 +4,7 @@ They lie where the rows do. A device knows no texts: labels there are positions 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -168,8 +168,14 @@ class LinkedAnswers:
         """Responses from one product of the rows with the coefficients of all settings."""
         return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
 
+    def shifted(self) -> "LinkedAnswers":
+        """Other answers that `tol` would allow."""
+        linear, error = self.fitted.linear, self.fitted.error
+        moved = LinearPredictors(linear.coef + error.coef, linear.at_origin + error.at_origin, linear.origin)
+        return replace(self, fitted=replace(self.fitted, linear=moved))
+
     def near_boundary(self, role: Role, fold: Fold) -> Any:
-        """How many rows are nearer a change of label than the error of the fit, (m,); where they lie."""
+        """How many rows have a label that `tol` leaves open, (m,); where the rows lie."""
         X, (_, m, K) = fold.rows(role), self.linear.coef.shape
         size = block_size(max(1, PREDICTED // (X.shape[0] * K)))
         parts = [self.fitted.subset(range(m)[j : j + size]) for j in range(0, m, size)]

@@ -173,10 +173,10 @@ class SharedScoring:
         return not self.reads_moments and any(metric.batched is None for metric in self._metrics.values())
 
     @property
-    def reads_labels(self) -> bool:
-        """Whether some scorer reads what ``predict`` returns, or may do so."""
-        found = [plain_scorer(one) for one in self.named.values()]
-        return any(one is None or one[3] == "predict" for one in found)
+    def label_scorers(self) -> frozenset[str]:
+        """The scorers that read what ``predict`` returns, or may do so."""
+        found = {name: plain_scorer(one) for name, one in self.named.items()}
+        return frozenset(name for name, one in found.items() if one is None or one[3] == "predict")
 
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""

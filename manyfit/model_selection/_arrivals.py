@@ -33,6 +33,8 @@ class Arrivals:
         Those that came from the checkpoint.
     shared : set of pair
         Those that were answered without a fit of their own.
+    doubts : dict of pair to mapping of str to float
+        See `Outcome`.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Arrivals:
         self.results: dict[Pair, Result] = {}
         self.restored: set[Pair] = set()
         self.shared: set[Pair] = set()
+        self.doubts: dict[Pair, Mapping[str, float]] = {}
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
         self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)

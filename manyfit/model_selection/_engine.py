@@ -48,6 +48,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
             _note(job, shared, report)
         else:
             shared = _run_shared(job, prepared, report, arrived)
+        arrived.doubts.update(shared.doubts)
         pairs = sorted({*shared.alone, *pairs} - arrived.restored)
         if not on_cluster:
             pairs = [pair for pair in pairs if not arrived.restore([pair], alone=True)]

@@ -25,12 +25,8 @@ from manyfit.folds import (
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
-from manyfit.model_selection._convergence import (
-    doubtful_labels,
-    note_convergence,
-    require_gradient_stop,
-    stops_as_sklearn,
-)
+from manyfit.model_selection._convergence import require_gradient_stop, stops_as_sklearn
+from manyfit.model_selection._doubts import Doubts
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Options
@@ -133,8 +129,9 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
     n = len(group.candidates)
     scored = score_answers(scoring, answers, n, folded, 0, task.options)
-    doubtful = brought_home(*doubtful_labels(answers, scoring, folded.fold(0)))
-    note_convergence(outcome, answers, group.candidates, doubtful)
+    doubts = Doubts(scoring, answers, n, folded, 0, task.options)
+    found = doubts.finish(brought_home(*doubts.there), scored)
+    outcome.note_iterations(group.candidates, task.i, answers, found)
     score_time = time.perf_counter() - start - fitted
     scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
 

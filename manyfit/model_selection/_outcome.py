@@ -1,6 +1,7 @@
 """What a part of a search came to."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,8 @@ class Outcome:
         Pairs that shared work hands back to scikit-learn, with the reasons.
     work : Counter of str
         Counts of a `Report` about shared steps.
+    doubts : dict of pair to mapping of str to float
+        How far `tol` leaves test scores of shared iterations open, by the name of the scorer.
     rows_read : int
         Rows of X that iterating fits went over, each as often as it was.
     seconds : float
@@ -30,14 +33,23 @@ class Outcome:
     results: dict[Pair, Result] = field(default_factory=dict)
     alone: dict[Pair, str] = field(default_factory=dict)
     work: Counter[str] = field(default_factory=Counter)
+    doubts: dict[Pair, Mapping[str, float]] = field(default_factory=dict)
     rows_read: int = 0
     seconds: float = 0.0
     messages: list[Any] = field(default_factory=list)
+
+    def note_iterations(
+        self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
+    ) -> None:
+        """Add what answers on split `i` took, if they iterate, and the doubts of their settings."""
+        self.rows_read += getattr(answers, "rows_read", 0)
+        self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
 
     def add(self, other: "Outcome") -> None:
         """Take over what another part came to."""
         self.results.update(other.results)
         self.alone.update(other.alone)
         self.work += other.work
+        self.doubts.update(other.doubts)
         self.rows_read += other.rows_read
         self.seconds += other.seconds

@@ -12,7 +12,8 @@ from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._convergence import doubtful_labels, note_convergence, stops_as_sklearn
+from manyfit.model_selection._convergence import stops_as_sklearn
+from manyfit.model_selection._doubts import Doubts
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._less_memory import in_less_memory
 from manyfit.model_selection._moment_groups import why_not
@@ -55,20 +56,23 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
             of_all, taken = taken / (n * k), 0.0
         fit_time = of_all + taken / n
         start = time.perf_counter()
-        begun, doubtful = in_less_memory(
+        begun, doubts = in_less_memory(
             partial(_begun, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
         )
-        split = _Split(group.candidates, i, answers, begun, doubtful, fit_time, time.perf_counter() - start)
-        if begun.there:
+        split = _Split(group.candidates, i, answers, begun, doubts, fit_time, time.perf_counter() - start)
+        if begun.there or doubts.there:
             waiting.append(split)
         else:
-            arrivals.add(split.finish([], brought_home(*doubtful), outcome), alone=False)
+            arrivals.add(split.finish([], [], outcome), alone=False)
         start = time.perf_counter()
     # What lies on a device comes home together.
-    home = iter(brought_home(*(one for split in waiting for one in (*split.begun.there, *split.doubtful))))
+    home = iter(
+        brought_home(*(one for split in waiting for one in (*split.begun.there, *split.doubts.there)))
+    )
     for split in waiting:
         scores = [next(home) for _ in split.begun.there]
-        arrivals.add(split.finish(scores, [next(home) for _ in split.doubtful], outcome), alone=False)
+        doubts = [next(home) for _ in split.doubts.there]
+        arrivals.add(split.finish(scores, doubts, outcome), alone=False)
 
 
 def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
@@ -80,10 +84,10 @@ def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
 
 def _begun(
     job: Job, scoring: SharedScoring, answers: Answers, n: int, data: SplitData, i: int
-) -> tuple[Begun, list[Any]]:
-    """The scores of a split and its labels in doubt, as far as nothing waits for a device."""
+) -> tuple[Begun, Doubts]:
+    """The scores of a split and their doubts, as far as nothing waits for a device."""
     begun = begin_scores(scoring, answers, n, data, i, job.options)
-    return begun, doubtful_labels(answers, scoring, data.fold(i))
+    return begun, Doubts(scoring, answers, n, data, i, job.options)
 
 
 @dataclass(frozen=True)
@@ -94,15 +98,15 @@ class _Split:
     i: int
     answers: Answers
     begun: Begun
-    doubtful: Sequence[Any]
+    doubts: Doubts
     fit_time: float
     seconds: float
 
-    def finish(self, scores: Sequence[Any], doubtful: Sequence[Any], outcome: Outcome) -> dict[Pair, Result]:
+    def finish(self, scores: Sequence[Any], doubts: Sequence[Any], outcome: Outcome) -> dict[Pair, Result]:
         """Note all scores, given what was begun on a device; on the host."""
         start, n = time.perf_counter(), len(self.candidates)
         scored = self.begun.finish(scores)
-        note_convergence(outcome, self.answers, self.candidates, doubtful)
+        outcome.note_iterations(self.candidates, self.i, self.answers, self.doubts.finish(doubts, scored))
         times = (self.fit_time, (self.seconds + time.perf_counter() - start) / n)
         return scored.keep(outcome, self.candidates, self.i, times)
 

@@ -51,10 +51,9 @@ class Report:
         For each group: kind, estimator, settings (how many), fits_requested, reason.
     left_to_sklearn : dict of str to int
         Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
-    near_boundary : int
-        Test rows, over all shared fits of iterating classifiers, whose label is less sure than their fit:
-        they lie nearer a change of label than the fit may lie from its optimum. Counted where a scorer
-        reads labels.
+    as_good_as_best : list of dict
+        Parameters of settings whose mean test score is nearer the best one's than ``tol`` tells: another fit
+        that meets ``tol`` might choose them. Known of shared fits that iterate.
     verification : list of dict
         With ``verify=k``: for each pair that scikit-learn fitted again, its parameters, split, scorer,
         both scores and their difference.
@@ -74,7 +73,7 @@ class Report:
     workers: int = 1
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
-    near_boundary: int = 0
+    as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
     verification: list[dict[str, Any]] = field(default_factory=list)
 
     def spend(self, kind: str, seconds: float) -> None:
@@ -144,8 +143,8 @@ class Report:
             kept.
         """
         numbers = ("fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
-                   "steps_repeated", "passes", "bytes_to_device", "bytes_to_host", "synchronisations",
-                   "near_boundary")  # fmt: skip
+                   "steps_repeated", "passes", "bytes_to_device", "bytes_to_host",
+                   "synchronisations")  # fmt: skip
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
         seconds.update(other.seconds)
@@ -180,8 +179,8 @@ class Report:
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
         if self.fits_restored:
             rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
-        if self.near_boundary:
-            rows.append(("test rows with a doubtful label", self.near_boundary))
+        if self.as_good_as_best:
+            rows.append(("settings that tol leaves as good as the best", len(self.as_good_as_best)))
         if self.steps_repeated:
             rows.append(("steps done again (memory_limit)", self.steps_repeated))
         if self.verification:

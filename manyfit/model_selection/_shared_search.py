@@ -37,6 +37,7 @@ from manyfit.model_selection._audit import REFIT_STOPPED, settings_in_doubt
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._digest import ProcessDigester
+from manyfit.model_selection._doubts import as_good_as_best
 from manyfit.model_selection._engine import n_workers, run
 from manyfit.model_selection._identity import identity
 from manyfit.model_selection._job import Job, Options, Pair, Result, memory_limit_in_bytes
@@ -205,6 +206,8 @@ class SharedSearch:
         except BaseException:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
             raise
+        if hasattr(self, "best_index_"):
+            self._note_ties(setup, evaluation)
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -322,6 +325,14 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
+    def _note_ties(self, setup: _Setup, evaluation: "_Evaluation") -> None:
+        """Name the settings that `tol` leaves as good as the best."""
+        metric = self.refit if self.multimetric_ else "score"
+        if isinstance(metric, str):
+            scores = evaluation.formatted[f"mean_test_{metric}"]
+            tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
+            self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
+
     def _refit(self, setup: _Setup, evaluation: "_Evaluation", context: Any, metadata: Any) -> None:
         """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""
         params = clone(self.best_params_, safe=False)
@@ -372,6 +383,7 @@ class _Round:
     job: Job
     plan: Plan
     shared: set[Pair]
+    doubts: dict[Pair, Mapping[str, float]]
     before: int
 
 
@@ -428,9 +440,16 @@ class _Evaluation:
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
         self._rounds.append(
-            _Round(job, prepared.plan, arrivals.shared, len(self.candidates) - len(candidates))
+            _Round(
+                job, prepared.plan, arrivals.shared, arrivals.doubts, len(self.candidates) - len(candidates)
+            )
         )
         return self._format(splits.n_splits)
+
+    @property
+    def doubts(self) -> dict[Pair, Mapping[str, float]]:
+        """How far `tol` leaves scores open, by setting and split."""
+        return {(one.before + c, i): doubt for one in self._rounds for (c, i), doubt in one.doubts.items()}
 
     def refit_doubts(self, best: int, refitted: Any) -> bool:
         """Have scikit-learn fit what was shared with the best setting if the refit stopped early.
@@ -450,6 +469,8 @@ class _Evaluation:
             start = (own.before + c) * k
             self.out[start : start + k] = out[j * k : (j + 1) * k]
         own.shared.difference_update(job.pairs(doubted))
+        for pair in job.pairs(doubted):
+            own.doubts.pop(pair, None)
         self.report.take_back(n_shared, REFIT_STOPPED, report)
         self._format(k)
         return True
