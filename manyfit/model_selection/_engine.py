@@ -42,7 +42,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     fronts = Fronts(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, fronts=fronts)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
-    report.groups = [_described(group) for group in prepared.plan.groups]
+    report.advice = list(prepared.plan.advice)
     with transfers() as crossed, arrivals or Arrivals(job) as arrived:
         planned = _planned_pairs(job, prepared.plan)
         if on_cluster:
@@ -56,6 +56,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     report.fits_done = len({*shared.alone, *planned} - arrived.restored)
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
+    report.groups = [_described(group, shared) for group in prepared.plan.groups]
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
     report.synchronisations = crossed.synchronisations
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
@@ -165,11 +166,15 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
     return job.pairs(sorted(rest))
 
 
-def _described(group: Group) -> dict[str, object]:
+def _described(group: Group, outcome: Outcome) -> dict[str, object]:
+    own = set(group.candidates)
     return {
         "kind": group.kind,
         "estimator": group.estimator,
         "settings": len(group.candidates),
         "fits_requested": group.fits_requested,
         "reason": group.reason,
+        "fits_undecided": group.fits_undecided,
+        "decided_by": group.decided_by,
+        "left_to_sklearn": dict(Counter(why for (c, _), why in outcome.alone.items() if c in own)),
     }

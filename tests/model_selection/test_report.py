@@ -197,7 +197,7 @@ def test_sharing_none_shares_no_steps():
     (group,) = search.report_.groups
     assert group == {
         "kind": "one by one", "estimator": "Pipeline", "settings": 2, "fits_requested": 10,
-        "reason": "sharing='none'",
+        "reason": "sharing='none'", "fits_undecided": 0, "decided_by": "", "left_to_sklearn": {},
     }  # fmt: skip
 
 
