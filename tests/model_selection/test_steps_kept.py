@@ -137,7 +137,7 @@ def test_steps_of_several_groups_are_fitted_once_a_split():
 @pytest.mark.parametrize("makes", ["nan", "error"])
 @pytest.mark.parametrize("last", [Ridge(), Lasso()])
 def test_what_fails_is_tried_once_a_split_before_scikit_learn_fits_it(makes, last):
-    """Fits that fail are scikit-learn's own, which fit steps of their own: once for each setting and split."""
+    """Fits that fail are scikit-learn's own, which fit their steps for each setting and split."""
     grid = {f"{type(last).__name__.lower()}__alpha": [0.1, 1.0, 10.0]}
     search = GridSearchCV(make_pipeline(Step(makes), last), grid, cv=3, refit=False)
     with pytest.raises(ValueError, match="All the 9 fits failed"):
