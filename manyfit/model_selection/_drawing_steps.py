@@ -5,11 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import scipy.sparse
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
+from manyfit._twins import twin_of
 from manyfit.model_selection._chain import Chain, Step
 from manyfit.model_selection._drawn import Draw, first_draw
 from manyfit.model_selection._evaluate import folds_kept
 from manyfit.model_selection._job import Job
+from manyfit.model_selection._parts import makes_sparse
 from manyfit.model_selection._prefix_key import SEEDS, Sizes, judge
 from manyfit.model_selection._widths import n_columns
 
@@ -43,7 +46,8 @@ class DrawingSteps:
             one = step.build()
             if judge(one, sizes) is False:
                 return j
-            sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features))
+            sparse = _is_sparse_behind(one, sizes.sparse)
+            sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features), sparse)
         return None
 
     def last_draws(self, chain: Chain) -> bool:
@@ -93,6 +97,13 @@ class DrawingSteps:
         for chain in chains:
             if chain.steps and self.last_draws(chain):
                 yield _said(chain.final, cost, "the search goes split by split")
+
+
+def _is_sparse_behind(step: Any, given: bool) -> bool:
+    """Whether the output of a step is known to be sparse."""
+    if getattr(step, "encode", None) == "onehot" or makes_sparse(step):
+        return True
+    return given and twin_of(type(step)) in (MaxAbsScaler, Normalizer, StandardScaler)
 
 
 def _said(step: Step, cost: str, gain: str) -> str:

@@ -33,7 +33,7 @@ from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._one_by_one import Enough
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._prefix import share_prefixes, writes_in_place
+from manyfit.model_selection._prefix import share_prefixes
 from manyfit.model_selection._rest_of_fold import RestOfFold, Taker, Then
 from manyfit.model_selection._score_answers import score_answers
 from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
@@ -191,8 +191,6 @@ def _run(
 def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> dict[Pair, Result]:
     start = time.perf_counter()
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
-    if writes_in_place(model):
-        raise Unsupported("a step may write into its input (copy=False)")
     sparse = group.family.needs == "passes"
     with folds.at_work():
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)

@@ -67,6 +67,7 @@ def prepare(job: Job) -> Prepared:
 
 # Parameters that do not change an optimum, but where a solver stops on its way to it.
 PATH = ("max_iter", "tol", "solver")
+WRITES = "a step may write into its input (copy=False)"
 
 
 class _Planner:
@@ -230,9 +231,7 @@ class _Planner:
         chain: Chain = chains[candidates[0]]
         if family.result == "converged" and self.job.sharing == "exact":
             raise Unsupported("sharing='exact' leaves out families that converge")
-        if self.job.options.return_train_score and any(
-            writes_in_place(step.build()) for step in (*chain.steps, chain.final)
-        ):
+        if self.job.options.return_train_score and self._writes(chain):
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
         options, prototype = self.job.options, chain.final.build()
         scoring = SharedScoring(options.scorer, options.score_params, prototype)
@@ -287,6 +286,11 @@ class _Planner:
             prototype=chain.final.build(),
             operations=operations,
         )
+
+    def _writes(self, chain: Chain | str) -> bool:
+        """Whether a step writes into its input: it is then fitted on rows of its own, and shares no steps."""
+        steps = (*chain.steps, chain.final) if isinstance(chain, Chain) else ()
+        return any(self._reason(("writes", step.key), _require_copies, step) for step in steps)
 
     def _n_once(self, chain: Chain) -> int:
         """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
@@ -386,8 +390,8 @@ class _Planner:
         drawing = self._drawing.first(chain)
         if drawing is not None:
             raise Unsupported(f"{chain.steps[drawing].cls.__name__} draws random numbers anew in each fit")
-        if any(writes_in_place(step.build()) for step in (*chain.steps, chain.final)):
-            raise Unsupported("a step may write into its input (copy=False)")
+        if self._writes(chain):
+            raise Unsupported(WRITES)
 
     def _passes(self) -> float:
         assert self.data is not None
@@ -438,9 +442,10 @@ class _Planner:
     ) -> None:
         by_reason: dict[str, list[int]] = defaultdict(list)
         for c in left:
-            by_reason[reasons[c]].append(c)
+            writes = order is not None and self._writes(chains[c])
+            by_reason[WRITES if writes else reasons[c]].append(c)
         for reason, candidates in by_reason.items():
-            if order is None:
+            if order is None or reason == WRITES:
                 self._one_by_one(candidates, reason)
             else:
                 self._steps_shared(candidates, reason, chains)
@@ -465,6 +470,11 @@ class _Planner:
 
 def _title(chain: Chain) -> str:
     return " > ".join(step.cls.__name__ for step in (*chain.steps, chain.final))
+
+
+def _require_copies(step: Step) -> None:
+    if writes_in_place(step.build()):
+        raise Unsupported(WRITES)
 
 
 def _check_shared(final: Step, free: frozenset[str]) -> None:

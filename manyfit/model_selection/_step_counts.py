@@ -116,9 +116,10 @@ class StepCounts:
         source: Key = ()
         found: tuple[list[Key], list[Key]] = ([], [])
         for j, step in enumerate(chain.steps):
-            if j == drawing:
+            one = step.build()
+            if j == drawing and not _holds_parts(one):  # of parts some may draw, and others not
                 source = (source, c)
-            fits, source = _of_step(step.build(), source, c)
+            fits, source = _of_step(one, source, c)
             found[j < n_once].extend(fits)
         found[0].extend(_of_last(chain.final.build(), source, c))
         return _Fits(tuple(found[0]), tuple(found[1]))
@@ -146,11 +147,15 @@ def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
             fits += more
         return fits, source
     output = (source, _key(step, own))
-    if kind not in (FeatureUnion, ColumnTransformer):
+    if not _holds_parts(step):
         return [output], output
     for one, columns in _parts(step, kind):
         fits += _of_step(one, (source, columns), own)[0]
     return fits, output
+
+
+def _holds_parts(step: Any) -> bool:
+    return twin_of(type(step)) in (FeatureUnion, ColumnTransformer)
 
 
 def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
