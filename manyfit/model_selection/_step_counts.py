@@ -66,7 +66,7 @@ class StepCounts:
             groups_ = [group for group in groups if group.kind == "family"]
         else:
             groups_ = [group for group in groups if group.kind in _SHARING]
-        fits = {c: self._fits(c) for group in groups_ for c in group.candidates}
+        fits = {c: self._fits_or_none(c) for group in groups_ for c in group.candidates}
         where = {c: j for j, group in enumerate(groups_) for c in group.candidates}
         found, made_once = Counter[int](), set[Key]()
         for c in sorted(fits, key=lambda c: (where[c], c)):
@@ -107,6 +107,12 @@ class StepCounts:
         yield [*families, *rest], kept - 1
         yield families, k - kept + 1
         yield from (([c], k - kept + 1) for c in rest)
+
+    def _fits_or_none(self, c: int) -> _Fits:
+        try:
+            return self._fits(c)
+        except (AttributeError, TypeError, ValueError):  # of parts that a fit refuses, before it fits any
+            return _Fits()
 
     def _fits(self, c: int) -> _Fits:
         chain = self._chains[c] if self._chains else ""
