@@ -61,9 +61,10 @@ class Arrivals:
 
     def take(self, part: Outcome, *, alone: bool) -> None:
         """Take the results of a part of the search; `alone` is for those that are not in `part.fitted`."""
-        fitted = {pair: part.results[pair] for pair in part.fitted}
-        self.add(fitted, alone=True)
-        self.add({pair: one for pair, one in part.results.items() if pair not in fitted}, alone=alone)
+        for own in (True, False):
+            some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
+            if some:
+                self.add(some, alone=alone or own)
 
     def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
         """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""
