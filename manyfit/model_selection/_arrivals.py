@@ -9,6 +9,7 @@ from typing import Any
 from manyfit.cluster import Progress
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._outcome import Outcome
 
 
 class Arrivals:
@@ -64,6 +65,18 @@ class Arrivals:
             self.shared.update(results)
         self._count(results)
         self._bar.done(len(results))
+
+    def take(self, part: Outcome, *, alone: bool) -> None:
+        """Take the results of a part of the search; `alone` is for those that are not in `part.fitted`."""
+        for own in (True, False):
+            some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
+            if some:
+                self.add(some, alone=alone or own)
+
+    def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
+        """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""
+        kept = {} if self._checkpoint is None else self._checkpoint.kept
+        return frozenset(pair for pair in pairs if pair in kept and kept[pair].alone)
 
     def restore(self, pairs: Sequence[Pair], *, alone: bool = False) -> bool:
         """Whether the results of all of `pairs` are in the checkpoint; they are taken from there if so.

@@ -10,18 +10,20 @@ from manyfit.cluster import slots, workers
 from manyfit.folds import is_foreign
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import travel
+from manyfit.model_selection._evaluate import FoldStore
 from manyfit.model_selection._family_tasks import run_families
 from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._moment_groups import run_moments
 from manyfit.model_selection._on_cluster import run_on_workers
-from manyfit.model_selection._one_by_one import run_one_by_one
+from manyfit.model_selection._one_by_one import folds_here, run_one_by_one
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
+from manyfit.model_selection._rest_of_fold import Then
 from manyfit.model_selection._where import where_fitted
 
 
@@ -40,26 +42,22 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     fronts = Fronts(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, fronts=fronts)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
-    report.groups = [_described(group) for group in prepared.plan.groups]
+    report.advice = list(prepared.plan.advice)
     with transfers() as crossed, arrivals or Arrivals(job) as arrived:
-        pairs = _planned_pairs(job, prepared.plan)
+        planned = _planned_pairs(job, prepared.plan)
         if on_cluster:
             shared = run_on_workers(job, prepared.plan, arrived)
             _note(job, shared, report)
         else:
-            shared = _run_shared(job, prepared, report, arrived)
+            shared, folds = _run_shared(job, prepared, report, arrived)
+            _run_rest(job, prepared.plan, [*planned, *shared.left], report, arrived, folds)
         arrived.doubts.update(shared.doubts)
-        pairs = sorted({*shared.alone, *pairs} - arrived.restored)
-        if not on_cluster:
-            pairs = [pair for pair in pairs if not arrived.restore([pair], alone=True)]
-        if pairs and not on_cluster:
-            rest = run_one_by_one(where_fitted(job), pairs, prepared.plan, arrived)
-            report.spend("one by one", rest.seconds)
-            report.add(rest.work)
     report.transformer_fits += fronts.fits if fronts is not None else 0
     results, report.fits_restored = arrived.results, len(arrived.restored)
-    report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs) - report.fits_restored
+    report.fits_done = len({*shared.alone, *planned} - arrived.restored)
+    report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
+    report.groups = [_described(group, shared) for group in prepared.plan.groups]
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
     report.synchronisations = crossed.synchronisations
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
@@ -78,9 +76,11 @@ def _on_cluster(job: Job) -> bool:
     return not any(map(holds_callbacks, values.values()))
 
 
-def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals) -> Outcome:
-    """The groups that moments or families serve."""
-    outcome = Outcome()
+def _run_shared(
+    job: Job, prepared: Prepared, report: Report, arrivals: Arrivals
+) -> tuple[Outcome, FoldStore | None]:
+    """The groups that moments or families serve, and folds whose steps are fitted for what these leave."""
+    outcome, folds = Outcome(), None
     moments = [group for group in prepared.plan.groups if group.kind == "moments"]
     passes = [group for group in prepared.plan.groups if group.kind == "passes"]
     families = [group for group in prepared.plan.groups if group.kind == "family"]
@@ -95,20 +95,61 @@ def _run_shared(job: Job, prepared: Prepared, report: Report, arrivals: Arrivals
         report.spend("passes", part.seconds)
         outcome.add(part)
     if families:
-        # Families read y on the host, and score all settings at once by the search's own scorers.
-        fitted = where_fitted(job)
-        fitted = replace(fitted, y=job.brought(fitted.y), options=job.options)
-        part = run_families(fitted, families, arrivals)
-        report.spend("family", part.seconds)
+        planned = [*_planned_pairs(job, prepared.plan), *outcome.left]
+        part, folds = _run_families(job, prepared.plan, families, planned, arrivals)
+        report.spend("family", part.seconds - part.seconds_fitting)
+        report.spend("one by one", part.seconds_fitting)
         outcome.add(part)
     _note(job, outcome, report)
-    return outcome
+    return outcome, folds
+
+
+def _run_families(
+    job: Job, plan: Plan, groups: Sequence[Group], planned: Sequence[Pair], arrivals: Arrivals
+) -> tuple[Outcome, FoldStore | None]:
+    """The groups that families serve, and what they leave, with the steps that were fitted for them.
+
+    In this process, what is planned to be fitted one by one is fitted split by split, too; or, where the
+    order of the fits is to be kept, later, on the folds that are returned.
+    """
+    # Families read y on the host, and score all settings at once by the search's own scorers.
+    fitted = where_fitted(job)
+    answered = replace(fitted, y=job.brought(fitted.y), options=job.options)
+    here = workers(job.n_jobs) == 1
+    folds, then = None, None
+    if here and plan.by_candidate and answered.y is fitted.y:
+        # Their order is scikit-learn's: those who fit what is left find the folds of all splits.
+        folds = folds_here(answered, plan)
+    elif answered.y is fitted.y and (plan.order is not None or not here):
+        asked = job.pairs(sorted(c for group in groups for c in group.candidates))
+        others = [pair for pair in planned if not arrivals.restore([pair], alone=True)] if here else []
+        then = Then(fitted.options, plan.order, others, arrivals.kept_alone(asked))
+    return run_families(answered, groups, arrivals, then, folds), folds
+
+
+def _run_rest(
+    job: Job,
+    plan: Plan,
+    pairs: Sequence[Pair],
+    report: Report,
+    arrivals: Arrivals,
+    folds: FoldStore | None,
+) -> None:
+    """What nothing has answered or fitted yet, one by one."""
+    pairs = sorted({*pairs} - arrivals.results.keys())
+    pairs = [pair for pair in pairs if not arrivals.restore([pair], alone=True)]
+    if pairs:
+        rest = run_one_by_one(where_fitted(job), pairs, plan, arrivals, folds)
+        report.spend("one by one", rest.seconds)
+        report.add(rest.work)
 
 
 def _note(job: Job, outcome: Outcome, report: Report) -> None:
     report.add(outcome.work)
     report.passes += outcome.rows_read / job.splits.n_samples
-    _print(job, outcome.results)
+    # Fits that were made in this process, or by joblib's, have printed theirs.
+    told = outcome.fitted if job.client is None else set()
+    _print(job, {pair: one for pair, one in outcome.results.items() if pair not in told})
 
 
 def _print(job: Job, results: dict[Pair, Result]) -> None:
@@ -125,11 +166,15 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
     return job.pairs(sorted(rest))
 
 
-def _described(group: Group) -> dict[str, object]:
+def _described(group: Group, outcome: Outcome) -> dict[str, object]:
+    own = set(group.candidates)
     return {
         "kind": group.kind,
         "estimator": group.estimator,
         "settings": len(group.candidates),
         "fits_requested": group.fits_requested,
         "reason": group.reason,
+        "fits_undecided": group.fits_undecided,
+        "decided_by": group.decided_by,
+        "left_to_sklearn": dict(Counter(why for (c, _), why in outcome.alone.items() if c in own)),
     }

@@ -1,5 +1,6 @@
 """One setting on one split: fitted, scored and timed, with the rows and steps that others share."""
 
+import copy
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -117,10 +118,19 @@ class FoldStore:
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent = Counter[str]()
         self._at_home = HomeCopies()
-        # A fold is about as large as X; of what does not tell its size, one is kept.
-        size = None if in_turn else _size(X)
-        n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
-        self._most = 1 if size is None else max(1, min(n_splits, options.memory_limit // 4 // max(size, 1)))
+        self._n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
+        self._most = 1 if in_turn else folds_kept(X, self._n_splits, options.memory_limit)
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all folds are kept at once."""
+        return self._most >= self._n_splits
+
+    def under(self, options: Options) -> "FoldStore":
+        """The same folds, for fits under other options."""
+        other = copy.copy(self)
+        other.options = options
+        return other
 
     def split(self, i: int) -> tuple[Any, Any]:
         """Train and test indices of split `i`."""
@@ -133,8 +143,9 @@ class FoldStore:
             raise Unsupported("a kernel on a device is cut by scikit-learn")
         if key not in self._kept:
             while len(self._kept) >= self._most:
-                oldest = self._kept.pop(next(iter(self._kept)))
-                self._spent += _work(oldest.cache)
+                # The last one: where folds are read in turn, again and again, the first one is read next.
+                _, newest = self._kept.popitem()
+                self._spent += _work(newest.cache)
             limit = self.options.memory_limit // 2 // self._most
             fronts = None if key[1] else self._fronts  # a kernel is cut in columns, too
             self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit, fronts)
@@ -168,17 +179,28 @@ class FoldStore:
     @property
     def work(self) -> Counter[str]:
         """Counts of a `Report` about shared steps, over the folds so far."""
-        return sum((_work(fold.cache) for fold in self._kept.values()), self._spent)
+        return sum((_work(fold.cache) for fold in self._kept.values()), Counter(self._spent))
 
 
 def _work(cache: FoldCache) -> Counter[str]:
     return Counter(transformer_fits=cache.fits, steps_repeated=cache.repeated)
 
 
+def folds_kept(X: Any, n_splits: int, memory_limit: int) -> int:
+    """How many folds are kept at once where each is read several times: a quarter of the limit is theirs.
+
+    A fold is about as large as X; of what does not tell its size, one is kept.
+    """
+    size = _size(X)
+    return 1 if size is None else max(1, min(n_splits, memory_limit // 4 // max(size, 1)))
+
+
 def _size(X: Any) -> int | None:
-    """Bytes of X, if it tells."""
+    """Bytes of X, if it tells; of a list those of its references, since a fold has the same items."""
     if is_foreign(X):
         return bytes_of(X)
+    if isinstance(X, list | tuple | range):
+        return 8 * len(X)
     if hasattr(X, "memory_usage"):  # pandas
         return int(X.memory_usage(index=True).sum())
     if hasattr(X, "estimated_size"):  # polars

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,13 @@ from manyfit.model_selection._convergence import require_gradient_stop, stops_as
 from manyfit.model_selection._doubts import Doubts
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._front import Fronts
-from manyfit.model_selection._job import Job, Options
+from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._moment_groups import why_not
+from manyfit.model_selection._one_by_one import Enough
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group
-from manyfit.model_selection._prefix import share_prefixes, writes_in_place
+from manyfit.model_selection._prefix import share_prefixes
+from manyfit.model_selection._rest_of_fold import RestOfFold, Taker, Then
 from manyfit.model_selection._score_answers import score_answers
 from manyfit.model_selection._worth import n_classes, require_cheaper, require_memory
 
@@ -51,7 +53,11 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Task:
-    """All groups on one split, answered by one worker, so that they share the steps that they share."""
+    """All groups on one split, answered by one worker, so that they share the steps that they share.
+
+    What they leave is fitted in the same task, with the steps that were fitted for them; unless `rest` is
+    None.
+    """
 
     estimator: Any
     groups: Sequence[_Group]
@@ -60,22 +66,77 @@ class _Task:
     options: Options
     sharing: str
     sklearn_stops: bool
+    rest: RestOfFold | None
 
 
-def run_families(job: Job, groups: Sequence[Group], arrivals: Arrivals) -> Outcome:
-    """Answer the settings of `groups`."""
-    total, arguments = Outcome(), []
-    for i in range(job.splits.n_splits):
-        left = not_restored(groups, i, arrivals)
-        if left:
-            arguments.append((_task(job, left, i), job.X, job.y, job.fronts))
-    if arguments and job.fronts is not None and workers(job.n_jobs) > 1:
+def run_families(
+    job: Job, groups: Sequence[Group], arrivals: Arrivals, then: Then | None, folds: FoldStore | None = None
+) -> Outcome:
+    """Answer the settings of `groups`.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    groups : sequence of Group
+        Of its plan.
+    arrivals : Arrivals
+        Takes finished results.
+    then : Then or None
+        How the tasks go on with what the families leave; None: it is handed back.
+    folds : FoldStore, optional
+        Of all splits, in this process: what is fitted there stays for those who fit what is handed back.
+    """
+    tasks = _tasks(job, groups, arrivals, then)
+    if workers(job.n_jobs) == 1:
+        return _run_here(job, tasks, arrivals, folds)
+    if tasks and job.fronts is not None:
         for group in groups:  # by this process: none of theirs sees all of the others' splits
             job.fronts.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
+    total, arguments = Outcome(), [(task, job.X, job.y, job.fronts) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
-        arrivals.add(part.results, alone=False)
+        arrivals.take(part, alone=False)
     return total
+
+
+def _tasks(job: Job, groups: Sequence[Group], arrivals: Arrivals, then: Then | None) -> list[_Task]:
+    """A task for each split with work; what is left of those that are no whole round of the workers may be
+    divided among them."""
+    found = []
+    for i in range(job.splits.n_splits):
+        left = not_restored(groups, i, arrivals)
+        if left or (then is not None and then.others(i)):
+            found.append((left, i))
+    whole = len(found) - len(found) % workers(job.n_jobs)
+    return [_task(job, left, i, then, to_the_end=j < whole) for j, (left, i) in enumerate(found)]
+
+
+def _run_here(job: Job, tasks: Sequence[_Task], arrivals: Arrivals, folds: FoldStore | None) -> Outcome:
+    """In this process, where each result arrives when it is there."""
+    total = Outcome()
+
+    def take(results: Mapping[Pair, Result], alone: bool) -> None:
+        arrivals.add(results, alone=alone)
+
+    for task in tasks:
+        if folds is not None and not folds.keeps_all:
+            # Steps that were fitted to ask would be gone when they are needed: nobody asks twice.
+            task = _without_refused(task, total)
+        total.add(_run(task, job.X, job.y, job.fronts, folds=folds, take=take))
+    return total
+
+
+def _without_refused(task: _Task, total: Outcome) -> _Task:
+    """The task without groups that were left as a whole on a split; these are left on this one, too."""
+    asked = []
+    for group in task.groups:
+        pairs = [pair for pair in total.alone if pair[0] in set(group.candidates)]
+        if len({c for c, _ in pairs}) < len(group.candidates):
+            asked.append(group)
+        else:
+            total.alone.update({(c, task.i): total.alone[pairs[0]] for c in group.candidates})
+    return replace(task, groups=asked)
 
 
 def not_restored(groups: Sequence[Group], i: int, arrivals: Arrivals) -> list[Group]:
@@ -83,41 +144,57 @@ def not_restored(groups: Sequence[Group], i: int, arrivals: Arrivals) -> list[Gr
     return [group for group in groups if not arrivals.restore([(c, i) for c in group.candidates])]
 
 
-def run_family_split(job: Job, groups: Sequence[Group], i: int) -> Outcome:
-    """Answer the settings of `groups` on one split."""
-    return _run(_task(job, groups, i), job.X, job.y)
+def run_family_split(job: Job, groups: Sequence[Group], i: int, then: Then | None, enough: Enough) -> Outcome:
+    """Answer `groups` on one split, and fit what they leave until it is enough."""
+    return _run(_task(job, groups, i, then, to_the_end=False), job.X, job.y, enough=enough)
 
 
-def _task(job: Job, groups: Sequence[Group], i: int) -> _Task:
+def _task(job: Job, groups: Sequence[Group], i: int, then: Then | None, to_the_end: bool) -> _Task:
     slim = []
     for group in groups:
         assert group.family is not None
         first = job.candidates[group.candidates[0]]
         slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    return _Task(
-        job.estimator, slim, i, job.splits.indices(i), job.options, job.sharing, stops_as_sklearn(job)
-    )
+    candidates = [c for group in groups for c in group.candidates]
+    rest = None if then is None else then.rest(job, candidates, i, to_the_end)
+    split, options = job.splits.indices(i), job.options
+    return _Task(job.estimator, slim, i, split, options, job.sharing, stops_as_sklearn(job), rest)
 
 
-def _run(task: _Task, X: Any, y: Any, fronts: Fronts | None = None) -> Outcome:
-    outcome, start = Outcome(), time.perf_counter()
-    folds = FoldStore(X, y, {task.i: task.split}, task.options, True, fronts=fronts)
+def _run(
+    task: _Task,
+    X: Any,
+    y: Any,
+    fronts: Fronts | None = None,
+    folds: FoldStore | None = None,
+    enough: Enough | None = None,
+    take: Taker | None = None,
+) -> Outcome:
+    outcome, enough, start = Outcome(), enough or Enough(), time.perf_counter()
+    if folds is None:
+        folds = FoldStore(X, y, {task.i: task.split}, task.options, True, fronts=fronts)
+    before = folds.work
     for group in task.groups:
+        begun = time.perf_counter()
         try:
-            _answer(task, group, folds, outcome)
+            answered = _answer(task, group, folds, outcome)
         except Exception as error:
             # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
             outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
-    outcome.work += folds.work
+            outcome.seconds += time.perf_counter() - begun
+        else:
+            if take is not None:
+                take(answered, False)
+    if task.rest is not None:
+        task.rest.fit(task.estimator, folds, outcome, enough, take)
+    outcome.work += folds.work - before
     outcome.seconds = time.perf_counter() - start
     return outcome
 
 
-def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> None:
+def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> dict[Pair, Result]:
     start = time.perf_counter()
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
-    if writes_in_place(model):
-        raise Unsupported("a step may write into its input (copy=False)")
     sparse = group.family.needs == "passes"
     with folds.at_work():
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
@@ -133,7 +210,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     found = doubts.finish(brought_home(*doubts.there), scored)
     outcome.note_iterations(group.candidates, task.i, answers, found)
     score_time = time.perf_counter() - start - fitted
-    scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
+    return scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
 
 
 def _pass_data(rows: GivenRows, task: _Task) -> PassData:

@@ -68,18 +68,12 @@ def bytes_of_folds(job: Job, groups: Sequence[Group], settings: Settings, by_can
     families, steps = ([one for one in groups if one.kind == kind] for kind in ("family", "steps"))
     if not (families or steps):
         return 0
-    fold, limit, found = _Largest.of(job), job.options.memory_limit, [0]
-    if families:
-        outputs = _outputs(job, families, settings)
-        work = max(_of_family(job, group, outputs, settings, fold) for group in families)
-        found.append(fold.gathered + min(fold.size * fold.rows * sum(outputs.values()), limit // 2) + work)
-    if steps:
-        kept = (
-            max(1, min(job.splits.n_splits, limit // 4 // bytes_of(rows_there(job)))) if by_candidate else 1
-        )
-        numbers = fold.rows * sum(_outputs(job, steps, settings).values())
-        found.append(kept * fold.gathered + min(kept * fold.size * numbers, limit // 2))
-    return max(found)
+    fold, limit = _Largest.of(job), job.options.memory_limit
+    outputs = _outputs(job, [*families, *steps], settings)
+    work = max((_of_family(job, group, outputs, settings, fold) for group in families), default=0)
+    kept = max(1, min(job.splits.n_splits, limit // 4 // bytes_of(rows_there(job)))) if by_candidate else 1
+    numbers = fold.rows * sum(outputs.values())
+    return kept * fold.gathered + min(kept * fold.size * numbers, limit // 2) + work
 
 
 def _outputs(job: Job, groups: Sequence[Group], settings: Settings) -> dict[Any, int]:

@@ -25,6 +25,7 @@ from sklearn import get_config
 
 from manyfit.arrays import numpy_dtype
 from manyfit.folds import is_foreign
+from manyfit.model_selection._failed_fits import FailedFits
 from manyfit.model_selection._frame_copy import pandas_copy
 from manyfit.model_selection._front import FoldFront
 from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structural_key
@@ -230,6 +231,7 @@ class FoldCache:
         self.memory_limit, self._there = memory_limit, there
         self.front: FoldFront | None = None  # of steps that are applied to all rows of a search at once
         self.fits = self.repeated = 0
+        self.failed = FailedFits()
         self._lock = threading.RLock()
         self.clear()
 

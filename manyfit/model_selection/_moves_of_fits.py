@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from manyfit._twins import twin_of
 from manyfit.arrays import Place, numpy_dtype
-from manyfit.cluster import is_drop_in, steps_of
+from manyfit.cluster import is_drop_in, steps_of, workers
 from manyfit.estimators import family_of
 from manyfit.estimators._objective import are_small
 from manyfit.estimators._own import fitter_of
@@ -68,10 +68,10 @@ class MovesOfFits:
 
     def name(self, groups: Sequence[Group]) -> None:
         """Name the moves of some groups, none of which moments or iterations serve as a whole."""
-        families = [group for group in groups if group.kind == "family"]
-        rest = [group for group in groups if group.kind != "family"]
-        for some in (families, rest):
-            # What families keep of a fold is gone when the rest begins.
+        # Several workers begin with the families, and what these keep of a fold is gone when the rest begins.
+        first = ("family",) if workers(self._job.n_jobs) > 1 else ("family", "steps")
+        begun = [group for group in groups if group.kind in first]
+        for some in (begun, [group for group in groups if group.kind not in first]):
             self._trips.begin(shared=any(group.kind != "one by one" for group in some))
             if self._trips.shared:  # else they are cut by scikit-learn's own function
                 apart = self._trips.apart

@@ -40,7 +40,7 @@ def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     """
     search = _Search(job, plan, arrivals)
     search.run(search.groups())
-    left = sorted(search.total.alone)
+    left = search.total.left
     if left:  # by the groups, or by workers that died of a group
         search.run(search.fits(left))
     return search.total
@@ -79,12 +79,23 @@ class _Search:
                 parts = cut(group, n_slots, len(passes))
                 items += [Item("passes", cs) for cs in parts if not arrivals.restore(job.pairs(cs))]
         families = [group for group in plan.groups if group.kind == "family"]
-        for i in range(job.splits.n_splits):
-            left = [c for group in not_restored(families, i, arrivals) for c in group.candidates]
-            if left:
-                items.append(Item("family", tuple(left), (i,)))
+        items += self._families(families)
         rest = [c for group in plan.groups if group.kind in ("steps", "one by one") for c in group.candidates]
         return items + self.fits(job.pairs(sorted(rest)))
+
+    def _families(self, groups: Sequence[Group]) -> list[Item]:
+        """A split each; what is left of those that are no whole round of the workers may be divided."""
+        items: list[Item] = []
+        for i in range(self.job.splits.n_splits):
+            left = [c for group in not_restored(groups, i, self.arrivals) for c in group.candidates]
+            if left:
+                kept = self.arrivals.kept_alone((c, i) for c in left)
+                items.append(Item("family", tuple(left), (i,), tuple(sorted(c for c, _ in kept))))
+        if not items:
+            return []
+        n_slots = slots(self.job.client, self._needs(items[0].candidates))
+        whole = len(items) - len(items) % n_slots
+        return items[:whole] + [replace(item, divided=True) for item in items[whole:]]
 
     def fits(self, pairs: Sequence[Pair]) -> list[Item]:
         """Pairs that are fitted each for itself, as items."""
@@ -104,7 +115,7 @@ class _Search:
             if not isinstance(part, Died):
                 deliver_all(part.messages)
                 self.total.add(part)
-                self.arrivals.add(part.results, alone=item.kind in ("steps", "one by one"))
+                self.arrivals.take(part, alone=item.kind in ("steps", "one by one"))
             elif item.kind == "one by one":
                 dead = {pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)}
                 self.total.results.update(dead)

@@ -1,6 +1,5 @@
 """What runs on a worker of a cluster: the items that a job is cut into, under the settings of who asks."""
 
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,17 +18,15 @@ from manyfit.model_selection._evaluate import FoldStore
 from manyfit.model_selection._family_tasks import run_family_split
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import run_moments
-from manyfit.model_selection._one_by_one import fit_on, fit_piece, folds_to_share
+from manyfit.model_selection._one_by_one import Enough, fit_on, fit_piece, folds_to_share
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
 from manyfit.model_selection._plan import Group, Kind
 from manyfit.model_selection._planner import prepare
+from manyfit.model_selection._rest_of_fold import Then
 from manyfit.model_selection._where import where_fitted
 
 T = TypeVar("T")
-
-# Fits that share steps are handed back after so long, and so many times as long as the first of them took.
-HAND_BACK_S, HAND_BACK = 2.0, 10.0
 
 
 @dataclass(frozen=True)
@@ -43,11 +40,17 @@ class Item:
     candidates : tuple of int
     splits : tuple of int or None
         None: all of them.
+    kept : tuple of int
+        Candidates that are not fitted if a family leaves them: the checkpoint has what comes of it.
+    divided : bool
+        Whether settings that a family leaves, and that take long, are to be divided among the workers.
     """
 
     kind: Kind
     candidates: tuple[int, ...]
     splits: tuple[int, ...] | None = None
+    kept: tuple[int, ...] = ()
+    divided: bool = False
 
     @property
     def split(self) -> int:
@@ -117,7 +120,7 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
             outcome = fit_on(folds, job, pair)
             end_if_device_is_lost(outcome.results[pair]["fit_error"])
             return outcome
-        outcome, left = fit_piece(job, item.split, item.candidates, item.kind == "steps", _Enough().said)
+        outcome, left = fit_piece(job, item.split, item.candidates, item.kind == "steps", Enough().said)
         for result in outcome.results.values():
             end_if_device_is_lost(result["fit_error"])
         return Partly(outcome, replace(item, candidates=tuple(left))) if left else outcome
@@ -130,10 +133,26 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
         if group.kind == item.kind and not asked.isdisjoint(group.candidates)
     ]
     with checked(_stop_if_unwanted):
-        outcome = _answer(item, job, groups, prepared)
+        if item.kind == "family":
+            outcome = _families(item, job, groups, prepared.plan.order)
+        else:
+            outcome = _answer(item, job, groups, prepared)
     for pair in item.pairs(job):
         if pair not in outcome.results:
             outcome.alone.setdefault(pair, "the worker's plan is another one")
+    left = tuple(c for c, _ in outcome.left if c not in item.kept)
+    if item.kind != "family" or item.divided or not left:
+        return outcome
+    return Partly(outcome, replace(item, kind="steps", candidates=left, kept=()))
+
+
+def _families(item: Item, job: Job, groups: Sequence[Group], order: Sequence[Any] | None) -> Outcome:
+    """Answer groups on one split, and fit what they leave; if that takes long, some is left over."""
+    kept = frozenset((c, item.split) for c in item.kept)
+    then = Then(where_fitted(job).options, order, kept=kept)
+    outcome = run_family_split(job, groups, item.split, then, Enough())
+    for pair in outcome.fitted:
+        end_if_device_is_lost(outcome.results[pair]["fit_error"])
     return outcome
 
 
@@ -150,21 +169,6 @@ def _once_a_task(name: str, make: Callable[[Job], T], job: Job) -> T:
     if name not in left:
         left[name] = make(job)
     return cast(T, left[name])
-
-
-class _Enough:
-    """When a piece of fits that share steps hands the rest back: others may have time, or nobody wants it."""
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-        self._first: float | None = None
-
-    def said(self) -> bool:
-        """Whether to stop after this fit."""
-        seconds = time.perf_counter() - self._start
-        if self._first is None:
-            self._first = seconds  # with all of its steps, which whoever goes on has to fit again
-        return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not wanted()
 
 
 def _stop_if_unwanted() -> None:
@@ -188,6 +192,4 @@ def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Out
         outcome = run_moments(job, groups, prepared.data, prepared.scoring, arrivals)
         outcome.rows_read += round(prepared.data.passes * job.splits.n_samples)
         return outcome
-    if item.kind == "passes":
-        return run_passes(job, groups, prepared.rows, arrivals)
-    return run_family_split(job, groups, item.split)
+    return run_passes(job, groups, prepared.rows, arrivals)

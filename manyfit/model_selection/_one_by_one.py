@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.cluster import run_tasks, workers
+from manyfit.cluster import run_tasks, wanted, workers
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._front import Fronts
@@ -16,6 +16,24 @@ from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._on_copies import fit_on_copies
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Plan
+
+# Fits that share steps are handed back after so long, and so many times as long as the first of them took.
+HAND_BACK_S, HAND_BACK = 2.0, 10.0
+
+
+class Enough:
+    """When a piece of fits that share steps hands the rest back: others may have time, or nobody wants it."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._first: float | None = None
+
+    def said(self) -> bool:
+        """Whether to stop after this fit."""
+        seconds = time.perf_counter() - self._start
+        if self._first is None:
+            self._first = seconds  # with all of its steps, which whoever goes on has to fit again
+        return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not wanted()
 
 
 @dataclass(frozen=True)
@@ -46,7 +64,7 @@ def fit_on(folds: FoldStore, job: Job, pair: Pair) -> Outcome:
     """Fit and score one candidate on a fold that others are fitted on, too."""
     start = time.perf_counter()
     c, i = pair
-    progress = _progress(c, i, (len(job.candidates), job.splits.n_splits))
+    progress = progress_of(c, i, (len(job.candidates), job.splits.n_splits))
     result = fit_on_copies(job.estimator, job.candidates[c], i, folds, progress)
     return Outcome({pair: result}, seconds=time.perf_counter() - start)
 
@@ -72,13 +90,15 @@ def _run(
     start = time.perf_counter()
     results = {}
     for c, params in task.settings:
-        results[c, task.i] = make(task.estimator, params, task.i, folds, _progress(c, task.i, task.sizes))
+        results[c, task.i] = make(task.estimator, params, task.i, folds, progress_of(c, task.i, task.sizes))
         if enough():
             break
     return Outcome(results, work=folds.work, seconds=time.perf_counter() - start)
 
 
-def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Outcome:
+def run_one_by_one(
+    job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals, folds: FoldStore | None = None
+) -> Outcome:
     """Fit and score `pairs`.
 
     Parameters
@@ -91,11 +111,13 @@ def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arriva
         Says whether steps are shared and in which order (with several processes there is none).
     arrivals : Arrivals
         Takes finished results.
+    folds : FoldStore, optional
+        Folds whose steps are fitted in part, in this process.
     """
     if job.contexts is not None:
         return _with_callbacks(job, pairs, arrivals)
     if workers(job.n_jobs) == 1 and not plan.alone:
-        return _here(job, pairs, plan, arrivals)
+        return _here(job, pairs, plan, arrivals, folds)
     total = Outcome()
     tasks = _tasks(job, pairs, plan.order)
     if job.fronts is not None and plan.order is not None:
@@ -108,12 +130,20 @@ def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arriva
     return total
 
 
-def _here(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Outcome:
+def folds_here(job: Job, plan: Plan) -> FoldStore:
+    """The folds of a job for fits in this process."""
+    in_turn = plan.order is not None and not plan.by_candidate
+    return FoldStore(job.X, job.y, job.splits, job.options, plan.order is not None, in_turn, job.fronts)
+
+
+def _here(
+    job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals, folds: FoldStore | None
+) -> Outcome:
     """In this process, on folds that are cut once."""
     order = plan.order
     in_turn = order is not None and not plan.by_candidate
-    folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.fronts)
-    sizes = (len(job.candidates), job.splits.n_splits)
+    folds = folds_here(job, plan) if folds is None else folds.under(job.options)
+    before, sizes = folds.work, (len(job.candidates), job.splits.n_splits)
     total, start = Outcome(), time.perf_counter()
     queue = list(pairs)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
@@ -123,10 +153,10 @@ def _here(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Ou
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
     for c, i in queue:
-        progress = _progress(c, i, sizes)
+        progress = progress_of(c, i, sizes)
         total.results[c, i] = result = fit(job.estimator, job.candidates[c], i, folds, progress)
         arrivals.add({(c, i): result}, alone=True)
-    total.work = folds.work
+    total.work = folds.work - before
     total.seconds = time.perf_counter() - start
     return total
 
@@ -137,7 +167,9 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: Arrivals) -> Outc
     start = time.perf_counter()
     k, sizes = job.splits.n_splits, (len(job.candidates), job.splits.n_splits)
     light, splits = replace(job, contexts=None), _drawn(job, pairs)
-    arguments = [(light, c, i, splits[i], _progress(c, i, sizes), job.contexts[c * k + i]) for c, i in pairs]
+    arguments = [
+        (light, c, i, splits[i], progress_of(c, i, sizes), job.contexts[c * k + i]) for c, i in pairs
+    ]
     results = {}
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
@@ -148,7 +180,7 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: Arrivals) -> Outc
 def _in_context(job: Job, i: int, c: int) -> Outcome:
     assert job.contexts is not None
     start, k = time.perf_counter(), job.splits.n_splits
-    progress = _progress(c, i, (len(job.candidates), k))
+    progress = progress_of(c, i, (len(job.candidates), k))
     result = _one(job, c, i, job.splits.indices(i), progress, job.contexts[c * k + i])
     return Outcome({(c, i): result}, seconds=time.perf_counter() - start)
 
@@ -160,7 +192,8 @@ def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> R
     )
 
 
-def _progress(c: int, i: int, sizes: tuple[int, int]) -> Any:
+def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:
+    """Where a fit stands among the settings and splits, as scikit-learn's messages say it."""
     return (c, sizes[0]), (i, sizes[1])
 
 

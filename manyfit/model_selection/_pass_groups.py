@@ -66,13 +66,12 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
             arrivals.add(split.finish([], [], outcome), alone=False)
         start = time.perf_counter()
     # What lies on a device comes home together.
-    home = iter(
-        brought_home(*(one for split in waiting for one in (*split.begun.there, *split.doubts.there)))
-    )
+    pending = [one for split in waiting for one in (*split.begun.there, *split.doubts.there)]
+    home = iter(brought_home(*pending))
     for split in waiting:
         scores = [next(home) for _ in split.begun.there]
-        doubts = [next(home) for _ in split.doubts.there]
-        arrivals.add(split.finish(scores, doubts, outcome), alone=False)
+        shifted = [next(home) for _ in split.doubts.there]
+        arrivals.add(split.finish(scores, shifted, outcome), alone=False)
 
 
 def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:

@@ -16,7 +16,7 @@ Kind = Literal["moments", "passes", "family", "steps", "one by one"]
 _TITLES: dict[str, str] = {
     "moments": "shared through moments",
     "passes": "shared iterations: every pass over X serves all settings and splits",
-    "family": "shared fits, steps before them shared",
+    "family": "steps before the last one shared, and fits of the last one where that pays",
     "steps": "steps before the last one shared",
     "one by one": "one by one",
 }
@@ -39,11 +39,15 @@ class Group:
     fits_requested : int
         Fits of the last estimator that were asked for: settings times splits.
     fits_planned : int
-        Those that will be made: 0 where a family answers, else all.
+        Those that will be made in any case: 0 where a family answers, or may answer, else all.
     transformer_fits : int
         Fits of the steps before it that will be made where they are shared; one by one it would be more.
     reason : str
         Why no more is shared; empty where everything is.
+    fits_undecided : int
+        Fits beyond `fits_planned` that may have to be made, which is decided when `decided_by` is seen.
+    decided_by : str
+        Such as "the output of TfidfVectorizer"; empty where all is decided.
     settings : tuple of dict
         For a family: values of its free parameters.
     steps : tuple of Step
@@ -71,6 +75,8 @@ class Group:
     prototype: Any = None
     operations: float = 0.0
     once: tuple[str, ...] = ()
+    fits_undecided: int = 0
+    decided_by: str = ""
 
     def only(self, candidates: Container[int]) -> "Group":
         """The part of it that serves some of its settings.
@@ -98,29 +104,39 @@ class _Row:
     groups: int
     settings: int
     requested: int
-    planned: int
-    transformers: int
+    planned: str
+    transformers: str
     once: str
+    decided_by: str
 
     @classmethod
-    def of(cls, estimator: str, groups: Sequence[Group]) -> "_Row":
+    def of(cls, estimator: str, groups: Sequence[Group], at_least: bool) -> "_Row":
+        fits, undecided = sum(g.fits_planned for g in groups), sum(g.fits_undecided for g in groups)
+        transformers = sum(g.transformer_fits for g in groups)
         once: tuple[str, ...] = max((g.once for g in groups), key=len)
         return cls(
             estimator, len(groups), sum(len(g.candidates) for g in groups),
-            sum(g.fits_requested for g in groups), sum(g.fits_planned for g in groups),
-            sum(g.transformer_fits for g in groups),
+            sum(g.fits_requested for g in groups), _range(fits, undecided),
+            f"at least {transformers}" if at_least and transformers else str(transformers),
             " > ".join(once),
+            next((g.decided_by for g in groups if g.decided_by), ""),
         )  # fmt: skip
 
     def line(self) -> str:
         groups = f" in {self.groups} groups" if self.groups > 1 else ""
         text = f"{self.estimator}: {_count(self.settings, 'setting')}{groups}, "
         text += f"{_count(self.requested, 'fit')} asked for, {self.planned} to be made"
-        if self.transformers:
-            text += f", {_count(self.transformers, 'fit')} of transformers"
+        if self.transformers != "0":
+            text += f", {self.transformers} {'fit' if self.transformers == '1' else 'fits'} of transformers"
         if self.once:
             text += f"; {self.once} on all rows at once"
+        if self.decided_by:
+            text += f"; decided when {self.decided_by} is seen"
         return text
+
+
+def _range(n: int, undecided: int) -> str:
+    return f"{n} to {n + undecided}" if undecided else str(n)
 
 
 def _count(n: int, what: str) -> str:
@@ -141,6 +157,10 @@ class Plan:
         Splits that each of them is fitted on.
     passes : float
         Passes over X that sum moments; fits made one by one read X as often as scikit-learn's.
+    n_workers : int
+        Fits that are made at a time. Several workers may each fit the steps of one split.
+    advice : tuple of str
+        What a missing ``random_state`` costs, and what to set.
     bytes_to_device : int
         Bytes of those `moves` that go to a device, as far as they are known before the fit.
     device_bytes : int
@@ -177,6 +197,8 @@ class Plan:
     alone: bool = False
     from_predictions: bool = False
     moves: tuple[Move, ...] = ()
+    n_workers: int = 1
+    advice: tuple[str, ...] = ()
 
     @property
     def fits_requested(self) -> int:
@@ -185,12 +207,21 @@ class Plan:
 
     @property
     def fits_planned(self) -> int:
-        """Fits of last estimators that will be made, shared ones counted as what they cost: none."""
+        """Fits of last estimators that will be made in any case; a shared one counts as none."""
         return sum(group.fits_planned for group in self.groups)
 
     @property
+    def fits_undecided(self) -> int:
+        """Fits of last estimators that may have to be made beyond `fits_planned`."""
+        return sum(group.fits_undecided for group in self.groups)
+
+    @property
     def transformer_fits(self) -> int:
-        """Fits of transformers that will be made where steps are shared; those of other fits do not count."""
+        """Fits of transformers that will be made where steps are shared; those of other fits do not count.
+
+        More may be made where several workers fit settings of one split, where outputs do not fit the memory
+        limit, and where fits fail.
+        """
         return sum(group.transformer_fits for group in self.groups)
 
     def _by_kind(self) -> list[tuple[str, list[_Row]]]:
@@ -199,7 +230,8 @@ class Plan:
         for kind, reason in dict.fromkeys((group.kind, group.reason) for group in self.groups):
             alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
             names = dict.fromkeys(group.estimator for group in alike)
-            lines = [_Row.of(name, [g for g in alike if g.estimator == name]) for name in names]
+            several = self.n_workers > 1
+            lines = [_Row.of(name, [g for g in alike if g.estimator == name], several) for name in names]
             title = _TITLES[kind]
             if self.from_predictions and kind in ("moments", "passes", "family"):
                 title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
@@ -210,19 +242,22 @@ class Plan:
         there = f"; memory there: {format_bytes(self.device_bytes)}" if self.device_bytes else ""
         return (
             f"{_count(self.n_candidates, 'setting')} x {_count(self.n_splits, 'split')} = "
-            f"{_count(self.fits_requested, 'fit')} asked for, {self.fits_planned} to be made; "
+            f"{_count(self.fits_requested, 'fit')} asked for, "
+            f"{_range(self.fits_planned, self.fits_undecided)} to be made; "
             f"passes over X for moments: {self.passes:g}; bytes to devices: {self.bytes_to_device}{there}"
         )
 
     def __str__(self) -> str:
         lines = [f"Plan: {self._heading()}"]
         kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
+        if self.advice:
+            kinds.append((_ADVICE, list(self.advice)))
         if self.moves:
-            kinds.append(("moves between host and device", [str(move) for move in self.moves]))
+            kinds.append((_MOVES, [str(move) for move in self.moves]))
         for j, (title, below) in enumerate(kinds):
             last = j == len(kinds) - 1
             lines.append(f"{'└' if last else '├'}─ {title}")
-            most = len(below) if self.moves and last else _MOST_LINES
+            most = len(below) if title in (_ADVICE, _MOVES) else _MOST_LINES
             lines += _children(below, "   " if last else "│  ", most)
         return "\n".join(lines)
 
@@ -243,13 +278,18 @@ class Plan:
             "fits to be made",
             "transformer fits",
             "on all rows at once",
+            "decided when this is seen",
         )
         head = "".join(f"<th>{name}</th>" for name in names)
         moves = "".join(f"<li>{escape(str(move))}</li>" for move in self.moves)
         moves = f"<p>Moves between host and device:</p><ul>{moves}</ul>" if moves else ""
-        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{moves}"
+        advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
+        advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
+        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{advice}{moves}"
 
 
+_ADVICE = "what random numbers cost"
+_MOVES = "moves between host and device"
 # More groups than this of one kind are counted, not listed.
 _MOST_LINES = 12
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
+from manyfit.cluster import slots, workers
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.folds import (
     SplitData,
@@ -27,14 +28,17 @@ from manyfit.folds import (
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._convergence import reason_of, require_gradient_stop, stops_as_sklearn
+from manyfit.model_selection._drawing_steps import DrawingSteps
 from manyfit.model_selection._folds_there import bytes_of_folds
 from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._move import Move
 from manyfit.model_selection._moves import moves_of
 from manyfit.model_selection._plan import Group, Plan
-from manyfit.model_selection._prefix import has_shareable_prefix, lendable, shareable, writes_in_place
+from manyfit.model_selection._prefix import lendable, shareable, writes_in_place
 from manyfit.model_selection._settings import Settings
+from manyfit.model_selection._step_counts import StepCounts
+from manyfit.model_selection._step_order import sample, step_order
 from manyfit.model_selection._where import goes_there, lends_rows, unable
 from manyfit.model_selection._worth import (
     bytes_of_passes,
@@ -63,6 +67,7 @@ def prepare(job: Job) -> Prepared:
 
 # Parameters that do not change an optimum, but where a solver stops on its way to it.
 PATH = ("max_iter", "tol", "solver")
+WRITES = "a step may write into its input (copy=False)"
 
 
 class _Planner:
@@ -73,6 +78,7 @@ class _Planner:
         self.rows: SplitData | None = None
         self.scoring: SharedScoring | None = None
         self.calls_scorers = False
+        self._drawing = DrawingSteps(job)
         self._checks: dict[Any, str | None] = {}
         self._data_reason: str | None = None
         self._paths: frozenset[int] | None = None
@@ -90,7 +96,8 @@ class _Planner:
         candidates = list(range(len(self.job.candidates)))
         reason, chains = self._whole_reason(), list[Chain | str]()
         order: tuple[Any, ...] | None = None
-        by_candidate = False
+        by_candidate, advice = False, tuple[str, ...]()
+        n_workers = slots(self.job.client) if self.job.client is not None else workers(self.job.n_jobs)
         if reason is not None:
             self._one_by_one(candidates, reason)
         else:
@@ -99,9 +106,13 @@ class _Planner:
             # What families may hand back, once they see the data behind the steps, shares these steps too.
             families = [group.candidates for group in self.groups if group.kind == "family"]
             may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
-            order = self._order(chains, may_be_left)
+            order = step_order(self.job, chains, may_be_left) if self._lends else None
             by_candidate = order is not None and self._by_candidate(chains, may_be_left)
-            self._place_rest(left, reasons, order if len(left) > 1 else None, chains)
+            self._place_rest(left, reasons, order, chains)
+            counts = StepCounts(self.job, chains, self._n_once, self._drawing.first)
+            self.groups = counts.counted(self.groups, order, by_candidate)
+            fitted = {c: chain for c in may_be_left if isinstance(chain := chains[c], Chain)}
+            advice = self._drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
         shared = any(group.kind == "moments" for group in self.groups)
         passed = any(group.kind == "passes" for group in self.groups)
         moves, device_bytes = self._crossing(chains, by_candidate) if self._there else ((), 0)
@@ -112,6 +123,8 @@ class _Planner:
             self._passes() if shared else 0.0,
             order=order,
             by_candidate=by_candidate,
+            n_workers=n_workers,
+            advice=advice,
             alone=reason is not None or not self._lends or (self._fitted_there and order is None),
             from_predictions=self.calls_scorers,
             bytes_to_device=sum(move.nbytes or 0 for move in moves if move.target == "device" and move.times),
@@ -220,9 +233,7 @@ class _Planner:
         chain: Chain = chains[candidates[0]]
         if family.result == "converged" and self.job.sharing == "exact":
             raise Unsupported("sharing='exact' leaves out families that converge")
-        if self.job.options.return_train_score and any(
-            writes_in_place(step.build()) for step in (*chain.steps, chain.final)
-        ):
+        if self.job.options.return_train_score and self._writes(chain):
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
         options, prototype = self.job.options, chain.final.build()
         scoring = SharedScoring(options.scorer, options.score_params, prototype)
@@ -263,14 +274,20 @@ class _Planner:
         checked = stops_as_sklearn(self.job)
         reason = reason_of(chain.final.build(), checked) if family.needs == "passes" else ""
         n_once = self._n_once(chain) if kind == "family" else 0
+        n = len(candidates) * k
+        undecided = kind == "family" or (kind == "passes" and checked)
+        seen = f"the output of {chain.steps[-1].cls.__name__}" if chain.steps else "the rows of a split"
+        if kind == "passes":
+            seen = "a trial of scikit-learn's solver"
         return Group(
             kind=kind,
             candidates=tuple(candidates),
             estimator=_title(chain),
             reason=reason,
-            fits_requested=len(candidates) * k,
+            fits_requested=n,
             fits_planned=0,
-            transformer_fits=len(chain.steps) * k - n_once * (k - 1) if kind == "family" else 0,
+            fits_undecided=n if undecided else 0,
+            decided_by=seen if undecided else "",
             once=tuple(step.cls.__name__ for step in chain.steps[:n_once]),
             settings=settings,
             steps=chain.steps,
@@ -278,6 +295,11 @@ class _Planner:
             prototype=chain.final.build(),
             operations=operations,
         )
+
+    def _writes(self, chain: Chain | str) -> bool:
+        """Whether a step writes into its input: it is then fitted on rows of its own, and shares no steps."""
+        steps = (*chain.steps, chain.final) if isinstance(chain, Chain) else ()
+        return any(self._reason(("writes", step.key), _require_copies, step) for step in steps)
 
     def _n_once(self, chain: Chain) -> int:
         """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
@@ -374,10 +396,13 @@ class _Planner:
             raise Unsupported("a nested pipeline holds a step that is not affine")
         if job.options.fit_params or job.options.score_params:
             raise Unsupported("fit or score parameters go through steps that are not affine")
-        for step in chain.steps:
-            why = self._reason(("draws", step.key), _require_no_draws, step)
-            if why is not None:
-                raise Unsupported(why)
+        drawing = self._drawing.first(chain)
+        if drawing is not None:
+            step = chain.steps[drawing]
+            drawn = f"{step.cls.__name__} draws random numbers anew in each fit"
+            raise Unsupported(step.why_not_shared or drawn)
+        if self._writes(chain):
+            raise Unsupported(WRITES)
 
     def _passes(self) -> float:
         assert self.data is not None
@@ -413,56 +438,28 @@ class _Planner:
 
     # The rest
 
-    def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
-        """For each candidate the identities of its steps, as integers; None where no step is shared."""
-        if len(left) < 2 or not self._lends or not has_shareable_prefix(self._sample(left)):
-            return None
-        ids: dict[Any, int] = {}
-        order: list[Any] = [()] * len(chains)
-        for c in left:
-            chain, params = chains[c], self.job.candidates[c]
-            if isinstance(chain, Chain):
-                keys = [step.key for step in chain.steps]
-            else:
-                keys = [(name, value_key(value)) for name, value in params.items()]
-            order[c] = tuple(ids.setdefault(key, len(ids)) for key in keys)
-        return tuple(order)
-
-    def _sample(self, left: Sequence[int]) -> Any:
-        """An estimator that has the steps of the first setting that is left."""
-        try:
-            params = clone(dict(self.job.candidates[left[0]]), safe=False)
-            return clone(self.job.estimator).set_params(**params)
-        except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
-            return self.job.estimator
-
     def _by_candidate(self, chains: Sequence[Chain | str], left: Sequence[int]) -> bool:
         """Whether the order of the fits can be seen: in what they draw, or in which of them raises first."""
         if self.job.options.error_score == "raise":
             return True
-        steps: dict[Any, Step] = {}
-        for c in left:
-            chain = chains[c]
-            if isinstance(chain, Chain):
-                steps.update({step.key: step for step in (*chain.steps, chain.final)})
-        known = all(self._shareable(step) for step in steps.values())
-        return not (known and (steps or shareable(self._sample(left))))
-
-    def _shareable(self, step: Step) -> bool:
-        """Whether fits of a step are known to be the same for equal settings."""
-        return self._reason(("draws", step.key), _require_no_draws, step) is None
+        read = [chain for chain in (chains[c] for c in left) if isinstance(chain, Chain)]
+        drawn = any(
+            self._drawing.first(chain) is not None or self._drawing.last_draws(chain) for chain in read
+        )
+        return drawn or not (read or shareable(sample(self.job, left[0])))
 
     def _place_rest(
         self, left: list[int], reasons: Mapping[int, str], order: Any, chains: Sequence[Chain | str]
     ) -> None:
         by_reason: dict[str, list[int]] = defaultdict(list)
         for c in left:
-            by_reason[reasons[c]].append(c)
+            writes = order is not None and self._writes(chains[c])
+            by_reason[WRITES if writes else reasons[c]].append(c)
         for reason, candidates in by_reason.items():
-            if order is None:
+            if order is None or reason == WRITES:
                 self._one_by_one(candidates, reason)
             else:
-                self._steps_shared(candidates, reason, order, chains)
+                self._steps_shared(candidates, reason, chains)
 
     def _one_by_one(self, candidates: list[int], reason: str) -> None:
         if not candidates:
@@ -471,38 +468,24 @@ class _Planner:
         name = type(self.job.estimator).__name__
         self.groups.append(Group("one by one", tuple(candidates), name, n, n, reason=reason))
 
-    def _steps_shared(
-        self, candidates: list[int], reason: str, order: Any, chains: Sequence[Chain | str]
-    ) -> None:
-        k = self.job.splits.n_splits
-        prefixes, at_once = set[Any](), set[Any]()
+    def _steps_shared(self, candidates: list[int], reason: str, chains: Sequence[Chain | str]) -> None:
         names: dict[str, None] = {}
-        for c in candidates:
-            chain, drawn = chains[c], False
-            n_once = self._n_once(chain) if isinstance(chain, Chain) else 0
-            for j, step in enumerate(chain.steps if isinstance(chain, Chain) else ()):
-                # What draws, and all behind it, is fitted anew for each setting.
-                drawn = drawn or not self._shareable(step)
-                (at_once if j < n_once else prefixes).add((order[c][: j + 1], c if drawn else None))
-                if j < n_once:
-                    names[step.cls.__name__] = None
+        for chain in (chains[c] for c in candidates):
+            if isinstance(chain, Chain):
+                names.update(dict.fromkeys(step.cls.__name__ for step in chain.steps[: self._n_once(chain)]))
         chain = chains[candidates[0]]
-        known = isinstance(chain, Chain)
         title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
-        n = len(candidates) * k
-        fits = len(prefixes) * k + len(at_once) if known else 0
-        self.groups.append(Group("steps", tuple(candidates), title, n, n, fits, reason, once=tuple(names)))
+        n = len(candidates) * self.job.splits.n_splits
+        self.groups.append(Group("steps", tuple(candidates), title, n, n, reason=reason, once=tuple(names)))
 
 
 def _title(chain: Chain) -> str:
     return " > ".join(step.cls.__name__ for step in (*chain.steps, chain.final))
 
 
-def _require_no_draws(step: Step) -> None:
-    if step.why_not_shared is not None:
-        raise Unsupported(step.why_not_shared)
-    if not shareable(step.build()):
-        raise Unsupported(f"{step.cls.__name__} draws random numbers anew in each fit")
+def _require_copies(step: Step) -> None:
+    if writes_in_place(step.build()):
+        raise Unsupported(WRITES)
 
 
 def _check_shared(final: Step, free: frozenset[str]) -> None:

@@ -139,7 +139,8 @@ class Shared(Wrapped):
                 output = self._shared_run(inner, method, X, token, y, params)
             return self._shared_keep_alone(inner, output)
         if item is None:
-            output = self._shared_run(fresh, method, X, token, y, params)
+            with cache.failed.noted(key):
+                output = self._shared_run(fresh, method, X, token, y, params)
             item = self._shared_item(fresh, output, method)
             if item is None:
                 return self._shared_keep_alone(fresh, output)
@@ -435,10 +436,8 @@ def _wrap_steps(pipeline: Any, cache: FoldCache, is_transformer: bool) -> None:
         if i == len(steps) - 1 and not is_transformer:
             _wrap_inside(step, cache, is_transformer=False)
             break
-        draws = _is_transformer(step) and judge(step) is False
+        # What is behind a step that draws has its own input in each setting: it is counted, not shared.
         steps[i] = (name, _wrap(step, cache))
-        if draws:  # each setting has its own input from here on
-            break
     pipeline.steps = steps
 
 

@@ -48,7 +48,11 @@ class Report:
     workers : int
         Workers that the one-by-one fits ran on.
     groups : list of dict
-        For each group: kind, estimator, settings (how many), fits_requested, reason.
+        For each group: kind, estimator, settings (how many), fits_requested, reason; fits_undecided, those of
+        which the plan said that it is decided when `decided_by` is seen; and left_to_sklearn, how many of its
+        fits were left to scikit-learn, by reason.
+    advice : list of str
+        What a missing ``random_state`` cost, and what to set.
     left_to_sklearn : dict of str to int
         Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
     as_good_as_best : list of dict
@@ -72,6 +76,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     workers: int = 1
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
+    advice: list[str] = field(default_factory=list, compare=False)
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
     verification: list[dict[str, Any]] = field(default_factory=list)
@@ -154,6 +159,7 @@ class Report:
             seconds=dict(seconds),
             workers=max(self.workers, other.workers),
             groups=self.groups + other.groups,
+            advice=list(dict.fromkeys(self.advice + other.advice)),
             left_to_sklearn=dict(left),
             verification=self.verification + other.verification,
         )
@@ -187,6 +193,24 @@ class Report:
             rows.append(("scores checked by scikit-learn", len(self.verification)))
             rows.append(("largest difference", f"{self.largest_difference:.1e}"))
         width = max(len(name) for name, _ in rows)
-        return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+        table = [f"{name:<{width}}  {value}" for name, value in rows]
+        return "\n".join([*table, *self._decided(), *self.advice])
+
+    def _decided(self) -> list[str]:
+        """What became of fits that the plan called undecided, a line for each chain of estimators."""
+        asked, left = Counter[str](), dict[str, Counter[str]]()
+        for group in self.groups:
+            if group.get("fits_undecided"):
+                name = group["estimator"]
+                asked[name] += group["fits_requested"]
+                left.setdefault(name, Counter()).update(group["left_to_sklearn"])
+        lines = []
+        for name, n in asked.items():
+            shared = n - sum(left[name].values())
+            why = "; ".join(f"{why} ({fits})" for why, fits in left[name].items())
+            lines.append(
+                f"decided for {name}: {shared} of {n} fits shared{f'; not shared: {why}' if why else ''}"
+            )
+        return lines
 
     __repr__ = __str__

@@ -336,8 +336,8 @@ def test_a_large_result_arrives_and_is_made_once(three, tmp_path, monkeypatch):
 @pytest.mark.parametrize("stopped", [False, True])
 def test_shared_steps_are_handed_back(stopped, three, monkeypatch):
     """So that others can take them; and what was fitted before an interrupt is kept."""
-    monkeypatch.setattr("manyfit.model_selection._on_worker.HAND_BACK_S", 0.2)
-    monkeypatch.setattr("manyfit.model_selection._on_worker.HAND_BACK", 2.0)
+    monkeypatch.setattr("manyfit.model_selection._one_by_one.HAND_BACK_S", 0.2)
+    monkeypatch.setattr("manyfit.model_selection._one_by_one.HAND_BACK", 2.0)
     steps = make_pipeline(StandardScaler(), Awkward(seconds=0.05))
     grid = {"awkward__value": list(range(10)), "standardscaler__with_mean": [False, True]}
     whole = GridSearchCV(steps, grid, cv=KFold(2), refit=False)

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -359,3 +360,16 @@ def test_closed_client():
         closed.close()
         with pytest.raises(ValueError, match="client is 'closed', not connected to a scheduler"):
             GridSearchCV(TREE, {"max_depth": [1, 2]}, client=closed).fit(X, Y)
+
+
+@pytest.mark.parametrize("cv", [3, 4])
+def test_what_a_family_leaves_is_fitted_in_the_same_task(client, cv):
+    """With the steps that were fitted to ask the family: once a split."""
+    pipeline, grid = make_pipeline(RBFSampler(n_components=400, random_state=0), Ridge()), [0.1, 1.0, 10.0]
+    params = {"param_grid": {"ridge__alpha": grid}, "cv": cv, "refit": False}
+    there = GridSearchCV(pipeline, client=client, **params).fit(X[:80], Y[:80])
+    here = GridSearchCV(pipeline, client=False, **params).fit(X[:80], Y[:80])
+    why = {"sharing would take more operations here": 3 * cv}
+    assert there.report_.left_to_sklearn == here.report_.left_to_sklearn == why
+    assert there.report_.transformer_fits == here.report_.transformer_fits == cv
+    np.testing.assert_array_equal(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])

@@ -382,16 +382,20 @@ def test_a_small_memory_limit_gives_the_same_scores():
 
 
 @pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
-def test_rows_nearer_the_boundary_than_the_error_are_counted(y):
-    """As many as the labels of scikit-learn's exact optimum could differ in; rough answers have more."""
-    counts = []
-    for tol in (1e-8, 0.3):
-        search = Optimum(LogisticRegression(tol=tol), C, refit=False).fit(X, y)
-        counts.append(search.report_.near_boundary)
+@pytest.mark.parametrize("scoring", ["accuracy", "neg_log_loss", ["roc_auc_ovr", "f1_macro"]], ids=str)
+def test_settings_that_tol_leaves_as_good_as_the_best_are_named(y, scoring):
+    """A rough tolerance leaves all scores open, a fine one tells them apart."""
+    grid, refit = {"C": [0.5, 0.51, 0.52, 1e-4]}, scoring if isinstance(scoring, str) else scoring[0]
+    named = []
+    for tol in (1e-9, 0.3):
+        with sharing_whatever_it_costs():
+            search = Optimum(LogisticRegression(tol=tol), grid, scoring=scoring, refit=refit).fit(X, y)
         assert search.report_.fits_done == 0
-    assert counts[0] == 0 < counts[1]
-    probabilities = Optimum(LogisticRegression(tol=0.3), C, refit=False, scoring="neg_log_loss")
-    assert probabilities.fit(X, y).report_.near_boundary == 0
+        named.append([one["C"] for one in search.report_.as_good_as_best])
+        assert search.best_params_["C"] not in named[-1]
+    assert named[0] == []
+    assert len(named[1]) >= 2
+    assert "settings that tol leaves as good as the best" in str(search.report_)
 
 
 def test_nothing_of_the_test_rows_is_left_in_a_split():

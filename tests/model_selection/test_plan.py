@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import gc
 import pickle
+from html import escape
 
 import numpy as np
 import pytest
 from scipy.stats import loguniform
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
-from sklearn.svm import SVC
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
@@ -112,7 +117,8 @@ def test_what_is_planned_is_done(estimator, grid, X, y):
     search = GridSearchCV(estimator, grid, cv=3)
     plan = search.plan(X, y)
     report = search.fit(X, y).report_
-    assert (plan.fits_requested, plan.fits_planned) == (report.fits_requested, report.fits_done)
+    assert plan.fits_requested == report.fits_requested
+    assert plan.fits_planned <= report.fits_done <= plan.fits_planned + plan.fits_undecided
     assert plan.transformer_fits == report.transformer_fits
     assert plan.passes == report.passes
 
@@ -271,3 +277,105 @@ def test_a_plan_refuses_what_fit_refuses():
         GridSearchCV(Ridge(), ALPHAS).plan(X, Y[:-1])
     with pytest.raises(ValueError, match="The 'sharing' parameter of GridSearchCV must be"):
         GridSearchCV(Ridge(), ALPHAS, sharing="all").plan(X, Y)
+
+
+# What is decided when rows are seen
+
+TEXTS = [f"{a} {b} {c}" for a in ("fold", "split") for b in ("seed", "loss", "tree") for c in "abcdefghij"]
+TEXT_LABELS = np.arange(60) % 2
+
+
+def test_fits_behind_a_vectorizer_are_undecided():
+    pipeline = make_pipeline(TfidfVectorizer(), LinearSVC())
+    search = GridSearchCV(pipeline, {"linearsvc__C": list(np.logspace(-2, 2, 10))})
+    plan = search.plan(TEXTS, TEXT_LABELS)
+    assert (plan.fits_requested, plan.fits_planned, plan.fits_undecided) == (50, 0, 50)
+    text, html = str(plan), plan._repr_html_()
+    assert "50 fits asked for, 0 to 50 to be made; passes over X" in text
+    assert (
+        "TfidfVectorizer > LinearSVC: 10 settings, 50 fits asked for, 0 to 50 to be made, "
+        "5 fits of transformers; decided when the output of TfidfVectorizer is seen"
+    ) in text
+    assert "<td>0 to 50</td>" in html and "<td>the output of TfidfVectorizer</td>" in html
+    report = search.fit(TEXTS, TEXT_LABELS).report_
+    assert report.fits_done + report.fits_shared == 50 and report.transformer_fits == 5
+
+
+def test_what_is_decided_before_is_no_range():
+    search = GridSearchCV(
+        make_pipeline(MinMaxScaler(), Ridge()),
+        [{"ridge__alpha": [0.1, 1.0]}, {"ridge__alpha": [1.0, 2.0], "ridge__solver": ["lsqr"]}],
+    )
+    plan = search.plan(X, Y)
+    assert (plan.fits_planned, plan.fits_undecided) == (10, 10)
+    assert "20 fits asked for, 10 to 20 to be made" in str(plan)
+    assert GridSearchCV(Ridge(), ALPHAS).plan(X, Y).fits_undecided == 0
+
+
+# What random numbers cost
+
+
+def advice_of(estimator, grid, X=X_CLASS, y=LABELS, **params):
+    search = GridSearchCV(estimator, grid, **params)
+    plan = search.plan(X, y)
+    assert all(line in str(plan) and escape(line) in plan._repr_html_() for line in plan.advice)
+    assert ("what random numbers cost" in str(plan)) == bool(plan.advice)
+    report = search.fit(X, y).report_
+    assert report.advice == list(plan.advice)
+    assert all(line in str(report) for line in plan.advice)
+    return plan.advice
+
+
+def test_a_step_that_draws_is_named_with_what_to_set():
+    pipeline = make_pipeline(MinMaxScaler(), RBFSampler(n_components=5), SVC())
+    grid = {"svc__C": [0.1, 1.0]}
+    assert advice_of(pipeline, grid) == (
+        "RBFSampler draws random numbers (rbfsampler__random_state is None): it is fitted anew for each "
+        "setting, and so is every step behind it. Set rbfsampler__random_state to an integer, and they are "
+        "fitted once a split.",
+    )
+    pipeline.set_params(rbfsampler__random_state=0)
+    assert advice_of(pipeline, grid) == ()
+
+
+def test_a_step_that_no_two_settings_share_costs_nothing():
+    pipeline = make_pipeline(RBFSampler(), SVC(random_state=0))
+    assert advice_of(pipeline, {"rbfsampler__n_components": [3, 5]}) == ()
+
+
+def test_a_step_within_a_step_is_named():
+    union = make_union(RBFSampler(n_components=5), StandardScaler())
+    (line,) = advice_of(make_pipeline(union, SVC()), {"svc__C": [0.1, 1.0]})
+    assert line.startswith("RBFSampler draws random numbers (featureunion__rbfsampler__random_state is None)")
+
+
+def test_a_last_step_that_draws_keeps_the_order_of_fits():
+    pipeline = make_pipeline(MinMaxScaler(), RandomForestClassifier(2))
+    grid = {"randomforestclassifier__max_depth": [1, 2]}
+    assert advice_of(pipeline, grid) == (
+        "RandomForestClassifier draws random numbers (randomforestclassifier__random_state is None): "
+        "fits keep scikit-learn's order, for which the folds of all 5 splits are kept at once. Set "
+        "randomforestclassifier__random_state to an integer, and the search goes split by split.",
+    )
+    (line,) = advice_of(pipeline, grid, memory_limit=4 * 3 * X_CLASS.nbytes)
+    assert "3 of 5 folds fit in memory_limit, and on the others steps are fitted anew for each" in line
+    assert advice_of(pipeline, grid, n_jobs=2) == ()  # no order is kept
+    assert advice_of(pipeline.set_params(randomforestclassifier__random_state=0), grid) == ()
+
+
+def test_shuffled_splits_cost_nothing():
+    cv = KFold(3, shuffle=True)
+    assert advice_of(make_pipeline(MinMaxScaler(), SVC()), {"svc__C": [0.1, 1.0]}, cv=cv) == ()
+
+
+def test_a_step_that_draws_for_its_shape_is_seen_before_the_fit():
+    """With so few components of so many columns, PCA chooses its randomized solver."""
+    rng = np.random.default_rng(0)
+    wide, y = rng.standard_normal((640, 520)), np.arange(640) % 2
+    search = GridSearchCV(
+        make_pipeline(PCA(3), GaussianNB()), {"gaussiannb__var_smoothing": [1e-9, 1e-3]}, cv=2
+    )
+    plan = search.plan(wide[:, :520], y)
+    assert "PCA draws random numbers (pca__random_state is None)" in plan.advice[0]
+    search.fit(wide, y)
+    assert plan.transformer_fits == search.report_.transformer_fits == 4
