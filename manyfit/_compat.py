@@ -98,6 +98,7 @@ __all__ = [
     "pca_is_randomized",
     "plain_scorer",
     "positive_likelihood_ratio",
+    "process_routing",
     "raising",
     "replace_hstack",
     "routing_enabled",

@@ -1,7 +1,7 @@
 """A setting of a pipeline, read as a chain of steps without building the pipeline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from manyfit._compat import has_callbacks
 from manyfit._twins import twin_of
 from manyfit.folds import Unsupported
 from manyfit.model_selection._prefix_key import Unkeyable, structural_key
+from manyfit.model_selection._routing import requests_of
 
 Key = tuple[Any, ...]
 
@@ -33,7 +34,7 @@ def value_key(value: Any) -> Key:
 
 @dataclass(frozen=True)
 class Step:
-    """One estimator of a chain: its path of names in the pipeline, exact type and parameters.
+    """One estimator of a chain: its path of names in the pipeline, exact type, parameters and requests.
 
     Of an estimator that `manyfit.estimators` exports the type is that of its twin in scikit-learn.
     """
@@ -41,6 +42,7 @@ class Step:
     path: str
     cls: type
     params: Mapping[str, Any]
+    requests: str = ""
 
     @cached_property
     def _value_keys(self) -> dict[str, Key]:
@@ -49,15 +51,16 @@ class Step:
     @cached_property
     def key(self) -> Key:
         """Equal for steps that do the same work."""
-        return (self.cls, *self._value_keys.items())
+        return (self.cls, self.requests, *self._value_keys.items())
 
     def key_without(self, free: frozenset[str]) -> Key:
         """The key with some parameters left open."""
-        return (self.cls, *(item for item in self._value_keys.items() if item[0] not in free))
+        left = (item for item in self._value_keys.items() if item[0] not in free)
+        return (self.cls, self.requests, *left)
 
     def changed(self, changes: Mapping[str, Any]) -> "Step":
         """The step with some of its parameters changed; keys of the others are not made again."""
-        step = Step(self.path, self.cls, {**self.params, **changes})
+        step = replace(self, params={**self.params, **changes})
         # A frozen dataclass keeps its cached properties in its dict.
         changed = {name: value_key(value) for name, value in changes.items()}
         step.__dict__["_value_keys"] = self._value_keys | changed
@@ -135,7 +138,8 @@ def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
     if has_callbacks(estimator):
         raise Unsupported("callbacks are attached to a step")
     if type(estimator) is not Pipeline:
-        yield Step(path, twin_of(type(estimator)), estimator.get_params(deep=False))
+        cls, params = twin_of(type(estimator)), estimator.get_params(deep=False)
+        yield Step(path, cls, params, requests_of(estimator))
         return
     if estimator.verbose or getattr(estimator, "transform_input", None) is not None:
         raise Unsupported("the pipeline is verbose or routes metadata through its steps")

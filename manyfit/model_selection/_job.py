@@ -7,6 +7,7 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
+from manyfit._compat import routing_enabled
 from manyfit._config import get_config
 from manyfit.arrays import Brought
 from manyfit.folds import Splits
@@ -40,9 +41,15 @@ class Options:
 
     @property
     def fit_weights(self) -> list[Any]:
-        """Sample weights of fits, as the user gave them."""
-        given = (value for name, value in self.fit_params.items() if name.endswith("sample_weight"))
+        """Sample weights of fits, as the user gave them; metadata routing may give them any name."""
+        named = self.fit_params.items()
+        given = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
         return [one for one in given if one is not None]
+
+    @property
+    def score_weights(self) -> Any:
+        """Sample weights of scores, as the user gave them, or None."""
+        return next((one for one in self.score_params.values() if one is not None), None)
 
 
 @dataclass(frozen=True)

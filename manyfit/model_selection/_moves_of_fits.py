@@ -143,7 +143,7 @@ class MovesOfFits:
                 trips.fitted("weights", "host", size, CHECKED if own else FITTED)
             if own or not (there or at_home):
                 trips.fitted("weights", "device", 8 if own else size, FITTED)
-        score = options.score_params.get("sample_weight")
+        score = options.score_weights
         if score is not None:
             there = is_foreign(score)
             for _ in range(trips.asked.readers - n_readers if there else n_readers):
