@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from manyfit.cluster import Progress
+from manyfit.cluster._progress import Progress
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._job import Job, Pair, Result
 

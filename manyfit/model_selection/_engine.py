@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import transfers
-from manyfit.cluster import slots, workers
+from manyfit.cluster._local import workers
+from manyfit.cluster._remote import slots
 from manyfit.folds import is_foreign
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import travel

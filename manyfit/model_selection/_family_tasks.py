@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from manyfit.cluster import run_tasks, workers
+from manyfit.cluster._local import run_tasks, workers
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
     AtomGroup,

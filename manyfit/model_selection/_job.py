@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dask.utils import parse_bytes
 
@@ -15,6 +15,8 @@ from manyfit.model_selection._front import Fronts
 
 Pair = tuple[int, int]
 """(candidate, split)."""
+Sharing = Literal["auto", "exact", "none"]
+"""How far the settings of a search share their work."""
 Result = dict[str, Any]
 """What scikit-learn's ``_fit_and_score`` returns for one pair."""
 
@@ -94,7 +96,7 @@ class Job:
     options: Options
     n_jobs: int | None = None
     pre_dispatch: Any = "2*n_jobs"
-    sharing: str = "auto"
+    sharing: Sharing = "auto"
     search: Any = None
     contexts: Sequence[Any] | None = None
     client: Any = None

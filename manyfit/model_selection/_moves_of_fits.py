@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from manyfit._twins import twin_of
 from manyfit.arrays import Place, numpy_dtype
-from manyfit.cluster import is_drop_in, steps_of
+from manyfit.cluster._takes_gpu import is_drop_in, steps_of
 from manyfit.estimators import family_of
 from manyfit.estimators._objective import are_small
 from manyfit.estimators._own import fitter_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.cluster import run_tasks, workers
+from manyfit.cluster._local import run_tasks, workers
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._front import Fronts
