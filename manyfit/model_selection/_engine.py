@@ -43,6 +43,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.groups = [_described(group) for group in prepared.plan.groups]
     with transfers() as crossed, arrivals or Arrivals(job) as arrived:
+        arrived.fronts = fronts
         pairs = _planned_pairs(job, prepared.plan)
         if on_cluster:
             shared = run_on_workers(job, prepared.plan, arrived)
@@ -56,7 +57,8 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
             rest = run_one_by_one(where_fitted(job), pairs, prepared.plan, arrived)
             report.spend("one by one", rest.seconds)
             report.add(rest.work)
-    report.transformer_fits += fronts.fits if fronts is not None else 0
+    if fronts is not None:
+        report.add({"transformer_fits": fronts.fits, "transformer_fits_saved": -fronts.fits})
     results, report.fits_restored = arrived.results, len(arrived.restored)
     report.fits_done, report.fits_shared = len(pairs), job.n_pairs - len(pairs) - report.fits_restored
     report.left_to_sklearn = dict(Counter(shared.alone.values()))

@@ -71,6 +71,7 @@ def run_families(job: Job, groups: Sequence[Group], arrivals: Arrivals) -> Outco
             job.fronts.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
+        arrivals.steps_saved += part.work["transformer_fits_saved"]
         arrivals.add(part.results, alone=False)
     return total
 
@@ -114,8 +115,11 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     if writes_in_place(model):
         raise Unsupported("a step may write into its input (copy=False)")
     sparse = group.family.needs == "passes"
+    cache = folds.get(task.i, model).cache
     with folds.at_work():
+        before = cache.stands_for
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
+        step_fits = cache.stands_for - before
     folded = GivenFold(rows)
     _require_worth(group, folded, task.options.memory_limit)
     seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded
@@ -128,6 +132,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     note_convergence(outcome, answers, group.candidates, doubtful)
     score_time = time.perf_counter() - start - fitted
     scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
+    cache.count_saved((n - 1) * step_fits)
 
 
 def _pass_data(rows: GivenRows, memory_limit: int) -> PassData:

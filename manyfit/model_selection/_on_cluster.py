@@ -106,6 +106,7 @@ class _Search:
             if not isinstance(part, Died):
                 deliver_all(part.messages)
                 self.total.add(part)
+                self.arrivals.steps_saved += part.work["transformer_fits_saved"]
                 self.arrivals.add(part.results, alone=item.kind in ("steps", "one by one"))
             elif item.kind == "one by one":
                 dead = {pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)}

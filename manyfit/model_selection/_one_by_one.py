@@ -104,6 +104,7 @@ def run_one_by_one(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arriva
     arguments = [(task, job.X, job.y, job.fronts) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
+        arrivals.steps_saved += part.work["transformer_fits_saved"]
         arrivals.add(part.results, alone=True)
     return total
 
@@ -114,7 +115,7 @@ def _here(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Ou
     in_turn = order is not None and not plan.by_candidate
     folds = FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.fronts)
     sizes = (len(job.candidates), job.splits.n_splits)
-    total, start = Outcome(), time.perf_counter()
+    total, start, saved_before = Outcome(), time.perf_counter(), arrivals.steps_saved
     queue = list(pairs)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
     once = len({i for _, i in queue}) == len(queue)
@@ -125,6 +126,8 @@ def _here(job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals) -> Ou
     for c, i in queue:
         progress = _progress(c, i, sizes)
         total.results[c, i] = result = fit(job.estimator, job.candidates[c], i, folds, progress)
+        if arrivals.shown:
+            arrivals.steps_saved = saved_before + folds.work["transformer_fits_saved"]
         arrivals.add({(c, i): result}, alone=True)
     total.work = folds.work
     total.seconds = time.perf_counter() - start

@@ -30,6 +30,9 @@ class Report:
     transformer_fits : int
         Fits of transformers whose steps are shared or could have been. Those within fits that scikit-learn's
         own function made are not counted.
+    transformer_fits_saved : int
+        Fits of transformers that fits made one by one, and families behind steps, did not make, since another
+        setting had made the same one.
     steps_repeated : int
         Fits and transforms of shared steps that were done again, since what they gave did not fit in
         ``memory_limit``.
@@ -70,6 +73,7 @@ class Report:
     fits_shared: int = 0
     fits_restored: int = 0
     transformer_fits: int = 0
+    transformer_fits_saved: int = 0
     steps_repeated: int = 0
     passes: float = 0.0
     bytes_to_device: int = 0
@@ -132,8 +136,8 @@ class Report:
             kept.
         """
         numbers = ("fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
-                   "steps_repeated", "passes", "bytes_to_device", "bytes_to_host", "synchronisations",
-                   "near_boundary")  # fmt: skip
+                   "transformer_fits_saved", "steps_repeated", "passes", "bytes_to_device",
+                   "bytes_to_host", "synchronisations", "near_boundary")  # fmt: skip
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
         seconds.update(other.seconds)
@@ -169,6 +173,9 @@ class Report:
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
         if self.fits_restored:
             rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
+        if self.transformer_fits_saved:
+            place = [name for name, _ in rows].index("fits of shared transformers") + 1
+            rows.insert(place, ("fits of transformers saved", self.transformer_fits_saved))
         if self.cut_short:
             rows.append(("settings that scikit-learn would stop at max_iter", len(self.cut_short)))
         if self.near_boundary:

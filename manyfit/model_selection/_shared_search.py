@@ -30,6 +30,7 @@ from manyfit._compat import (
     takes_callback_context,
 )
 from manyfit.arrays import Brought, Transfers, from_device, loaded, to_host, transfers
+from manyfit.cluster._progress import refitting
 from manyfit.cluster._remote import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
@@ -334,7 +335,8 @@ class SharedSearch:
             start = time.time()
             X, y, params = evaluation.data_for(self.best_estimator_)
             targets = () if y is None else (y,)
-            self.best_estimator_.fit(X, *targets, **params)
+            with refitting(int(self.verbose), evaluation.seconds):
+                self.best_estimator_.fit(X, *targets, **params)
             self.refit_time_ = time.time() - start
         self.report_.spend("refit", self.refit_time_)
         if hasattr(self.best_estimator_, "feature_names_in_"):
@@ -382,6 +384,12 @@ class _Evaluation:
         self.formatted: dict[str, Any] = {}
         self._arrivals: tuple[list[Any], Arrivals] | None = None
         self._sent: Job | None = None
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self._start
 
     def __call__(
         self,
