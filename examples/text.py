@@ -5,8 +5,8 @@ the names that would tell. Hashing, tf-idf and logistic regression are searched 
 once for each way to hash, not once for each split, setting and score, and the settings of the classifier that
 have the same steps before them are fitted at once.
 
-It takes 1,000 texts, for half a minute on two cores; with ``--all`` it takes all, about 5,000, for minutes. Most
-of the time is scikit-learn's search, which is made too, to compare with.
+It takes 1,000 texts, for half a minute on two cores; with ``--all`` it takes all, about 5,000, for minutes.
+Most of the time is scikit-learn's search, which is made too, to compare with.
 """
 
 from __future__ import annotations
