@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import dask.config
 import sklearn
 import sklearn.metrics
 import sklearn.utils._array_api as _sklearn_array_api
-from sklearn.base import _fit_context as fit_context
+from sklearn.base import _fit_context
 from sklearn.metrics._scorer import (
     _BaseScorer,
     _MultimetricScorer,
@@ -98,6 +98,7 @@ __all__ = [
     "pca_is_randomized",
     "plain_scorer",
     "positive_likelihood_ratio",
+    "process_routing",
     "raising",
     "replace_hstack",
     "routing_enabled",
@@ -115,7 +116,17 @@ __all__ = [
     "wraps_output",
 ]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 TESTED = ("1.7", "1.8", "1.9")
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
+    """scikit-learn's decorator of ``fit``, which leaves its type as it is."""
+    decorate: Callable[[Function], Function] = _fit_context(
+        prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+    return decorate
 
 
 def is_tested() -> bool:

@@ -2,12 +2,13 @@
 
 Public are the names in the ``__all__`` of a room, and the public methods and properties that manyfit itself
 defines on those classes. The checks are numpydoc's, chosen in ``[tool.numpydoc_validation]`` of
-pyproject.toml, with four exceptions:
+pyproject.toml, with five exceptions:
 
 - a method may have a short text without sections in a room that serves other rooms, not the user;
 - a record (dataclass, named tuple) may describe its fields as attributes instead of parameters;
 - a class without a constructor of its own (a Protocol, an exception) has no parameters to describe;
-- a class that stands for scikit-learn's of the same name has its text.
+- a class that stands for scikit-learn's of the same name has its text;
+- what is scikit-learn's own, passed on under its name, is not looked at.
 """
 
 from __future__ import annotations
@@ -39,12 +40,18 @@ def public_objects(package: str) -> Iterator[tuple[str, Any]]:
     room = importlib.import_module(package)
     for name in room.__all__:
         value = getattr(room, name)
-        if inspect.isclass(value) and _described_elsewhere(value):
+        if _is_others(value, package) or (inspect.isclass(value) and _described_elsewhere(value)):
             continue
         if inspect.isclass(value) or inspect.isfunction(value):
             yield f"{package}.{name}", value
         if inspect.isclass(value):
             yield from _members(f"{package}.{name}", value)
+
+
+def _is_others(value: Any, package: str) -> bool:
+    """Whether a name is another project's, passed on as it is."""
+    home = getattr(value, "__module__", None) or package
+    return home.partition(".")[0] != package.partition(".")[0]
 
 
 def _described_elsewhere(cls: type) -> bool:

@@ -177,13 +177,13 @@ __all__ = [
     "unregister_family",
 ]
 
+if not TYPE_CHECKING:  # a type checker would take any name for one of the module
 
-def __getattr__(name: str) -> Any:
-    """Make a drop-in estimator when it is first asked for, so that only its own module is imported."""
-    if name not in ALL:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals().setdefault(name, export(name))  # of two threads' classes one stays
+    def __getattr__(name: str) -> Any:
+        """Make a drop-in estimator when it is first asked for, so that only its own module is imported."""
+        if name not in ALL:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals().setdefault(name, export(name))  # of two threads' classes one stays
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -14,9 +14,10 @@ from joblib.parallel import (
 )
 
 from manyfit._compat import drop_left_batches
-from manyfit.cluster import GPU, client_for
+from manyfit.cluster._gpu_workers import GPU
 from manyfit.cluster._lane import annotated
 from manyfit.cluster._package import APART_BYTES
+from manyfit.cluster._remote import client_for
 from manyfit.cluster._takes_gpu import takes_gpu
 from manyfit.joblib_backend._options import OF_A_CALL, Options, Place, checked
 from manyfit.joblib_backend._there import Names, Needs, There

@@ -14,7 +14,8 @@ from dask.utils import funcname
 from distributed import CancelledError, Client, Future, KilledWorker, get_worker
 
 from manyfit._compat import dispatch_more, fail_parallel
-from manyfit.cluster import GPU, WorkerDied
+from manyfit.cluster import WorkerDied
+from manyfit.cluster._gpu_workers import GPU
 from manyfit.cluster._lane import TASKS_PER_SLOT
 from manyfit.cluster._scheduler import soon
 from manyfit.cluster._standing import LOOK_AT_LEAST_S, LOOK_S, SchedulerLost

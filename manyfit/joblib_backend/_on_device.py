@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import INDICES_OF_THE_HOST, as_sent, is_fit_and_score
 from manyfit.arrays import cuda_place
-from manyfit.cluster import steps_of, takes_them_by_dispatch, takes_them_by_itself
+from manyfit.cluster._takes_gpu import steps_of, takes_them_by_dispatch, takes_them_by_itself
 from manyfit.cluster._worker import on_place
 from manyfit.joblib_backend._outcome import Home
 

@@ -11,8 +11,8 @@ import numpy as np
 from distributed import Worker, get_worker
 from joblib import parallel_config
 
-from manyfit.cluster import end_if_device_is_lost, wanted
-from manyfit.cluster._here import Task, at_task
+from manyfit.cluster._died import end_if_device_is_lost
+from manyfit.cluster._here import Task, at_task, wanted
 from manyfit.cluster._package import is_pickle
 from manyfit.cluster._worker import parts_of, store_of, wanted_on
 from manyfit.joblib_backend._on_device import OnDevice

@@ -1,8 +1,7 @@
 """Metrics and scorers for many settings in one call."""
 
-from manyfit.metrics import pairwise
+from manyfit.metrics import _published, cluster, pairwise
 from manyfit.metrics._batched import Truth
-from manyfit.metrics._functions import FUNCTIONS
 from manyfit.metrics._moment_scores import (
     LinearPredictors,
     Residuals,
@@ -11,6 +10,7 @@ from manyfit.metrics._moment_scores import (
     residuals_from_moments,
     scores_from_moments,
 )
+from manyfit.metrics._published import *  # noqa: F403
 from manyfit.metrics._scorers import (
     check_scoring,
     get_scorer,
@@ -21,9 +21,6 @@ from manyfit.metrics._scorers import (
 )
 from manyfit.metrics._scoring import SharedScoring
 
-# Which functions there are is for the installed scikit-learn to say.
-globals().update(FUNCTIONS)
-
 __all__ = [
     "LinearPredictors",
     "Residuals",
@@ -31,6 +28,7 @@ __all__ = [
     "SharedScoring",
     "Truth",
     "check_scoring",
+    "cluster",
     "get_scorer",
     "get_scorer_names",
     "lost_to_rounding",
@@ -40,5 +38,5 @@ __all__ = [
     "residuals_from_moments",
     "scores_at_home",
     "scores_from_moments",
-    *FUNCTIONS,
 ]
+__all__ += _published.__all__

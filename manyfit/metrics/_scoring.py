@@ -71,9 +71,15 @@ class SharedScoring:
     scorer : callable
         What a scikit-learn search uses: one scorer, or its multimetric bundle.
     params : dict
-        Arguments of the scorer, ``sample_weight`` or nothing.
+        Arguments of the scorer: its weights or nothing.
     estimator : estimator
         What is scored, behind all steps, unfitted: where no scorer is given, its ``score`` is the one.
+
+    Attributes
+    ----------
+    weights : array-like or None
+        What every scorer is given as its ``sample_weight``. The ``score`` of a pipeline may take the weights
+        under another name, by metadata routing: the planner checks that they reach the last step.
 
     Raises
     ------
@@ -90,10 +96,21 @@ class SharedScoring:
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
         self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
         self._own_score = self.by_itself and _score_of(estimator) not in INHERITED
-        if set(params) - {"sample_weight"}:
+        self._weights_name, self.weights = self._find_weights(params)
+
+    def _find_weights(self, params: Mapping[str, Any]) -> tuple[str, Any]:
+        """The name by which the scorer is to be given its weights, and these."""
+        if not params:
+            return "sample_weight", None
+        name, *others = params
+        of_each = list(score_params_by_name(self.scorer, dict(params)).values())
+        if self.multimetric or not self.by_itself:
+            others += [own for one in of_each for own in one if own != "sample_weight"]
+        if others:
             raise Unsupported(f"the scorer takes {sorted(params)}")
-        if params and not all(score_params_by_name(scorer, dict(params)).values()):
+        if not all(of_each):
             raise Unsupported("not every scorer is given the sample_weight")
+        return name if self.multimetric else "sample_weight", params[name]
 
     def from_moments(self, residuals: Residuals) -> dict[str, Array] | None:
         """Scores of shape (m,) by name, NaN where unknown; None if a scorer needs predictions."""
@@ -181,7 +198,7 @@ class SharedScoring:
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""
         weight = fold.score_weight(role)
-        return {} if weight is None else {"sample_weight": weight}
+        return {} if weight is None else {self._weights_name: weight}
 
     def stub(self, responses: dict[str, Array], classes: Array | None) -> Any:
         """A stand-in estimator for one setting, to be handed to the scorer itself."""

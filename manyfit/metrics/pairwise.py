@@ -1,20 +1,36 @@
-"""scikit-learn's functions of pairs of rows, of arrays on host or device: see `sklearn.metrics.pairwise`."""
+"""scikit-learn's functions of pairs of rows, of arrays on host or device: see `sklearn.metrics.pairwise`.
+
+What takes no rows, and the checks of its arguments, are scikit-learn's own.
+"""
 
 import inspect
+from typing import Any
 
 import sklearn.metrics.pairwise
 
 from manyfit.metrics._functions import FUNCTIONS, made
 
-# Which functions there are is for the installed scikit-learn to say; some are in manyfit.metrics, too.
-_OWN = {
-    name: FUNCTIONS[name] if name in FUNCTIONS else made(function, __name__)
-    for name, function in vars(sklearn.metrics.pairwise).items()
-    if inspect.isfunction(function)
-    and function.__module__ == sklearn.metrics.pairwise.__name__
-    and not name.startswith(("_", "check_"))
-    and "X" in inspect.signature(function).parameters
-}
-globals().update(_OWN)
 
-__all__ = list(_OWN)
+def _is_public(name: str, value: Any) -> bool:
+    """Whether scikit-learn's module defines it for others; it has no ``__all__``."""
+    if inspect.isfunction(value):
+        return value.__module__ == sklearn.metrics.pairwise.__name__ and not name.startswith("_")
+    return name.startswith(("PAIRED_", "PAIRWISE_"))
+
+
+def _ours(name: str, value: Any) -> Any:
+    if name in FUNCTIONS:  # some are in manyfit.metrics, too
+        return FUNCTIONS[name]
+    takes_rows = inspect.isfunction(value) and "X" in inspect.signature(value).parameters
+    return made(value, __name__) if takes_rows and not name.startswith("check_") else value
+
+
+# Which names there are is for the installed scikit-learn to say.
+_NAMES = {
+    name: _ours(name, value)
+    for name, value in vars(sklearn.metrics.pairwise).items()
+    if _is_public(name, value)
+}
+globals().update(_NAMES)
+
+__all__ = list(_NAMES)

@@ -1,20 +1,15 @@
 """Searches and cross-validation whose fits share their work."""
 
-from manyfit.folds import SPLITTERS, train_test_split
+from typing import TYPE_CHECKING, Any
+
+import sklearn.model_selection
+
+from manyfit.model_selection import _published
 from manyfit.model_selection._move import Move
 from manyfit.model_selection._plan import Group, Plan
+from manyfit.model_selection._published import *  # noqa: F403
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
-from manyfit.model_selection._validation import (
-    cross_val_predict,
-    cross_val_score,
-    cross_validate,
-    learning_curve,
-    validation_curve,
-)
-
-# The splitters: KFold and so on.
-globals().update(SPLITTERS)
 
 __all__ = [
     "BaseSearchCV",
@@ -24,11 +19,13 @@ __all__ = [
     "Plan",
     "RandomizedSearchCV",
     "Report",
-    "cross_val_predict",
-    "cross_val_score",
-    "cross_validate",
-    "learning_curve",
-    "train_test_split",
-    "validation_curve",
-    *SPLITTERS,
 ]
+__all__ += _published.__all__
+
+if not TYPE_CHECKING:  # a type checker would take any name for one of the module
+
+    def __getattr__(name: str) -> Any:
+        """scikit-learn's experimental searches; before they are enabled, its ImportError that says how."""
+        if name in _published.EXPERIMENTAL:
+            return getattr(sklearn.model_selection, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import with_each_scorer
 from manyfit.arrays import Brought, loaded
-from manyfit.cluster import is_drop_in, takes_device_data
+from manyfit.cluster._takes_gpu import is_drop_in, takes_device_data
 from manyfit.estimators._there import gives_labels_there, labels_at_home
 from manyfit.folds import is_foreign
 from manyfit.metrics import get_scorer, scores_at_home

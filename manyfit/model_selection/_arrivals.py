@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from manyfit.cluster import Progress
+from manyfit.cluster._progress import Progress
 from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._outcome import Outcome
 
@@ -36,6 +37,10 @@ class Arrivals:
         Those that were answered without a fit of their own.
     doubts : dict of pair to mapping of str to float
         See `Outcome`.
+    steps_saved : int
+        Fits of steps that were not made, since another setting had made the same one. Whoever fits sets it.
+    fronts : Fronts or None
+        Its fits of steps were made for all splits at once, each of which counts in `steps_saved`.
     """
 
     def __init__(
@@ -49,6 +54,8 @@ class Arrivals:
         self.restored: set[Pair] = set()
         self.shared: set[Pair] = set()
         self.doubts: dict[Pair, Mapping[str, float]] = {}
+        self.steps_saved = 0
+        self.fronts: Fronts | None = None
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
         self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
@@ -94,11 +101,17 @@ class Arrivals:
         self._bar.skip(len(results))
         return True
 
+    @property
+    def shown(self) -> bool:
+        """Whether anybody may see the bar."""
+        return self._bar.shown
+
     def _count(self, results: Mapping[Pair, Result]) -> None:
         self.results.update(results)
         if self._bar.shown:
             self._columns.add(results)
-            self._bar.note(str(self._columns))
+            made = 0 if self.fronts is None else self.fronts.fits
+            self._bar.note(*self._columns.texts(self.steps_saved - made))
 
     def __enter__(self) -> Arrivals:
         return self
@@ -144,6 +157,9 @@ class _Columns:
         score = scores.get(self._metric) if isinstance(scores, dict) else scores
         return float("nan") if score is None else float(score)
 
-    def __str__(self) -> str:
-        best = f", best {self._best:.4g}" if self._best > -float("inf") else ""
-        return f"settings {self._settings}/{self._n_settings}, saved {self.saved}{best}"
+    def texts(self, steps_saved: int) -> tuple[str, ...]:
+        """Texts for the bar, the most telling first."""
+        counts = {"fits": self.saved, "steps": steps_saved}
+        saved = " + ".join(f"{count} {what}" for what, count in counts.items() if count)
+        best = f"best {self._best:.4g}" if self._best > -float("inf") else ""
+        return (f"saved {saved}" if saved else "", best, f"settings {self._settings}/{self._n_settings}")

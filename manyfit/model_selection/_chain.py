@@ -1,7 +1,7 @@
 """A setting of a pipeline, read as a chain of steps without building the pipeline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from manyfit._compat import has_callbacks
 from manyfit._twins import twin_of
 from manyfit.folds import Unsupported
+from manyfit.model_selection._routing import requests_of
 from manyfit.model_selection._structural_key import (
     Is,
     Unkeyable,
@@ -57,6 +58,8 @@ class Step:
         Its other attributes: the output configuration, say, and what its constructor sets beside parameters.
     keeps_params : bool
         Whether its parameters lie in its attributes. If not, it is not shared.
+    requests : str
+        What it requests of metadata routing.
     """
 
     path: str
@@ -64,6 +67,7 @@ class Step:
     params: Mapping[str, Any]
     rest: Mapping[str, Any] = field(default_factory=dict)
     keeps_params: bool = True
+    requests: str = ""
 
     @cached_property
     def _value_keys(self) -> dict[str, Key]:
@@ -76,12 +80,12 @@ class Step:
     @cached_property
     def key(self) -> Key:
         """Equal for steps that do the same work."""
-        return (self.cls, self._rest_key, *self._value_keys.items())
+        return (self.cls, self.requests, self._rest_key, *self._value_keys.items())
 
     def key_without(self, free: frozenset[str]) -> Key:
         """The key with some parameters left open."""
         left = (item for item in self._value_keys.items() if item[0] not in free)
-        return (self.cls, self._rest_key, *left)
+        return (self.cls, self.requests, self._rest_key, *left)
 
     @cached_property
     def why_not_shared(self) -> str | None:
@@ -97,7 +101,7 @@ class Step:
 
     def changed(self, changes: Mapping[str, Any]) -> "Step":
         """The step with some of its parameters changed; keys of the others are not made again."""
-        step = Step(self.path, self.cls, {**self.params, **changes}, self.rest, self.keeps_params)
+        step = replace(self, params={**self.params, **changes})
         # A frozen dataclass keeps its cached properties in its dict.
         changed = {name: value_key(value) for name, value in changes.items()}
         step.__dict__["_value_keys"] = self._value_keys | changed
@@ -194,6 +198,6 @@ def _step(path: str, estimator: Any) -> Step:
     params = estimator.get_params(deep=False)
     cls = twin_of(type(estimator))
     if not keeps_its_parameters(estimator):
-        return Step(path, cls, params, keeps_params=False)
+        return Step(path, cls, params, keeps_params=False, requests=requests_of(estimator))
     rest = {name: value for name, value in object_state(estimator).items() if name not in params}
-    return Step(path, cls, params, rest)
+    return Step(path, cls, params, rest, requests=requests_of(estimator))

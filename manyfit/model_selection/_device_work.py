@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from manyfit.cluster import any_of_gpu, of_gpu, params_of
+from manyfit.cluster._takes_gpu import any_of_gpu, of_gpu, params_of
 from manyfit.model_selection._job import Job
 
 

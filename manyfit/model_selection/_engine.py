@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import transfers
-from manyfit.cluster import slots, workers
+from manyfit.cluster._local import workers
+from manyfit.cluster._remote import slots
 from manyfit.folds import is_foreign
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import travel
@@ -44,6 +45,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.advice = list(prepared.plan.advice)
     with transfers() as crossed, arrivals or Arrivals(job) as arrived:
+        arrived.fronts = fronts
         planned = _planned_pairs(job, prepared.plan)
         if on_cluster:
             shared = run_on_workers(job, prepared.plan, arrived)
@@ -52,7 +54,8 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
             shared, folds = _run_shared(job, prepared, report, arrived)
             _run_rest(job, prepared.plan, [*planned, *shared.left], report, arrived, folds)
         arrived.doubts.update(shared.doubts)
-    report.transformer_fits += fronts.fits if fronts is not None else 0
+    if fronts is not None:
+        report.add({"transformer_fits": fronts.fits, "transformer_fits_saved": -fronts.fits})
     results, report.fits_restored = arrived.results, len(arrived.restored)
     report.fits_done = len({*shared.alone, *planned} - arrived.restored)
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored

@@ -183,7 +183,9 @@ class FoldStore:
 
 
 def _work(cache: FoldCache) -> Counter[str]:
-    return Counter(transformer_fits=cache.fits, steps_repeated=cache.repeated)
+    return Counter(
+        transformer_fits=cache.fits, transformer_fits_saved=cache.saved, steps_repeated=cache.repeated
+    )
 
 
 def folds_kept(X: Any, n_splits: int, memory_limit: int) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from manyfit.cluster import run_tasks, workers
+from manyfit.cluster._local import run_tasks, workers
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
     AtomGroup,
@@ -96,6 +96,7 @@ def run_families(
     total, arguments = Outcome(), [(task, job.X, job.y, job.fronts) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
+        arrivals.steps_saved += part.work["transformer_fits_saved"]
         arrivals.take(part, alone=False)
     return total
 
@@ -196,8 +197,11 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
     start = time.perf_counter()
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     sparse = group.family.needs == "passes"
+    cache = folds.get(task.i, model).cache
     with folds.at_work():
+        before = cache.stands_for
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
+        step_fits = cache.stands_for - before
     folded = GivenFold(rows)
     _require_worth(task, group, folded)
     seen = _pass_data(rows, task) if group.family.needs == "passes" else folded
@@ -210,6 +214,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
     found = doubts.finish(brought_home(*doubts.there), scored)
     outcome.note_iterations(group.candidates, task.i, answers, found)
     score_time = time.perf_counter() - start - fitted
+    cache.count_saved((n - 1) * step_fits)
     return scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n))
 
 

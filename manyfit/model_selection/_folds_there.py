@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from manyfit._compat import num_samples
 from manyfit.arrays import numpy_dtype
-from manyfit.cluster import steps_of
+from manyfit.cluster._takes_gpu import steps_of
 from manyfit.estimators._bytes_there import Iterated, bytes_of_iterations
 from manyfit.folds import bytes_of_sums
 from manyfit.folds._atoms import as_rows

@@ -3,10 +3,11 @@
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dask.utils import parse_bytes
 
+from manyfit._compat import routing_enabled
 from manyfit._config import get_config
 from manyfit.arrays import Brought
 from manyfit.folds import Splits
@@ -14,6 +15,8 @@ from manyfit.model_selection._front import Fronts
 
 Pair = tuple[int, int]
 """(candidate, split)."""
+Sharing = Literal["auto", "exact", "optimum", "none"]
+"""How far the settings of a search share their work."""
 Result = dict[str, Any]
 """What scikit-learn's ``_fit_and_score`` returns for one pair."""
 
@@ -40,9 +43,15 @@ class Options:
 
     @property
     def fit_weights(self) -> list[Any]:
-        """Sample weights of fits, as the user gave them."""
-        given = (value for name, value in self.fit_params.items() if name.endswith("sample_weight"))
+        """Sample weights of fits, as the user gave them; metadata routing may give them any name."""
+        named = self.fit_params.items()
+        given = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
         return [one for one in given if one is not None]
+
+    @property
+    def score_weights(self) -> Any:
+        """Sample weights of scores, as the user gave them, or None."""
+        return next((one for one in self.score_params.values() if one is not None), None)
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ class Job:
     options: Options
     n_jobs: int | None = None
     pre_dispatch: Any = "2*n_jobs"
-    sharing: str = "auto"
+    sharing: Sharing = "auto"
     search: Any = None
     contexts: Sequence[Any] | None = None
     client: Any = None

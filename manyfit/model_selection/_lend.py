@@ -195,6 +195,7 @@ class Item:
     output: Any = None
     has_output: bool = False
     volatile: bool = False  # keeps a random generator: every setting gets its own copy
+    fits: int = 0  # of transformers, that each use of it saves
     memory: dict[int, int] = field(default_factory=dict)
 
 
@@ -213,6 +214,8 @@ class FoldCache:
     fits : int
         Fits of transformers really done. A Pipeline, ColumnTransformer or FeatureUnion is not counted, what
         is inside is.
+    saved : int
+        Fits of transformers, counted likewise, that were not made since the same one had been made.
     repeated : int
         Pieces of work that were done again, since their results did not fit.
     bytes : int
@@ -230,7 +233,7 @@ class FoldCache:
     def __init__(self, memory_limit: int | None = None, there: bool = False) -> None:
         self.memory_limit, self._there = memory_limit, there
         self.front: FoldFront | None = None  # of steps that are applied to all rows of a search at once
-        self.fits = self.repeated = 0
+        self.fits = self.saved = self.repeated = 0
         self.failed = FailedFits()
         self._lock = threading.RLock()
         self.clear()
@@ -387,6 +390,16 @@ class FoldCache:
         for identity in [i for i in item.memory if self._held[i] <= 0]:
             del self._held[identity]
             self.bytes -= item.memory[identity]
+
+    @property
+    def stands_for(self) -> int:
+        """Fits of transformers that were asked for: made, or saved."""
+        return self.fits + self.saved
+
+    def count_saved(self, n: int) -> None:
+        """Count fits that were saved."""
+        with self._lock:
+            self.saved += n
 
     def count_fit(self) -> None:
         """Count one more fit."""

@@ -177,7 +177,7 @@ class _Named:
     def _weights_home(self, why: str = CHECKED) -> None:
         """Weights of a device, which come to the host once."""
         options = self.job.options
-        given = [*options.fit_weights, options.score_params.get("sample_weight")]
+        given = [*options.fit_weights, options.score_weights]
         for one in {id(one): one for one in given if is_foreign(one)}.values():
             if id(one) not in self._summed:
                 self._summed.add(id(one))

@@ -11,7 +11,8 @@ from sklearn.base import is_classifier
 
 from manyfit._twins import twin_of
 from manyfit.arrays import Place, numpy_dtype
-from manyfit.cluster import is_drop_in, steps_of, workers
+from manyfit.cluster._local import workers
+from manyfit.cluster._takes_gpu import is_drop_in, steps_of
 from manyfit.estimators import family_of
 from manyfit.estimators._objective import are_small
 from manyfit.estimators._own import fitter_of
@@ -143,7 +144,7 @@ class MovesOfFits:
                 trips.fitted("weights", "host", size, CHECKED if own else FITTED)
             if own or not (there or at_home):
                 trips.fitted("weights", "device", 8 if own else size, FITTED)
-        score = options.score_params.get("sample_weight")
+        score = options.score_weights
         if score is not None:
             there = is_foreign(score)
             for _ in range(trips.asked.readers - n_readers if there else n_readers):

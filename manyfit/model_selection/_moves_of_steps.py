@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from manyfit._compat import output_container
 from manyfit._twins import twin_of
 from manyfit.arrays import Place
-from manyfit.cluster import is_drop_in
+from manyfit.cluster._takes_gpu import is_drop_in
 from manyfit.estimators._routes import why_at_home
 from manyfit.model_selection._move import BACK, JOINED
 from manyfit.model_selection._parts import Part, is_left_out, makes_sparse, parts_of

@@ -10,7 +10,9 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 
-from manyfit.cluster import GPU, Died, run_on_cluster, slots
+from manyfit.cluster._died import Died
+from manyfit.cluster._gpu_workers import GPU
+from manyfit.cluster._remote import run_on_cluster, slots
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks, deliver_all
 from manyfit.model_selection._device_work import takes_gpu
@@ -115,6 +117,7 @@ class _Search:
             if not isinstance(part, Died):
                 deliver_all(part.messages)
                 self.total.add(part)
+                self.arrivals.steps_saved += part.work["transformer_fits_saved"]
                 self.arrivals.take(part, alone=item.kind in ("steps", "one by one"))
             elif item.kind == "one by one":
                 dead = {pair: _of_the_dead(job, pair, part) for pair in item.pairs(job)}

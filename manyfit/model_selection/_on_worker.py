@@ -10,7 +10,9 @@ from sklearn import config_context
 from sklearn.utils.parallel import delayed
 
 from manyfit._config import config_context as config
-from manyfit.cluster import Partly, Progress, alone, end_if_device_is_lost, left_here, wanted
+from manyfit.cluster._died import end_if_device_is_lost
+from manyfit.cluster._here import Partly, alone, left_here, wanted
+from manyfit.cluster._progress import Progress
 from manyfit.folds import checked
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.cluster import run_tasks, wanted, workers
+from manyfit.cluster._here import wanted
+from manyfit.cluster._local import run_tasks, workers
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._evaluate import FoldStore, alone, evaluate
 from manyfit.model_selection._front import Fronts
@@ -126,6 +127,7 @@ def run_one_by_one(
     arguments = [(task, job.X, job.y, job.fronts) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
+        arrivals.steps_saved += part.work["transformer_fits_saved"]
         arrivals.add(part.results, alone=True)
     return total
 
@@ -144,7 +146,7 @@ def _here(
     in_turn = order is not None and not plan.by_candidate
     folds = folds_here(job, plan) if folds is None else folds.under(job.options)
     before, sizes = folds.work, (len(job.candidates), job.splits.n_splits)
-    total, start = Outcome(), time.perf_counter()
+    total, start, saved_before = Outcome(), time.perf_counter(), arrivals.steps_saved
     queue = list(pairs)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
     once = len({i for _, i in queue}) == len(queue)
@@ -155,6 +157,8 @@ def _here(
     for c, i in queue:
         progress = progress_of(c, i, sizes)
         total.results[c, i] = result = fit(job.estimator, job.candidates[c], i, folds, progress)
+        if arrivals.shown:
+            arrivals.steps_saved = saved_before + (folds.work - before)["transformer_fits_saved"]
         arrivals.add({(c, i): result}, alone=True)
     total.work = folds.work - before
     total.seconds = time.perf_counter() - start

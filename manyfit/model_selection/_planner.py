@@ -11,7 +11,8 @@ import sklearn
 from sklearn.base import is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
-from manyfit.cluster import slots, workers
+from manyfit.cluster._local import workers
+from manyfit.cluster._remote import slots
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.folds import (
     SplitData,
@@ -36,6 +37,7 @@ from manyfit.model_selection._move import Move
 from manyfit.model_selection._moves import moves_of
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import lendable, shareable, writes_in_place
+from manyfit.model_selection._routing import fit_weights, require_scored_by_last_step
 from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._step_counts import StepCounts
 from manyfit.model_selection._step_order import sample, step_order
@@ -83,6 +85,7 @@ class _Planner:
         self._data_reason: str | None = None
         self._paths: frozenset[int] | None = None
         self._data_ready = False
+        self._given: tuple[Any, Any] | None = None
         sent = job.client is None and goes_there(job.X)
         self._there = sent or is_foreign(job.X) or is_foreign(job.y)
         self._lends = not self._there or lends_rows(job)
@@ -238,9 +241,11 @@ class _Planner:
         options, prototype = self.job.options, chain.final.build()
         scoring = SharedScoring(options.scorer, options.score_params, prototype)
         affine, operations = all(affine_step_of(step.cls) for step in chain.steps), 0.0
+        if affine and family.needs in ("moments", "passes"):
+            self._require_weights(candidates[0], chain, scoring)
         if family.needs == "moments" and affine:
             self._require(chain)
-            self._require_data(chain.final)
+            self._require_data()
             shape = self._shape(self.data, prototype)
             require_cheaper(family, prototype, [{}] * len(candidates), shape, self.job.sharing)
             if scoring.by_itself and not scoring.reads_moments:
@@ -328,36 +333,48 @@ class _Planner:
                 self._checks[key] = str(why)
         return self._checks[key]
 
-    def _require_data(self, final: Step) -> None:
+    def _require_weights(self, candidate: int, chain: Chain, scoring: SharedScoring) -> None:
+        """The weights of fits and scores, which are the same for all groups that read one matrix."""
+        fit_params, score_params = self.job.options.fit_params, self.job.options.score_params
+        routed = routing_enabled() and (fit_params or score_params)
+        model = sample(self.job, candidate) if routed else self.job.estimator
+        if scoring.by_itself:
+            require_scored_by_last_step(model, score_params)
+        given = fit_weights(model, chain.final.path, fit_params), scoring.weights
+        self._given = self._given or given
+        if any(one is not other for one, other in zip(given, self._given, strict=True)):
+            raise Unsupported("its last step has other weights than that of the settings before it")
+
+    def _require_data(self) -> None:
         """The data as one matrix, or the reason why not; looked at once."""
         if not self._data_ready:
             self._data_ready = True
             try:
-                self._load(final)
+                self._load()
             except (Unsupported, IndexError) as why:
                 self._data_reason = str(why)
         if self._data_reason is not None:
             raise Unsupported(self._data_reason)
 
-    def _load(self, final: Step) -> None:
+    def _load(self) -> None:
         job = self.job
         X = as_matrix(job.X)
         y = as_targets(job.y if is_foreign(X) else job.brought(job.y))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        data = SplitData(X, y, job.splits, self._weights(final, n), job.y, home=job.brought)
+        data = SplitData(X, y, job.splits, self._weights(n), job.y, home=job.brought)
         require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
 
     def _require_rows(self, chain: Chain) -> None:
         """The data for passes: dense, or sparse where there are no steps."""
         if self.rows is None:
-            self.rows = self._rows(chain.final)
+            self.rows = self._rows()
         if chain.steps and is_sparse(self.rows.X):
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
 
-    def _rows(self, final: Step) -> SplitData:
+    def _rows(self) -> SplitData:
         job = self.job
         X, y = as_matrix_or_csr(job.X), as_labels(job.brought(job.y))
         if y.ndim != 1:
@@ -365,12 +382,13 @@ class _Planner:
         if X.shape[0] != len(y):
             raise Unsupported("X and y differ in length")
         numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))
-        return SplitData(X, y, job.splits, self._weights(final, len(y)), job.y, numbers)
+        return SplitData(X, y, job.splits, self._weights(len(y)), job.y, numbers)
 
-    def _weights(self, final: Step, n: int) -> Weights:
+    def _weights(self, n: int) -> Weights:
         """Those of fits and of scores, which are one array where they are for the user, too."""
-        options, brought = self.job.options, self.job.brought
-        fit, score = final_weights(options.fit_params, final.path), options.score_params.get("sample_weight")
+        brought = self.job.brought
+        assert self._given is not None
+        fit, score = self._given
         weights = Weights(as_weights(brought(fit), n))
         if score is None:
             return weights
@@ -509,20 +527,3 @@ def _require_valid(prototype: Any) -> None:
     why = check_parameters(prototype)
     if why is not None:
         raise Unsupported(f"scikit-learn refuses a parameter: {why}")
-
-
-def final_weights(fit_params: Mapping[str, Any], path: str) -> Any:
-    """The sample weights that the last step of a chain is fitted with.
-
-    Raises
-    ------
-    Unsupported
-        If there are other fit parameters, or metadata routing decides where they go.
-    """
-    given = {name: value for name, value in fit_params.items() if value is not None}
-    if not given:
-        return None
-    name = f"{path}__sample_weight" if path else "sample_weight"
-    if set(given) != {name} or (path and routing_enabled()):
-        raise Unsupported(f"fit parameters {sorted(given)} are not only the weights of the last step")
-    return given[name]

@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
 from manyfit.arrays import Brought, array_namespace, beside, container_place, from_device
-from manyfit.cluster import is_drop_in
+from manyfit.cluster._takes_gpu import is_drop_in
 from manyfit.folds import is_foreign
 from manyfit.model_selection._any_cv import OfData, check_cv_anywhere
 from manyfit.model_selection._where import say_at_home

@@ -139,12 +139,16 @@ class Shared(Wrapped):
                 output = self._shared_run(inner, method, X, token, y, params)
             return self._shared_keep_alone(inner, output)
         if item is None:
+            before = cache.stands_for
             with cache.failed.noted(key):
                 output = self._shared_run(fresh, method, X, token, y, params)
             item = self._shared_item(fresh, output, method)
             if item is None:
                 return self._shared_keep_alone(fresh, output)
+            item.fits = cache.stands_for - before
             item = cache.put(key, item)
+        else:
+            cache.count_saved(item.fits)
         if cache.front is not None and item.has_output:
             cache.front.follow(inner, token, key)
         return self._shared_adopt(item, key)
@@ -164,6 +168,7 @@ class Shared(Wrapped):
             output = self._shared_cut(token, params) if method == "fit_transform" else None
             if output is not None:
                 estimator.fit(X, y)  # which learns nothing, but may refuse
+                cache.count_saved(1)
             else:
                 output = getattr(estimator, method)(X, y, **params)
                 cache.count_fit()

@@ -30,6 +30,9 @@ class Report:
     transformer_fits : int
         Fits of transformers whose steps are shared or could have been. Those within fits that scikit-learn's
         own function made are not counted.
+    transformer_fits_saved : int
+        Fits of transformers that fits made one by one, and families behind steps, did not make, since another
+        setting had made the same one.
     steps_repeated : int
         Fits and transforms of shared steps that were done again, since what they gave did not fit in
         ``memory_limit``.
@@ -68,6 +71,7 @@ class Report:
     fits_shared: int = 0
     fits_restored: int = 0
     transformer_fits: int = 0
+    transformer_fits_saved: int = 0
     steps_repeated: int = 0
     passes: float = 0.0
     bytes_to_device: int = 0
@@ -148,8 +152,8 @@ class Report:
             kept.
         """
         numbers = ("fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
-                   "steps_repeated", "passes", "bytes_to_device", "bytes_to_host",
-                   "synchronisations")  # fmt: skip
+                   "transformer_fits_saved", "steps_repeated", "passes", "bytes_to_device",
+                   "bytes_to_host", "synchronisations")  # fmt: skip
         sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
         seconds.update(other.seconds)
@@ -185,6 +189,9 @@ class Report:
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
         if self.fits_restored:
             rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
+        if self.transformer_fits_saved:
+            place = [name for name, _ in rows].index("fits of shared transformers") + 1
+            rows.insert(place, ("fits of transformers saved", self.transformer_fits_saved))
         if self.as_good_as_best:
             rows.append(("settings that tol leaves as good as the best", len(self.as_good_as_best)))
         if self.steps_repeated:

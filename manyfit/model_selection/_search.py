@@ -10,6 +10,7 @@ from sklearn import model_selection
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
 from manyfit.model_selection._answers_home import asked_anywhere
+from manyfit.model_selection._job import Sharing
 from manyfit.model_selection._shared_search import SharedSearch
 
 
@@ -21,7 +22,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     """
 
     # scikit-learn's constructor has no ``sharing`` and its kin; a subclass that wants them adds them.
-    sharing = "auto"
+    sharing: Sharing = "auto"
     verify = 0
     memory_limit = None
     client = None
@@ -140,7 +141,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         pre_dispatch: int | str = "2*n_jobs",
         error_score: float | str = np.nan,
         return_train_score: bool = False,
-        sharing: str = "auto",
+        sharing: Sharing = "auto",
         verify: int = 0,
         memory_limit: int | str | None = None,
         client: Any = None,
@@ -240,7 +241,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         random_state: Any = None,
         error_score: float | str = np.nan,
         return_train_score: bool = False,
-        sharing: str = "auto",
+        sharing: Sharing = "auto",
         verify: int = 0,
         memory_limit: int | str | None = None,
         client: Any = None,

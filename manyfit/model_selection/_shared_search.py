@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, Self, get_args
 
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
@@ -29,7 +29,8 @@ from manyfit._compat import (
     takes_callback_context,
 )
 from manyfit.arrays import Brought, Transfers, from_device, loaded, to_host, transfers
-from manyfit.cluster import client_for
+from manyfit.cluster._progress import refitting
+from manyfit.cluster._remote import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._arrivals import Arrivals, as_partial
@@ -40,7 +41,7 @@ from manyfit.model_selection._digest import ProcessDigester
 from manyfit.model_selection._doubts import as_good_as_best
 from manyfit.model_selection._engine import n_workers, run
 from manyfit.model_selection._identity import identity
-from manyfit.model_selection._job import Job, Options, Pair, Result, memory_limit_in_bytes
+from manyfit.model_selection._job import Job, Options, Pair, Result, Sharing, memory_limit_in_bytes
 from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared, prepare
 from manyfit.model_selection._report import Report
@@ -90,7 +91,7 @@ class SharedSearch:
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sharing": [StrOptions({"auto", "exact", "optimum", "none"})],
+        "sharing": [StrOptions(set(get_args(Sharing)))],
         "verify": [_Count(numbers.Integral, 0, None, closed="left")],
         "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
         "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
@@ -106,13 +107,22 @@ class SharedSearch:
     pre_dispatch: Any
     error_score: Any
     return_train_score: Any
-    sharing: str
+    sharing: Sharing
     verify: int
     memory_limit: int | str | None
     client: Any
     checkpoint: str | os.PathLike[str] | None
     report_: Report
     partial_results_: list[dict[str, Any]]
+    best_estimator_: Any
+    best_index_: int
+    best_params_: dict[str, Any]
+    best_score_: float
+    cv_results_: dict[str, Any]
+    multimetric_: bool
+    n_splits_: int
+    refit_time_: float
+    scorer_: Any
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
         """Say what `fit` on the same data will share and why, before anything is fitted.
@@ -148,7 +158,7 @@ class SharedSearch:
         return prepare(self._job(setup, candidates, splits, contexts)).plan
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Run the search.
 
         Parameters
@@ -342,7 +352,8 @@ class SharedSearch:
             start = time.time()
             X, y, params = evaluation.data_for(self.best_estimator_)
             targets = () if y is None else (y,)
-            self.best_estimator_.fit(X, *targets, **params)
+            with refitting(int(self.verbose), evaluation.seconds):
+                self.best_estimator_.fit(X, *targets, **params)
             self.refit_time_ = time.time() - start
         self.report_.spend("refit", self.refit_time_)
         if hasattr(self.best_estimator_, "feature_names_in_"):
@@ -402,6 +413,12 @@ class _Evaluation:
         self._arrivals: tuple[list[Any], Arrivals] | None = None
         self._sent: Job | None = None
         self._rounds: list[_Round] = []
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self._start
 
     def __call__(
         self,

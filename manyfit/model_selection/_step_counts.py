@@ -11,7 +11,8 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._twins import twin_of
-from manyfit.cluster import slots, workers
+from manyfit.cluster._local import workers
+from manyfit.cluster._remote import slots
 from manyfit.model_selection._chain import Chain
 from manyfit.model_selection._evaluate import folds_kept
 from manyfit.model_selection._job import Job

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
 from manyfit.arrays import Brought, loaded
-from manyfit.cluster import client_for
+from manyfit.cluster._remote import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._any_cv import check_cv_anywhere

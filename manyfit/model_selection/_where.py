@@ -20,7 +20,13 @@ from manyfit.arrays import (
     tell_fallback,
     to_place,
 )
-from manyfit.cluster import is_drop_in, params_of, steps_of, takes_device_data, takes_them_by_dispatch
+from manyfit.cluster._takes_gpu import (
+    is_drop_in,
+    params_of,
+    steps_of,
+    takes_device_data,
+    takes_them_by_dispatch,
+)
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job

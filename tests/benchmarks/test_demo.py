@@ -33,6 +33,7 @@ def test_prints_plans_tables_and_the_place_of_the_figure(monkeypatch, capsys, tm
     assert printed.out.count("differs from scikit-learn n_jobs=-1 tol=1e-06 by") == 1
     assert f"figure: {tmp_path / 'demo.png'}" in printed.out
     assert "100%" in printed.err  # the progress bar
+    assert printed.out.count("fits of SVC were made, as many as scikit-learn makes") == 1
     picture = imread(tmp_path / "demo.png")
     assert picture.shape[0] > 500
     assert len({tuple(pixel) for pixel in picture[::8, ::8, :3].reshape(-1, 3).tolist()}) > 10

@@ -31,8 +31,9 @@ def test_prints_plan_table_and_report(found, capsys, monkeypatch):
     monkeypatch.setattr(text, "texts", lambda packages: found)
     with parallel_config(backend="threading"):  # processes take longer to start
         text.main(PACKAGES, most=60, n_iter=6, n_features=2**10)
-    printed = capsys.readouterr().out
-    assert "60 texts, " in printed
+    printed, shown = capsys.readouterr()
+    assert "30/30" in shown and "refit 100%" in shown  # the progress bars
+    assert "60 texts, " in printed and f"(of {len(found[0]):,}, which --all takes)" in printed
     assert "HashingVectorizer on all rows at once" in printed
     assert printed.count("Plan: 6 settings x 5 splits = 30 fits asked for") == 1
     assert "the same setting as scikit-learn's" in printed

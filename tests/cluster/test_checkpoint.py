@@ -7,7 +7,8 @@ import pytest
 from distributed import Client, LocalCluster
 from sklearn.exceptions import FitFailedWarning
 
-from manyfit.cluster import Died, WorkerDied
+from manyfit.cluster import WorkerDied
+from manyfit.cluster._died import Died
 from manyfit.model_selection import GridSearchCV, _on_cluster
 from manyfit.model_selection._arrivals import Arrivals
 from tests.cluster._awkward import Awkward

@@ -9,7 +9,8 @@ import signal
 import pytest
 from distributed import Client, LocalCluster
 
-from manyfit.cluster import ClusterDescription, WorkerDescription, _describe, describe, local_cluster
+from manyfit.cluster import ClusterDescription, _describe, describe, local_cluster
+from manyfit.cluster._describe import WorkerDescription
 
 SAME = {
     "python": "3.12.1",

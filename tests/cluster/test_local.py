@@ -8,7 +8,8 @@ import threading
 import joblib
 import pytest
 
-from manyfit.cluster import Progress, run_tasks, workers
+from manyfit.cluster._local import run_tasks, workers
+from manyfit.cluster._progress import Progress
 
 
 def double(x):

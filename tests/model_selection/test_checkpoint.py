@@ -419,17 +419,17 @@ def test_scores_of_every_kind_of_metric(path):
 
 def test_a_bar_with_columns(path, capsys, monkeypatch):
     notes = []
-    monkeypatch.setattr(_progress.Progress, "note", lambda self, text: notes.append(text))
+    monkeypatch.setattr(_progress.Progress, "note", lambda self, *texts: notes.append(texts))
     GridSearchCV(Counted(), GRID, cv=2, verbose=1, checkpoint=path, refit=False).fit(X, Y)
-    assert len(notes) == 8 and notes[0] == "settings 0/4, saved 0"
-    assert notes[1].startswith("settings 1/4, saved 0, best ")
+    assert len(notes) == 8 and notes[0] == ("", "", "settings 0/4")
+    assert notes[1][1].startswith("best ") and notes[1][2] == "settings 1/4"
     search = GridSearchCV(Counted(), GRID, cv=2, verbose=1, checkpoint=path).fit(X, Y)
-    assert notes[-1] == f"settings 4/4, saved 8, best {search.best_score_:.4g}"
+    assert notes[-1] == ("saved 8 fits", f"best {search.best_score_:.4g}", "settings 4/4")
     assert "where 8 of these fits are" in capsys.readouterr().out
     notes.clear()
     X2, y2 = make_regression(60, 4, random_state=0)
     GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, cv=3, verbose=1).fit(X2, y2)
-    assert notes[-1].startswith("settings 2/2, saved 6, best ")
+    assert notes[-1][0] == "saved 6 fits" and notes[-1][2] == "settings 2/2"
 
 
 def test_the_bar_draws_its_columns(monkeypatch):
@@ -438,7 +438,7 @@ def test_the_bar_draws_its_columns(monkeypatch):
         "write": lambda self, text: drawn.append(text), "flush": lambda self: None, "encoding": "utf-8",
     })())  # fmt: skip
     GridSearchCV(Counted(), GRID, cv=2, verbose=1, refit=False).fit(X, Y)
-    assert any("8/8" in text and "settings 4/4, saved 0, best" in text for text in drawn)
+    assert any("8/8, best" in text and "settings 4/4 [" in text for text in drawn)
 
 
 def test_without_a_checkpoint_nothing_is_asked(monkeypatch):

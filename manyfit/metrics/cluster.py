@@ -1,0 +1,16 @@
+"""scikit-learn's scores of clusterings, of arrays on host or device: see `sklearn.metrics.cluster`.
+
+What is no score, such as ``contingency_matrix``, is scikit-learn's own.
+"""
+
+import sklearn.metrics.cluster
+
+from manyfit.metrics._functions import FUNCTIONS
+
+_NAMES = {
+    name: FUNCTIONS.get(name, getattr(sklearn.metrics.cluster, name))
+    for name in sklearn.metrics.cluster.__all__
+}
+globals().update(_NAMES)
+
+__all__ = list(_NAMES)

@@ -1,0 +1,110 @@
+"""Every public name of scikit-learn's modules is found in the module of ours that has the same name."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+import sklearn.metrics.pairwise
+
+import manyfit
+from manyfit.model_selection import _published
+from tests.docstrings import rooms
+
+MODULES = ("metrics", "metrics.cluster", "metrics.pairwise", "model_selection")
+
+
+def public_names(module) -> set[str]:
+    """Those in ``__all__``; where there is none, what the module defines."""
+    if hasattr(module, "__all__"):
+        return set(module.__all__)
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_name_of_scikit_learn_is_here(name):
+    theirs, ours = (importlib.import_module(f"{package}.{name}") for package in ("sklearn", "manyfit"))
+    assert public_names(theirs) - {*_published.EXPERIMENTAL} <= set(ours.__all__)
+    for public in ours.__all__:
+        value = getattr(ours, public)
+        if not getattr(value, "__module__", "manyfit.").startswith("manyfit."):
+            assert value is getattr(theirs, public), "another object than scikit-learn's"
+
+
+def test_drop_in_estimators_have_scikit_learns_names():
+    from manyfit import estimators
+    from manyfit.estimators._exports import ALL
+
+    assert set(ALL) <= set(estimators.__all__)
+    own = set(estimators.__all__) - set(ALL)
+    assert all(value.__module__.startswith("manyfit.") for value in (getattr(estimators, n) for n in own))
+
+
+def test_constants_of_pairs_are_scikit_learns():
+    from manyfit.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, distance_metrics
+
+    assert PAIRWISE_KERNEL_FUNCTIONS is sklearn.metrics.pairwise.PAIRWISE_KERNEL_FUNCTIONS
+    assert distance_metrics is sklearn.metrics.pairwise.distance_metrics
+
+
+def test_what_stands_in_two_modules_is_one_function():
+    assert manyfit.metrics.cluster.rand_score is manyfit.metrics.rand_score
+    assert manyfit.metrics.pairwise.euclidean_distances is manyfit.metrics.euclidean_distances
+
+
+EXPERIMENTAL = """
+import sys
+from manyfit import model_selection
+for name in ("HalvingGridSearchCV", "HalvingRandomSearchCV"):
+    try:
+        getattr(model_selection, name)
+    except ImportError as error:
+        assert "enable_halving_search_cv" in str(error), error
+    else:
+        sys.exit("it is not enabled yet")
+from manyfit.model_selection import *
+from sklearn.experimental import enable_halving_search_cv
+from manyfit.model_selection import HalvingGridSearchCV, HalvingRandomSearchCV
+"""
+
+
+def test_experimental_searches_are_enabled_as_in_scikit_learn():
+    subprocess.run([sys.executable, "-W", "error", "-c", EXPERIMENTAL], check=True)
+
+
+LAZY = """
+import sys
+import manyfit
+loaded = {name for name in sys.modules if name.startswith("manyfit.")}
+assert loaded <= {"manyfit._config"}, loaded
+assert not {"sklearn", "dask", "numpy"} & set(sys.modules)
+names = dir(manyfit)
+assert set(manyfit.__all__) <= set(names)
+assert {name for name in sys.modules if name.startswith("manyfit.")} == loaded, "dir() imports"
+for name in sys.argv[1:]:
+    assert getattr(manyfit, name) is sys.modules[f"manyfit.{name}"]
+assert "distributed" not in sys.modules
+"""
+
+
+def test_submodules_are_imported_when_they_are_read():
+    names = [room.removeprefix("manyfit.") for room in rooms()]
+    assert {*names, "exceptions"} == {n for n in manyfit.__all__ if inspect.ismodule(getattr(manyfit, n))}
+    subprocess.run([sys.executable, "-W", "error", "-c", LAZY, *names, "exceptions"], check=True)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    for module in (manyfit, manyfit.model_selection, manyfit.estimators):
+        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing'"):
+            _ = module.nothing
+
+
+def test_the_cluster_shows_what_users_need():
+    assert manyfit.cluster.__all__ == ["ClusterDescription", "WorkerDied", "describe", "local_cluster"]
