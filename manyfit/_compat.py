@@ -79,8 +79,10 @@ __all__ = [
     "fail_parallel",
     "fit_and_score",
     "fit_context",
+    "formats_results_itself",
     "has_callbacks",
     "has_glm_loss",
+    "has_input_hook",
     "holds_callbacks",
     "insert_error_scores",
     "is_fit_and_score",
@@ -199,6 +201,16 @@ def callback_context(search: Any, max_subtasks: int) -> Any:
 def asks_at_once(search: Any) -> bool:
     """Whether a search asks for all its settings at once, as scikit-learn's two do."""
     return type(search)._run_search in (GridSearchCV._run_search, RandomizedSearchCV._run_search)
+
+
+def has_input_hook() -> bool:
+    """Whether scikit-learn's base search calls ``_check_input_parameters`` of a search, from 1.8 on."""
+    return hasattr(BaseSearchCV, "_check_input_parameters")
+
+
+def formats_results_itself(search: Any) -> bool:
+    """Whether the class of a search makes ``cv_results_`` by a method of its own."""
+    return getattr(type(search), "_format_results", None) is not BaseSearchCV._format_results
 
 
 def has_callbacks(estimator: Any) -> bool:

@@ -409,7 +409,7 @@ class _Planner:
 
     def _order(self, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
         """For each candidate the identities of its steps, as integers; None where no step is shared."""
-        if len(left) < 2 or not self._lends or not has_shareable_prefix(self._sample(left)):
+        if len(left) < 2 or not self._lends or not has_shareable_prefix(self._sample(chains, left)):
             return None
         ids: dict[Any, int] = {}
         order: list[Any] = [()] * len(chains)
@@ -422,8 +422,11 @@ class _Planner:
             order[c] = tuple(ids.setdefault(key, len(ids)) for key in keys)
         return tuple(order)
 
-    def _sample(self, left: Sequence[int]) -> Any:
+    def _sample(self, chains: Sequence[Chain | str], left: Sequence[int]) -> Any:
         """An estimator that has the steps of the first setting that is left."""
+        chain = chains[left[0]]
+        if isinstance(chain, Chain) and not chain.final.path:
+            return chain.final.build()  # without `set_params`, whose calls an estimator may count
         try:
             params = clone(dict(self.job.candidates[left[0]]), safe=False)
             return clone(self.job.estimator).set_params(**params)
@@ -440,7 +443,7 @@ class _Planner:
             if isinstance(chain, Chain):
                 steps.update({step.key: step for step in (*chain.steps, chain.final)})
         known = all(self._shareable(step) for step in steps.values())
-        return not (known and (steps or shareable(self._sample(left))))
+        return not (known and (steps or shareable(self._sample(chains, left))))
 
     def _shareable(self, step: Step) -> bool:
         """Whether fits of a step draw nothing of their own."""

@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import joblib
 from sklearn.base import clone, is_classifier
@@ -15,7 +15,6 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from manyfit._compat import (
-    NO_CALLBACKS,
     Interval,
     StrOptions,
     any_callbacks,
@@ -29,7 +28,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, Transfers, from_device, loaded, to_host, transfers
+from manyfit.arrays import Brought, Transfers, loaded, to_host, transfers
 from manyfit.cluster import client_for
 from manyfit.folds import Splits, is_foreign
 from manyfit.metrics import refuse_metrics
@@ -37,6 +36,13 @@ from manyfit.model_selection._arrivals import Arrivals, as_partial
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._engine import n_workers, run
+from manyfit.model_selection._hooks import (
+    add_sizes,
+    attributes_restored,
+    check_input,
+    format_results,
+    list_candidates,
+)
 from manyfit.model_selection._identity import identity
 from manyfit.model_selection._job import Job, Options, Result, memory_limit_in_bytes
 from manyfit.model_selection._plan import Plan
@@ -134,8 +140,9 @@ class SharedSearch:
         for that, here and once more in `fit`.
         """
         self._validate_params()  # type: ignore[attr-defined]
-        setup = self._setup(X, y, params)
-        candidates = self._all_candidates(setup.n_splits)
+        with attributes_restored(self):
+            setup = self._setup(X, y, params)
+            candidates = list_candidates(self, setup.n_splits)
         splits = _draw(setup, setup.cv)
         # Asked only now: drawing may have moved a random state that is part of the answer.
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -183,7 +190,6 @@ class SharedSearch:
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
         )
-        self._checked_cv_orig = setup.cv
         self.n_splits_ = setup.n_splits
         evaluation = _Evaluation(self, setup, frozen, crossed)
         try:
@@ -237,10 +243,7 @@ class SharedSearch:
             y_read = brought(y) if is_classifier(self.estimator) else y
             cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
-        # A hook of scikit-learn 1.8 for searches with demands of their own.
-        check_more = getattr(self, "_check_input_parameters", None)
-        if check_more is not None:
-            check_more(X=X, y=y, split_params=split_params)
+        cv = check_input(self, cv, X, y, split_params)
         memory_limit_in_bytes(self.memory_limit)
         n_splits = cv.get_n_splits(X, y, **split_params)
         return _Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, brought)
@@ -260,35 +263,6 @@ class SharedSearch:
             self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
             brought=setup.brought,
         )  # fmt: skip
-
-    def _all_candidates(self, n_splits: int) -> list[Any]:
-        """The settings, asked of the search without fitting any."""
-        drawn: list[Any] = []
-
-        unknown = _Unknown(
-            f"{type(self).__name__} chooses settings by the scores of others: plan() cannot list them."
-        )
-
-        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> Mapping[str, Any]:
-            if drawn:
-                unknown.refuse()
-            drawn.extend(candidate_params)
-            return unknown
-
-        had = "n_splits_" in vars(self)
-        before: Any = vars(self).get("n_splits_")
-        self.n_splits_ = n_splits
-        try:
-            if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
-                self._run_search(record, callback_ctx=NO_CALLBACKS)  # type: ignore[attr-defined]
-            else:
-                self._run_search(record)  # type: ignore[attr-defined]
-        finally:
-            if had:
-                self.n_splits_ = before
-            else:
-                del self.n_splits_
-        return drawn
 
     def _take_frozen(self) -> _Frozen | None:
         """The last plan, if the search is still the one that was planned; used once."""
@@ -347,18 +321,6 @@ class SharedSearch:
         return other
 
 
-class _Unknown(Mapping[str, Any]):
-    """Stands for the results of settings that were not fitted: a search that reads them cannot be planned."""
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def refuse(self, *_: Any) -> NoReturn:
-        raise NotImplementedError(self._why)
-
-    __getitem__ = __iter__ = __len__ = refuse
-
-
 class _Evaluation:
     """The function that ``_run_search`` calls with settings; it remembers all results so far."""
 
@@ -410,12 +372,8 @@ class _Evaluation:
             report.verification += verify(job, out, search.verify, report)
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
-        # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
-        shown = [{name: from_device(value) for name, value in one.items()} for one in self.candidates]
-        self.formatted = search._format_results(  # type: ignore[attr-defined]
-            shown, splits.n_splits, self.out, self.more
-        )
-        self.formatted["params"] = self.candidates
+        add_sizes(search, out, splits)
+        self.formatted = format_results(search, self.candidates, splits.n_splits, self.out, self.more)
         return self.formatted
 
     def _placed(self, job: Job) -> Job:
