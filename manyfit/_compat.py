@@ -6,7 +6,7 @@ is there nonetheless and has all names below, every search is fitted one by one,
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import FunctionType
@@ -223,12 +223,17 @@ def takes_callback_context(method: Callable[..., Any]) -> bool:
     return "callback_ctx" in inspect.signature(method).parameters
 
 
-def check_parameters(estimator: Any) -> str | None:
-    """Why scikit-learn would refuse an estimator's constructor parameters, or None."""
+def check_parameters(estimator: Any, names: Collection[str] | None = None) -> str | None:
+    """Why scikit-learn would refuse an estimator's constructor parameters, all or some of them, or None."""
     if not hasattr(estimator, "_parameter_constraints"):
         return None
     try:
-        estimator._validate_params()
+        if names is None:
+            estimator._validate_params()
+        else:
+            constraints = estimator._parameter_constraints
+            given = {name: getattr(estimator, name) for name in names if name in constraints}
+            validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
     except Exception as error:  # whatever it is, scikit-learn raises it again in its own fit
         return str(error)
     return None

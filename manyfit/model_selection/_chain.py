@@ -23,6 +23,8 @@ def value_key(value: Any) -> Key:
     Keys are compared within one search only, which keeps alive the objects that have no key but their
     identity.
     """
+    if type(value) is int:
+        return (int, value)  # some are too long to be printed
     if value is None or isinstance(value, (bool, int, float, str, np.number)):
         return (type(value), repr(value))
     try:

@@ -67,7 +67,7 @@ class Digester:
     def _of(self, thing: Any) -> bytes:
         kind = type(thing)
         if kind in _SCALARS:
-            return _hash(kind.__name__, repr(thing).encode("utf-8", "backslashreplace"))
+            return _hash(kind.__name__, _text(thing).encode("utf-8", "backslashreplace"))
         known = self._known.get(id(thing))
         if known is not None:
             return known[1]
@@ -249,8 +249,16 @@ def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
         lengths = array("q", map(len, things)).tobytes()
         return b"str", lengths, "".join(things).encode("utf-8", "surrogatepass")
     if kinds <= {int, bool}:
-        return b"int", ",".join(map(repr, things)).encode()
+        return b"int", ",".join(map(_text, things)).encode()
     return ()
+
+
+def _text(thing: Any) -> str:
+    """A scalar as a text; integers of thousands of digits, which Python does not print, by their bits."""
+    try:
+        return repr(thing)
+    except ValueError:
+        return hex(thing)
 
 
 def _cell(cell: Any) -> Any:
