@@ -514,8 +514,8 @@ def _check_shared(final: Step, free: frozenset[str]) -> None:
 def _check_free(family: Family, final: Step) -> None:
     free, prototype = {name: final.params[name] for name in family.free}, final.build()
     require_usual_numbers(free)
-    _require_valid(prototype, free)
     family.check(prototype, [free])
+    _require_valid(prototype, free)  # a family may take more than scikit-learn does
 
 
 def _check_step(step: Step) -> None:
