@@ -207,7 +207,8 @@ def distinct_labels(y: Any) -> Array:
         if labels.dtype.kind in "cmM":  # NaT, say, is not equal to itself
             raise Unsupported(f"y has dtype {labels.dtype}")
         # Each three times: scikit-learn warns of classes that are almost as many as the rows.
-        check_classification_targets(np.tile(labels, 3))
+        with np.errstate(invalid="ignore"):  # and NumPy where NaN is compared with integers
+            check_classification_targets(np.tile(labels, 3))
     except Exception as error:  # objects raise what they like when they are compared
         raise Unsupported("y holds labels that do not sort together, or are no classes") from error
     return labels

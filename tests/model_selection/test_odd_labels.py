@@ -62,6 +62,7 @@ TARGETS = {
     "categories with NA": pd.Series([None, *TEXTS[1:]], dtype="category"),
     "integers as objects": objects([int(yes) for yes in YES]),
     "fractions": np.where(YES, 0.5, 1.5),
+    "NaN": np.where(YES, 1.0, np.nan),
     "dates and NaT": np.where(YES, np.datetime64("2020-01-01"), np.datetime64("NaT")),
     "lists of several lengths": [[1, 2] if yes else [3] for yes in YES],
     "complex": YES.astype(complex),
