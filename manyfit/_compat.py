@@ -6,7 +6,7 @@ is there nonetheless and has all names below, every search is fitted one by one,
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from types import FunctionType
@@ -79,8 +79,10 @@ __all__ = [
     "fail_parallel",
     "fit_and_score",
     "fit_context",
+    "formats_results_itself",
     "has_callbacks",
     "has_glm_loss",
+    "has_input_hook",
     "holds_callbacks",
     "insert_error_scores",
     "is_fit_and_score",
@@ -212,6 +214,16 @@ def asks_at_once(search: Any) -> bool:
     return type(search)._run_search in (GridSearchCV._run_search, RandomizedSearchCV._run_search)
 
 
+def has_input_hook() -> bool:
+    """Whether scikit-learn's base search calls ``_check_input_parameters`` of a search, from 1.8 on."""
+    return hasattr(BaseSearchCV, "_check_input_parameters")
+
+
+def formats_results_itself(search: Any) -> bool:
+    """Whether the class of a search makes ``cv_results_`` by a method of its own."""
+    return getattr(type(search), "_format_results", None) is not BaseSearchCV._format_results
+
+
 def has_callbacks(estimator: Any) -> bool:
     """Whether callbacks are attached to an estimator or will be handed down to it."""
     return bool(getattr(estimator, "_skl_callbacks", ()))
@@ -222,12 +234,17 @@ def takes_callback_context(method: Callable[..., Any]) -> bool:
     return "callback_ctx" in inspect.signature(method).parameters
 
 
-def check_parameters(estimator: Any) -> str | None:
-    """Why scikit-learn would refuse an estimator's constructor parameters, or None."""
+def check_parameters(estimator: Any, names: Collection[str] | None = None) -> str | None:
+    """Why scikit-learn would refuse an estimator's constructor parameters, all or some of them, or None."""
     if not hasattr(estimator, "_parameter_constraints"):
         return None
     try:
-        estimator._validate_params()
+        if names is None:
+            estimator._validate_params()
+        else:
+            constraints = estimator._parameter_constraints
+            given = {name: getattr(estimator, name) for name in names if name in constraints}
+            validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
     except Exception as error:  # whatever it is, scikit-learn raises it again in its own fit
         return str(error)
     return None

@@ -1,7 +1,6 @@
 """PoissonRegressor, GammaRegressor and TweedieRegressor with a logarithmic link, all alpha at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from manyfit.estimators._family import Cost, Shape, register_family
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import LinkedAnswers, LogLink, linked_answers
 from manyfit.estimators._losses import HalfTweedie
+from manyfit.estimators._numbers import require_number
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
@@ -44,9 +44,7 @@ class TweedieFamily:
         if estimator.warm_start or estimator.verbose:
             raise Unsupported("warm_start and verbose follow single fits")
         for setting in settings:
-            alpha = setting["alpha"]
-            if not isinstance(alpha, Real) or isinstance(alpha, bool) or not 0 <= float(alpha) < np.inf:
-                raise Unsupported(f"alpha={alpha!r} is not one finite number from 0")
+            require_number("alpha", setting["alpha"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""

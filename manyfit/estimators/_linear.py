@@ -1,7 +1,6 @@
 """Ridge and LinearRegression: one eigendecomposition a fold answers every alpha."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.estimators._family import Cost, LinearAnswers, Shape, register_family
+from manyfit.estimators._numbers import require_number
 from manyfit.folds import FoldedData, Spectrum, Unsupported, View
 from manyfit.metrics import LinearPredictors, Rounding
 
@@ -47,9 +47,7 @@ class RidgeFamily:
             raise Unsupported(f"solver={estimator.solver!r} iterates; only direct solvers are shared")
         _refuse_positive(estimator)
         for setting in settings:
-            alpha = setting["alpha"]
-            if not isinstance(alpha, Real) or isinstance(alpha, bool) or not 0 <= float(alpha) < np.inf:
-                raise Unsupported(f"alpha={alpha!r} is not one finite number from 0")
+            require_number("alpha", setting["alpha"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""

@@ -1,7 +1,6 @@
 """LinearSVC and LinearSVR with squared losses, all C at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +12,7 @@ from manyfit.estimators._fitted import Fitted
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import Decisions, Identity, LinkedAnswers, linked_answers
 from manyfit.estimators._losses import SquaredEpsilonInsensitive, SquaredHinge
+from manyfit.estimators._numbers import require_number
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
@@ -99,8 +99,7 @@ class LinearSVRFamily:
         """See `Family`."""
         if estimator.loss != "squared_epsilon_insensitive":
             raise Unsupported("only the squared epsilon-insensitive loss is smooth")
-        if not 0 <= float(estimator.epsilon) < np.inf:
-            raise Unsupported(f"epsilon={estimator.epsilon!r} is not a finite number from 0")
+        require_number("epsilon", estimator.epsilon)
         _check(estimator, settings)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
@@ -127,9 +126,7 @@ def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
     if estimator.verbose:
         raise Unsupported("verbose follows single fits")
     for setting in settings:
-        C = setting["C"]
-        if not isinstance(C, Real) or isinstance(C, bool) or not 0 < float(C) < np.inf:
-            raise Unsupported(f"C={C!r} is not one finite number above 0")
+        require_number("C", setting["C"], positive=True)
 
 
 def _why_stops_elsewhere(estimator: Any, shape: Shape) -> str | None:

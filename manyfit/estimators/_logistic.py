@@ -1,7 +1,6 @@
 """LogisticRegression with an l2 penalty, all C at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +10,7 @@ from manyfit.estimators._family import Cost, Shape, register_family
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._linked import LinkedAnswers, Probabilities, linked_answers
 from manyfit.estimators._losses import HalfBinomial, HalfMultinomial, Loss
+from manyfit.estimators._numbers import require_number
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
@@ -46,9 +46,7 @@ class LogisticFamily:
         if estimator.warm_start or estimator.verbose:
             raise Unsupported("warm_start and verbose follow single fits")
         for setting in settings:
-            C = setting["C"]
-            if not isinstance(C, Real) or isinstance(C, bool) or not 0 < float(C) < np.inf:
-                raise Unsupported(f"C={C!r} is not one finite number above 0")
+            require_number("C", setting["C"], positive=True)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
         """See `Family`."""

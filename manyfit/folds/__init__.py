@@ -5,7 +5,15 @@ from manyfit.folds._condense import condensed
 from manyfit.folds._device_moments import brought_home, bytes_of_sums
 from manyfit.folds._device_passes import DevicePasses, Gone, bytes_of_gradient, bytes_of_gram
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
-from manyfit.folds._matrix import as_labels, as_matrix, as_matrix_or_csr, as_targets, as_weights, is_foreign
+from manyfit.folds._matrix import (
+    as_labels,
+    as_matrix,
+    as_matrix_or_csr,
+    as_targets,
+    as_weights,
+    distinct_labels,
+    is_foreign,
+)
 from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
 from manyfit.folds._pass_data import PassData, finite_middle, is_sparse, passes_over, require_classes
 from manyfit.folds._passes import DensePasses, Passes, SparsePasses
@@ -51,6 +59,7 @@ __all__ = [
     "bytes_of_sums",
     "checked",
     "condensed",
+    "distinct_labels",
     "finite_middle",
     "is_foreign",
     "is_sparse",

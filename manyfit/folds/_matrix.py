@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit.arrays import device, float_dtype, form_of, numpy_dtype, to_host
 from manyfit.folds._unsupported import Unsupported
@@ -173,10 +174,44 @@ def as_labels(y: Any) -> Array:
         raise Unsupported(f"y has the pandas extension dtype {dtype}")
     if is_foreign(y):
         y = to_host(y)
-    array = np.asarray(y) if type(y) is not np.ndarray else y
+    try:
+        array = np.asarray(y) if type(y) is not np.ndarray else y
+    except ValueError as error:  # of lists of several lengths
+        raise Unsupported("y is no array") from error
     if array.ndim not in (1, 2) or not array.size:
         raise Unsupported(f"y has shape {array.shape}")
     return array
+
+
+def distinct_labels(y: Any) -> Array:
+    """The different labels of y, sorted, if scikit-learn's classifiers take them for classes.
+
+    Parameters
+    ----------
+    y : array-like
+        Of the host.
+
+    Returns
+    -------
+    ndarray of shape (n_labels,)
+        On the host.
+
+    Raises
+    ------
+    Unsupported
+        If the labels cannot be sorted together, such as 1 and "a", or a text and None, or are no classes,
+        such as fractions or integers in an array of objects.
+    """
+    try:
+        labels: Array = np.unique(y)
+        if labels.dtype.kind in "cmM":  # NaT, say, is not equal to itself
+            raise Unsupported(f"y has dtype {labels.dtype}")
+        # Each three times: scikit-learn warns of classes that are almost as many as the rows.
+        with np.errstate(invalid="ignore"):  # and NumPy where NaN is compared with integers
+            check_classification_targets(np.tile(labels, 3))
+    except Exception as error:  # objects raise what they like when they are compared
+        raise Unsupported("y holds labels that do not sort together, or are no classes") from error
+    return labels
 
 
 def as_weights(weights: Any, n_samples: int) -> Array | None:

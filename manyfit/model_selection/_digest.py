@@ -67,7 +67,7 @@ class Digester:
     def _of(self, thing: Any) -> bytes:
         kind = type(thing)
         if kind in _SCALARS:
-            shown = thing if kind is bytes else _shown(thing).encode("utf-8", "backslashreplace")
+            shown = thing if kind is bytes else _text(thing).encode("utf-8", "backslashreplace")
             return _hash(kind.__name__, shown)
         known = self._known.get(id(thing))
         if known is not None:
@@ -253,13 +253,6 @@ class ProcessDigester(Digester):
         return _hash("class", str(id(cls)).encode())
 
 
-def _shown(thing: Any) -> str:
-    try:
-        return repr(thing)
-    except ValueError:  # an integer of more digits than Python writes
-        return hex(thing)
-
-
 def _params_elsewhere(thing: Any) -> dict[str, Any]:
     """Parameters of an estimator that keeps them elsewhere than in its attributes."""
     if not hasattr(type(thing), "get_params") or keeps_its_parameters(thing):
@@ -300,8 +293,16 @@ def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
         lengths = array("q", map(len, things)).tobytes()
         return b"str", lengths, "".join(things).encode("utf-8", "surrogatepass")
     if kinds <= {int, bool}:
-        return b"int", ",".join(map(repr, things)).encode()
+        return b"int", ",".join(map(_text, things)).encode()
     return ()
+
+
+def _text(thing: Any) -> str:
+    """A scalar as a text; integers of thousands of digits, which Python does not print, by their bits."""
+    try:
+        return repr(thing)
+    except ValueError:
+        return hex(thing)
 
 
 def _cell(cell: Any) -> Any:

@@ -204,7 +204,7 @@ def _size(X: Any) -> int | None:
     if isinstance(X, list | tuple | range):
         return 8 * len(X)
     if hasattr(X, "memory_usage"):  # pandas
-        return int(X.memory_usage(index=True).sum())
+        return int(np.sum(X.memory_usage()))  # of a series one number, of a frame one a column
     if hasattr(X, "estimated_size"):  # polars
         return int(X.estimated_size())
     size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)

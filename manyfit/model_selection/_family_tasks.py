@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from manyfit.cluster._local import run_tasks, workers
@@ -20,6 +20,7 @@ from manyfit.folds import (
     as_labels,
     as_matrix,
     as_matrix_or_csr,
+    as_targets,
     brought_home,
     finite_middle,
 )
@@ -258,6 +259,6 @@ def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> Given
     read = as_matrix_or_csr if sparse else as_matrix
     train, test = read(X_train), read(X_test)
     score = train if X_score is X_train else read(X_score)
-    return GivenRows(
-        train, as_labels(fold.y_train), test, as_labels(fold.y_test), None, score, fold.y_train, fold.y_test
-    )
+    read_y = as_labels if is_classifier(model) else as_targets
+    y_train, y_test = read_y(fold.y_train), read_y(fold.y_test)
+    return GivenRows(train, y_train, test, y_test, None, score, fold.y_train, fold.y_test)

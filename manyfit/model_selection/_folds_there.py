@@ -11,7 +11,7 @@ from manyfit._compat import num_samples
 from manyfit.arrays import numpy_dtype
 from manyfit.cluster._takes_gpu import steps_of
 from manyfit.estimators._bytes_there import Iterated, bytes_of_iterations
-from manyfit.folds import bytes_of_sums
+from manyfit.folds import bytes_of_sums, distinct_labels
 from manyfit.folds._atoms import as_rows
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._lend import bytes_of
@@ -104,7 +104,7 @@ def _of_family(job: Job, group: Group, outputs: Mapping[Any, int], settings: Set
     q = y.shape[1] if getattr(y, "ndim", 1) == 2 else 1
     if group.family.needs == "moments":
         return bytes_of_sums(rows, q, [slice(0, len(rows))])
-    classes = len(np.unique(job.brought(y))) if is_classifier(group.prototype) else 0
+    classes = len(distinct_labels(job.brought(y))) if is_classifier(group.prototype) else 0
     K, atoms = iterated_outputs(group, classes if classes > 2 else q), [slice(0, len(rows))]
     asked = Iterated(rows, len(group.candidates), 1, K, atoms, 1.0, n_rowwise(group, False))
     return bytes_of_iterations(asked, job.options.memory_limit)

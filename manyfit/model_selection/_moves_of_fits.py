@@ -17,7 +17,7 @@ from manyfit.estimators import family_of
 from manyfit.estimators._objective import are_small
 from manyfit.estimators._own import fitter_of
 from manyfit.estimators._routes import why_at_home
-from manyfit.folds import Unsupported, is_foreign
+from manyfit.folds import Unsupported, distinct_labels, is_foreign
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._move import (
@@ -181,7 +181,7 @@ class MovesOfFits:
         """Columns of what a method answers."""
         if not is_classifier(last):
             return self._n_targets
-        n = len(np.unique(self._job.brought(self._y)))  # which was brought, for a classifier's splits
+        n = len(distinct_labels(self._job.brought(self._y)))  # which was brought, for a classifier's splits
         return 1 if method == "decision_function" and n == 2 else n
 
     # Families
@@ -230,7 +230,7 @@ def targets_of_iterations(job: Job, last: Any) -> dict[str, int]:
     y = np.asarray(job.brought(job.y))
     if not is_classifier(last):
         return {"y as numbers": 1 if are_small(y) else 8}
-    n = len(np.unique(y))
+    n = len(distinct_labels(y))
     found = {"y as numbers": n if n > 2 else 1}
     return found if getattr(last, "class_weight", None) is None else {**found, "classes of rows": 8}
 

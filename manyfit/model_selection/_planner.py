@@ -1,7 +1,7 @@
 """From a job to its plan: which settings are served together, how, and why no more."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
 from manyfit.cluster._local import workers
 from manyfit.cluster._remote import slots
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
+from manyfit.estimators._numbers import require_usual_numbers
 from manyfit.folds import (
     SplitData,
     Unsupported,
@@ -216,7 +217,7 @@ class _Planner:
         shared = ("shared", chain.final.key_without(family.free))
         shared_why = self._reason(shared, _check_shared, chain.final, family.free)
         served = []
-        # What all settings share is checked by scikit-learn's own rules, once; free values by the family.
+        # What all settings share is checked once; free values by the family, too.
         for c in candidates:
             final = chains[c].final
             why = shared_why or self._reason(("free", final.key), _check_free, family, final)
@@ -331,6 +332,8 @@ class _Planner:
                 self._checks[key] = None
             except Unsupported as why:
                 self._checks[key] = str(why)
+            except Exception as error:  # of a value that only scikit-learn's fit can judge
+                self._checks[key] = f"a check of its parameters raised {type(error).__name__}"
         return self._checks[key]
 
     def _require_weights(self, candidate: int, chain: Chain, scoring: SharedScoring) -> None:
@@ -370,13 +373,14 @@ class _Planner:
     def _require_rows(self, chain: Chain) -> None:
         """The data for passes: dense, or sparse where there are no steps."""
         if self.rows is None:
-            self.rows = self._rows()
+            self.rows = self._rows(chain.final)
         if chain.steps and is_sparse(self.rows.X):
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
 
-    def _rows(self) -> SplitData:
+    def _rows(self, final: Step) -> SplitData:
         job = self.job
-        X, y = as_matrix_or_csr(job.X), as_labels(job.brought(job.y))
+        read_y = as_labels if is_classifier(final.build()) else as_targets
+        X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -508,22 +512,28 @@ def _require_copies(step: Step) -> None:
 
 def _check_shared(final: Step, free: frozenset[str]) -> None:
     # Free parameters at their defaults, which are valid.
-    _require_valid(final.cls(**{n: v for n, v in final.params.items() if n not in free}))
+    shared = {name: value for name, value in final.params.items() if name not in free}
+    require_usual_numbers(shared)
+    _require_valid(final.cls(**shared))
 
 
 def _check_free(family: Family, final: Step) -> None:
-    family.check(final.build(), [{name: final.params[name] for name in family.free}])
+    free, prototype = {name: final.params[name] for name in family.free}, final.build()
+    require_usual_numbers(free)
+    family.check(prototype, [free])
+    _require_valid(prototype, free)  # a family may take more than scikit-learn does
 
 
 def _check_step(step: Step) -> None:
     prototype = step.build()
     affine = affine_step_of(step.cls)
     assert affine is not None
+    require_usual_numbers(step.params)
     _require_valid(prototype)
     affine.check(prototype)
 
 
-def _require_valid(prototype: Any) -> None:
-    why = check_parameters(prototype)
+def _require_valid(prototype: Any, names: Collection[str] | None = None) -> None:
+    why = check_parameters(prototype, names)
     if why is not None:
         raise Unsupported(f"scikit-learn refuses a parameter: {why}")

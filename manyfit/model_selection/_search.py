@@ -21,6 +21,10 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     A subclass writes ``_run_search(evaluate_candidates)`` and may call it several times.
     """
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **parameter_constraints(SklearnBaseSearchCV),
+        **SharedSearch._parameter_constraints,
+    }
     # scikit-learn's constructor has no ``sharing`` and its kin; a subclass that wants them adds them.
     sharing: Sharing = "auto"
     verify = 0

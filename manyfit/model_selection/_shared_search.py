@@ -7,14 +7,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from manyfit._compat import (
-    NO_CALLBACKS,
     Interval,
     StrOptions,
     any_callbacks,
@@ -28,7 +27,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, Transfers, from_device, loaded, to_host, transfers
+from manyfit.arrays import Brought, Transfers, loaded, to_host, transfers
 from manyfit.cluster._progress import refitting
 from manyfit.cluster._remote import client_for
 from manyfit.folds import Splits, is_foreign
@@ -40,6 +39,13 @@ from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._digest import ProcessDigester
 from manyfit.model_selection._doubts import as_good_as_best
 from manyfit.model_selection._engine import n_workers, run
+from manyfit.model_selection._hooks import (
+    add_sizes,
+    attributes_restored,
+    check_input,
+    format_results,
+    list_candidates,
+)
 from manyfit.model_selection._identity import identity
 from manyfit.model_selection._job import Job, Options, Pair, Result, Sharing, memory_limit_in_bytes
 from manyfit.model_selection._plan import Plan
@@ -146,8 +152,9 @@ class SharedSearch:
         for that, here and once more in `fit`.
         """
         self._validate_params()  # type: ignore[attr-defined]
-        setup = self._setup(X, y, params)
-        candidates = self._all_candidates(setup.n_splits)
+        with attributes_restored(self):
+            setup = self._setup(X, y, params)
+            candidates = list_candidates(self, setup.n_splits)
         splits = _draw(setup, setup.cv)
         # Asked only now: drawing may have moved a random state that is part of the answer.
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
@@ -195,7 +202,6 @@ class SharedSearch:
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
         )
-        self._checked_cv_orig = setup.cv
         self.n_splits_ = setup.n_splits
         evaluation = _Evaluation(self, setup, frozen, crossed)
         try:
@@ -257,10 +263,7 @@ class SharedSearch:
             y_read = brought(y) if is_classifier(self.estimator) else y
             cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
-        # A hook of scikit-learn 1.8 for searches with demands of their own.
-        check_more = getattr(self, "_check_input_parameters", None)
-        if check_more is not None:
-            check_more(X=X, y=y, split_params=split_params)
+        cv = check_input(self, cv, X, y, split_params)
         memory_limit_in_bytes(self.memory_limit)
         n_splits = cv.get_n_splits(X, y, **split_params)
         return _Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, brought)
@@ -280,35 +283,6 @@ class SharedSearch:
             self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
             brought=setup.brought,
         )  # fmt: skip
-
-    def _all_candidates(self, n_splits: int) -> list[Any]:
-        """The settings, asked of the search without fitting any."""
-        drawn: list[Any] = []
-
-        unknown = _Unknown(
-            f"{type(self).__name__} chooses settings by the scores of others: plan() cannot list them."
-        )
-
-        def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> Mapping[str, Any]:
-            if drawn:
-                unknown.refuse()
-            drawn.extend(candidate_params)
-            return unknown
-
-        had = "n_splits_" in vars(self)
-        before: Any = vars(self).get("n_splits_")
-        self.n_splits_ = n_splits
-        try:
-            if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
-                self._run_search(record, callback_ctx=NO_CALLBACKS)  # type: ignore[attr-defined]
-            else:
-                self._run_search(record)  # type: ignore[attr-defined]
-        finally:
-            if had:
-                self.n_splits_ = before
-            else:
-                del self.n_splits_
-        return drawn
 
     def _take_frozen(self) -> _Frozen | None:
         """The last plan, if the search is still the one that was planned; used once."""
@@ -373,18 +347,6 @@ class SharedSearch:
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other
-
-
-class _Unknown(Mapping[str, Any]):
-    """Stands for the results of settings that were not fitted: a search that reads them cannot be planned."""
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def refuse(self, *_: Any) -> NoReturn:
-        raise NotImplementedError(self._why)
-
-    __getitem__ = __iter__ = __len__ = refuse
 
 
 @dataclass(frozen=True)
@@ -456,11 +418,9 @@ class _Evaluation:
             report.verification += verify(job, out, search.verify, report)
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
-        self._rounds.append(
-            _Round(
-                job, prepared.plan, arrivals.shared, arrivals.doubts, len(self.candidates) - len(candidates)
-            )
-        )
+        before = len(self.candidates) - len(candidates)
+        self._rounds.append(_Round(job, prepared.plan, arrivals.shared, arrivals.doubts, before))
+        add_sizes(search, out, splits)
         return self._format(splits.n_splits)
 
     @property
@@ -482,6 +442,7 @@ class _Evaluation:
         alone = replace(job, candidates=[job.candidates[c] for c in doubted], sharing="none")
         out, report = run(alone, prepare(alone))
         check_fit_failures(out, self.search.error_score)
+        add_sizes(self.search, out, job.splits)
         for j, c in enumerate(doubted):
             start = (own.before + c) * k
             self.out[start : start + k] = out[j * k : (j + 1) * k]
@@ -494,13 +455,7 @@ class _Evaluation:
 
     def _format(self, n_splits: int) -> dict[str, Any]:
         """All results so far as scikit-learn has them in ``cv_results_``."""
-        search = self.search
-        # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
-        shown = [{name: from_device(value) for name, value in one.items()} for one in self.candidates]
-        self.formatted = search._format_results(  # type: ignore[attr-defined]
-            shown, n_splits, self.out, self.more
-        )
-        self.formatted["params"] = self.candidates
+        self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
         return self.formatted
 
     def _placed(self, job: Job) -> Job:

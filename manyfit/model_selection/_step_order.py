@@ -46,7 +46,9 @@ def _samples(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> It
             ends = chain.steps[0].key if chain.steps else None, chain.final.cls
         if ends not in seen:
             seen.add(ends)
-            yield sample(job, c)
+            alone = isinstance(chain, Chain) and not chain.final.path
+            # Without `set_params`, whose calls an estimator may count.
+            yield chain.final.build() if isinstance(chain, Chain) and alone else sample(job, c)
 
 
 def sample(job: Job, c: int) -> Any:

@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from manyfit.arrays import numpy_dtype
 from manyfit.estimators import Family, Shape
 from manyfit.estimators._bytes_there import Iterated, bytes_of_iterations
-from manyfit.folds import SplitData, Unsupported
+from manyfit.folds import SplitData, Unsupported, distinct_labels
 from manyfit.folds._atoms import as_rows
 from manyfit.metrics._moment_scores import PREDICTED_VALUES_THERE
 from manyfit.model_selection._job import Job
@@ -25,7 +25,7 @@ LEAST_GAIN = 2.0
 
 def n_classes(estimator: Any, y: Any) -> int:
     """How many classes a classifier is given; 0 for other estimators."""
-    return len(np.unique(y)) if is_classifier(estimator) else 0
+    return len(distinct_labels(y)) if is_classifier(estimator) else 0
 
 
 def require_cheaper(

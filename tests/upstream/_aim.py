@@ -1,8 +1,10 @@
 """scikit-learn's own test modules, with some of the names that they import replaced by ours."""
 
 import importlib
+import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -23,16 +25,32 @@ def aimed(module: str, names: Mapping[str, Mapping[str, Any]]) -> ModuleType:
         For each module that it imports from, the names to replace. They are put back afterwards; the
         replacement must be there while the module is imported, since its parametrisations hold the classes.
     """
-    kept = {
-        place: {name: getattr(importlib.import_module(place), name) for name in names[place]}
-        for place in names
-    }
     sys.modules.pop(module, None)
-    try:
-        _set(names)
+    with _replaced(names):
         return importlib.import_module(module)
-    finally:
-        _set(kept)
+
+
+def copied(module: str, name: str, names: Mapping[str, Mapping[str, Any]]) -> ModuleType:
+    """Run the source of one of scikit-learn's modules again, as another module that sees other objects.
+
+    Parameters
+    ----------
+    module : str
+        The module, which stays as it is.
+    name : str
+        The name of the copy, in the package of `module`. The copy stays imported, so that what it defines can
+        be pickled.
+    names : dict of str to dict
+        See `aimed`.
+    """
+    source = importlib.import_module(module).__file__
+    assert source is not None
+    spec = importlib.util.spec_from_file_location(name, source)
+    assert spec is not None and spec.loader is not None
+    copy = sys.modules[name] = importlib.util.module_from_spec(spec)
+    with _replaced(names):
+        spec.loader.exec_module(copy)
+    return copy
 
 
 def exported_by(module: ModuleType) -> dict[str, Any]:
@@ -53,6 +71,20 @@ def metric_names() -> dict[str, dict[str, Any]]:
         if hasattr(sklearn.metrics, name) and name not in ("cluster", "pairwise")
     }
     return {"sklearn.metrics": ours, "sklearn.metrics.pairwise": pairwise}
+
+
+@contextmanager
+def _replaced(names: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
+    """Within it some names of some modules stand for other objects."""
+    kept = {
+        place: {name: getattr(importlib.import_module(place), name) for name in names[place]}
+        for place in names
+    }
+    try:
+        _set(names)
+        yield
+    finally:
+        _set(kept)
 
 
 def _set(names: Mapping[str, Mapping[str, Any]]) -> None:
