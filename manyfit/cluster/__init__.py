@@ -18,6 +18,7 @@ from manyfit.cluster._takes_gpu import (
     takes_them_by_dispatch,
     takes_them_by_itself,
 )
+from manyfit.cluster._versions import require_versions, version_differences, versions_here
 
 __all__ = [
     "GPU",
@@ -37,6 +38,7 @@ __all__ = [
     "local_cluster",
     "of_gpu",
     "params_of",
+    "require_versions",
     "run_on_cluster",
     "run_tasks",
     "slots",
@@ -44,6 +46,8 @@ __all__ = [
     "takes_device_data",
     "takes_them_by_dispatch",
     "takes_them_by_itself",
+    "version_differences",
+    "versions_here",
     "wanted",
     "workers",
 ]

@@ -1,6 +1,7 @@
 """What a part of a search came to."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,8 @@ class Outcome:
         Of several workers, the sum.
     messages : list
         What callbacks on a worker said, see `Callbacks`; for the search to deliver.
+    versions : mapping of str to str, or None
+        Versions of the packages that computed the results, where they are not those of the search's process.
     """
 
     results: dict[Pair, Result] = field(default_factory=dict)
@@ -36,6 +39,7 @@ class Outcome:
     rows_read: int = 0
     seconds: float = 0.0
     messages: list[Any] = field(default_factory=list)
+    versions: Mapping[str, str] | None = None
 
     def add(self, other: "Outcome") -> None:
         """Take over what another part came to."""
