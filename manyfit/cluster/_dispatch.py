@@ -317,7 +317,7 @@ class Dispatch:
                 f"The task {self._name(task.items[0])} was lost or cancelled {task.tries} times: the cluster "
                 f"at {self._standing.address} does not keep its workers. Their logs may say why."
             )
-        if missing and task.package == self._package_name:
+        if missing and self._names and task.package == self._package_name:
             self.placement.forget({key: self._names[key] for key in missing})
             self._names = {}
         if any(str(one.key) not in self._standing.stuck.keys for one in copies):

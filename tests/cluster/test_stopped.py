@@ -58,7 +58,7 @@ def first_receiver(client: Client) -> str:
 @contextmanager
 def stopped(client: Client, address: str, after: float = 0.0) -> Iterator[None]:
     """The process of a worker is stopped, and goes on at the end."""
-    pid = client.run(os.getpid)[address]
+    pid = client.run(os.getpid, workers=[address])[address]
     timer = threading.Timer(after, os.kill, (pid, signal.SIGSTOP))
     timer.start()
     if not after:
@@ -68,7 +68,7 @@ def stopped(client: Client, address: str, after: float = 0.0) -> Iterator[None]:
     finally:
         timer.cancel()
         os.kill(pid, signal.SIGCONT)
-        wait_for(lambda: address in client.run(os.getpid, on_error="ignore"), "the worker")
+        wait_for(lambda: address in client.run(os.getpid, workers=[address], on_error="ignore"), "the worker")
 
 
 def _search(folder: Any, seconds: float = 0.05) -> GridSearchCV:
@@ -136,8 +136,8 @@ def test_a_single_worker_is_waited_for_with_a_word(monkeypatch, client):
     monkeypatch.setattr("manyfit.cluster._stuck.TELL_SILENT_S", 4.0)
     addresses = sorted(client.nthreads())
     with stopped(client, addresses[0]), stopped(client, addresses[1]):
-        timer = threading.Timer(20.0, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids])
         pids = [worker.process.pid for worker in client.cluster.workers.values()]
+        timer = threading.Timer(30.0, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids])
         timer.start()
         with pytest.warns(RuntimeWarning, match="has not answered for .* client.restart.. starts"):
             GridSearchCV(Awkward(), {"value": [0, 1]}, cv=2, refit=False).fit(*SMALL)
