@@ -62,7 +62,7 @@ def search(**params: Any) -> GridSearchCV:
 
 def test_a_search_refuses_another_minor_version(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     claims(monkeypatch, scikit_learn="0.24.1", numpy="1.19.5")
-    text = r"The worker inproc://\S+ has other versions than this process: scikit-learn is \d\S+ there, and 0.24.1"
+    text = r"The worker inproc://\S+ has other versions .*: scikit-learn is \S+ there, and 0.24.1"
     with pytest.raises(
         RuntimeError, match=text + r" here; numpy is \S+ there, and 1.19.5 here\. Its results"
     ):
@@ -134,7 +134,6 @@ def test_a_checkpoint_says_what_computed_each_score(
     theirs = {**real, "scikit-learn": f"{major}.{minor}.99"}
     # In one process: what a worker says is not what the client says.
     monkeypatch.setattr(_on_worker, "versions", lambda: theirs)
-    monkeypatch.setattr(_on_worker.Common.__dataclass_fields__["versions"], "default_factory", lambda: real)
     path = tmp_path / "file"
     common = _on_worker.Common
     monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=real))
