@@ -29,7 +29,13 @@ Known = Mapping[str, str | None]
 
 @cache
 def versions_here() -> Known:
-    """Versions of this process, of the modules that compute results in it."""
+    """Look up the versions of this process, of the modules that compute results in it.
+
+    Returns
+    -------
+    mapping of str to (str or None)
+        By package.
+    """
     import numpy
     import scipy
     import sklearn
@@ -42,9 +48,17 @@ def versions_here() -> Known:
 
 
 def version_differences(there: Known, here: Known) -> tuple[dict[str, str], dict[str, str]]:
-    """Versions that differ, by package and in words: those that are an error, and those that are a warning.
+    """Compare versions.
 
-    What is not known on either side does not differ.
+    Parameters
+    ----------
+    there, here : mapping of str to (str or None)
+        Versions by package. What is not known on either side does not differ.
+
+    Returns
+    -------
+    wrong, other : dict of str to str
+        Those that differ, by package and in words: those that are an error, and those that are a warning.
     """
     wrong, other = dict[str, str](), dict[str, str]()
     for package in CHECKED:
