@@ -20,7 +20,7 @@ LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
 # Without any worker for this long, the user is told.
 NO_WORKER_S = 10.0
 # The same after workers died of the run is an error: nothing started others.
-NO_WORKER_LEFT_S = 60.0
+NO_WORKER_LEFT_S = 120.0
 # With all workers paused for this long, it is an error.
 PAUSED_S = 30.0
 # A worker that joins during a run is fresh for so long. The nanny of one that dies at once may give up.
