@@ -64,6 +64,7 @@ __all__ = [
     "array_api_dispatch",
     "as_sent",
     "asks_at_once",
+    "be_patient",
     "callback_context",
     "callback_context_passed_on",
     "callbacks_of",
@@ -431,17 +432,38 @@ def parameter_constraints(cls: Any) -> dict[str, Any]:
 def patient(cluster: type[Any]) -> type[Any]:
     """A class of Dask's clusters that does not give up on a worker while its nanny starts it again.
 
-    Dask's own looks for a worker 15 seconds after its process ended. It closes the worker for good where it
-    is not there then, which it is not either if it has ended once more, and is just being started.
+    See `be_patient`.
     """
 
     class Patient(cluster):  # type: ignore[misc, valid-type]
-        def _update_worker_status(self, op: str, message: Any) -> None:
-            with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}):
-                super()._update_worker_status(op, message)
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            be_patient(self)
+            super().__init__(*args, **kwargs)
 
     Patient.__name__, Patient.__qualname__ = cluster.__name__, cluster.__qualname__
     return Patient
+
+
+def be_patient(cluster: Any) -> None:
+    """Have one of Dask's clusters not give up on a worker while its nanny starts it again.
+
+    Dask's own looks for a worker 15 seconds after its process ended. It closes the worker for good where it
+    is not there then, which it is not either if it has ended once more, and is just being started.
+
+    Parameters
+    ----------
+    cluster : distributed.SpecCluster
+        Whose workers have nannies.
+    """
+    if "_update_worker_status" in vars(cluster):
+        return
+    update = cluster._update_worker_status
+
+    def patiently(op: str, message: Any) -> None:
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": "1 day"}):
+            update(op, message)
+
+    cluster._update_worker_status = patiently
 
 
 def fail_parallel(callback: Any, outcome: Any) -> None:

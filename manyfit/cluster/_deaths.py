@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
+from manyfit.cluster._scheduler import asked
+
 
 class Deaths:
     """Counts for each task the workers that died while they had it.
@@ -46,4 +48,5 @@ class Deaths:
         return died
 
     def _events(self) -> list[tuple[float, dict[str, Any]]]:
-        return [(time, event) for time, event in self._client.get_events("all") if isinstance(event, dict)]
+        events = asked(self._client, self._client.scheduler.events, topic="all")
+        return [(time, event) for time, event in events if isinstance(event, dict)]

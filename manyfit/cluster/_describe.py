@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from manyfit.cluster._gpu_workers import GPU
+from manyfit.cluster._versions import ask_versions, plain_versions
 
 if TYPE_CHECKING:
     from distributed import Client
 
 # Of these a worker, or the scheduler, should have what the client has.
-PACKAGES = ("python", "dask", "distributed", "manyfit", "scikit-learn")
+PACKAGES = ("python", "dask", "distributed", "manyfit", "scikit-learn", "numpy", "scipy")
 # A worker whose interpreter is held by a task answers late; a scheduler that is gone never does.
 TIMEOUT_S = 10.0
 
@@ -150,16 +151,17 @@ def describe(client: "Client") -> ClusterDescription:
             f"describe: the scheduler of {client!r} does not answer; is the cluster still there?"
         )
     names = [name for name in PACKAGES if name != "python"]  # Python's own version comes with any
-    told = _ask(client, client.get_versions, packages=names) or {}
+    of_scheduler = _ask(client, scheduler.versions, packages=names)
+    of_workers = client.sync(ask_versions, client, list(identity["workers"]), names, TIMEOUT_S)
     workers = [
-        _worker(address, info, _versions(told.get("workers", {}).get(address)))
+        _worker(address, info, plain_versions(of_workers.get(address), PACKAGES))
         for address, info in identity["workers"].items()
     ]
     return ClusterDescription(
         address=identity["address"],
         workers=tuple(sorted(workers, key=_by_name)),
-        client_versions=_versions(_own_versions(names)),
-        scheduler_versions=_versions(told.get("scheduler")),
+        client_versions=plain_versions(_own_versions(names), PACKAGES),
+        scheduler_versions=plain_versions(of_scheduler, PACKAGES),
     )
 
 
@@ -189,17 +191,6 @@ def _own_versions(packages: list[str]) -> dict[str, Any]:
     from distributed.versions import get_versions
 
     return get_versions(packages=packages)
-
-
-def _versions(told: Any) -> Mapping[str, str | None]:
-    """Of the packages that matter, from what a process tells of itself."""
-    packages = told.get("packages", {}) if isinstance(told, Mapping) else {}
-    return {name: _plain(name, packages.get(name)) for name in PACKAGES} if packages else {}
-
-
-def _plain(package: str, version: str | None) -> str | None:
-    # Python's has five parts, as sys.version_info; the first three say which it is.
-    return ".".join(version.split(".")[:3]) if package == "python" and version else version
 
 
 def _worker(address: str, info: Mapping[str, Any], versions: Mapping[str, str | None]) -> WorkerDescription:

@@ -2,9 +2,7 @@
 
 import contextlib
 import hashlib
-import queue
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,16 +10,15 @@ from typing import Any
 import cloudpickle
 from distributed import CancelledError, Client, Future, KilledWorker
 
+from manyfit.cluster._copies import Copies
 from manyfit.cluster._died import Died, WorkerDied
 from manyfit.cluster._lane import Lane, annotated
 from manyfit.cluster._package import Package
 from manyfit.cluster._placement import Placement
-from manyfit.cluster._scheduler import soon
+from manyfit.cluster._results import Results
 from manyfit.cluster._standing import LOOK_S, SchedulerLost, Standing
-from manyfit.cluster._worker import Ran, run, waiting
+from manyfit.cluster._worker import Ran, run
 
-# A task that has waited on a paused worker for this long is handed out once more.
-STUCK_S = 3.0
 # Workers that die with a task until its items run alone, and with one of these until it is given up. That is
 # two while it is alone: the first may have died of the item before, which Dask gave to the next worker before
 # it was taken back.
@@ -49,6 +46,8 @@ class _Task:
         How many workers died with them before.
     suspect : bool
         Whether it is one item, which runs alone.
+    worker : str or None
+        Of a suspect: the only worker that it may run on.
     """
 
     items: tuple[Any, ...]
@@ -57,6 +56,7 @@ class _Task:
     tries: int = 0
     deaths: int = 0
     suspect: bool = False
+    worker: str | None = None
 
 
 class Dispatch:
@@ -92,10 +92,8 @@ class Dispatch:
         self.client, self.placement, self.package = client, placement, package
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
         self._running: dict[Future, _Task] = {}
-        self._twins: dict[Future, Future] = {}
-        self._stuck_since: dict[str, float] = {}
-        self._arrived: queue.SimpleQueue[tuple[Future, Any]] = queue.SimpleQueue()
-        self._suspects: deque[_Task] = deque()
+        self._copies, self._results = Copies(), Results(client)
+        self._last = time.monotonic()  # when a task ended
         self._lanes: list[Lane] = []
         self._standing: Standing
         self._names: dict[str, str] = {}
@@ -118,7 +116,7 @@ class Dispatch:
             self._standing.look()
             while True:
                 self._hand_out()
-                if not self._running:
+                if not any(lane.waits for lane in self._lanes):
                     return
                 yield from self._next()
         except _Raised as raised:
@@ -140,18 +138,25 @@ class Dispatch:
         return [Lane(alike, self._fuse, dict(needs)) for needs, alike in by_needs.items()]
 
     def _hand_out(self) -> None:
+        self._count_stuck()
         for lane in self._lanes:
             while lane.open:
                 self._submit(_Task(lane.chunks.take(lane.slots), lane))
-        if not self._running and self._suspects:
-            # One by one, with nothing beside it that it could take along.
-            self._submit(self._suspects.popleft())
+        suspicious = next((lane for lane in self._lanes if lane.suspects), None)
+        if self._running or suspicious is None:
+            return
+        # One by one, with nothing beside it that it could take along, and where Dask can give it to no other
+        # worker. A nanny may give up on a worker that dies while it starts.
+        worker = self._standing.seasoned(suspicious)
+        if worker is not None:
+            self._submit(replace(suspicious.suspects.popleft(), worker=worker))
 
-    def _submit(self, task: _Task, twin: Future | None = None) -> None:
+    def _submit(self, task: _Task, like: Future | None = None) -> None:
         lane = task.lane
         self._send()
         task = replace(task, package=self._package_name)
         pickled = cloudpickle.dumps((self._function, task.items))
+        workers = [task.worker] if task.worker else sorted(lane.able) if lane.keeps_away else None
         future = self.client.submit(
             run,
             pickled,
@@ -159,15 +164,15 @@ class Dispatch:
             task.package,
             key=f"{self._name(task.items[0])}-{_digest(self.package, pickled, task)}",
             resources=lane.resources or None,
-            workers=sorted(lane.workers) if lane.keeps_away else None,
-            allow_other_workers=lane.keeps_away,
+            workers=workers,
+            allow_other_workers=workers is not None and task.worker is None,
             pure=False,
         )
         lane.running += 1
         self._running[future] = task
-        if twin is not None:
-            self._twins |= {twin: future, future: twin}
-        soon(self.client, self._watch, future)
+        if like is not None:
+            self._copies.add(future, like)
+        self._results.watch(future)
 
     @property
     def _package_name(self) -> str | None:
@@ -176,10 +181,11 @@ class Dispatch:
 
     def _send(self) -> None:
         """Send the package, if it is not there and there is a worker for it."""
+        before: str | None = None
         for tries in range(MOST_SENDS):
             worker = next((lane.receiver for lane in self._lanes if lane.receiver), None)
-            if self._names or worker is None:
-                return  # without a worker: a task will miss it, and it is sent then
+            if self._names or worker is None or worker == before:
+                return  # a task will miss it, and it is sent then
             try:
                 self._names = self.placement.send(self.package, worker)
             except MemoryError:
@@ -191,48 +197,41 @@ class Dispatch:
                         f"last to {worker}. Its log may say why."
                     ) from error
                 time.sleep(LOOK_S)  # it went away meanwhile, which the scheduler notices soon
-                self._standing.look()
+                self._look()
+                before = worker if worker in self._standing.stuck.silent else None
 
-    async def _watch(self, future: Future) -> None:
-        """In the client's loop: wait for a task, and fetch its result however long that takes."""
-        came: Any
-        try:
-            came = await self.client.gather(future, asynchronous=True)
-        except BaseException as error:
-            came = error
-        self._arrived.put((future, came))
+    def _look(self) -> None:
+        self._standing.look(self._running, time.monotonic() - self._last)
 
     def _next(self) -> Iterator[tuple[Any, Any]]:
         """What the next task that ends came to, if one does before long."""
-        arrived: tuple[Future, Any] | None = None
-        with contextlib.suppress(queue.Empty):
-            arrived = self._arrived.get(timeout=LOOK_S)
+        arrived = self._results.get(timeout=LOOK_S)
         if arrived is None or self._standing.is_old:
-            self._standing.look()
+            self._look()
             self._unstick()
+            self._take_back()
         if self._standing.somebody_died():
             yield from self._blame()
         if arrived is None or arrived[0] not in self._running:
             return
+        self._last = time.monotonic()
         future, came = arrived
-        task, status, twin = self._running[future], future.status, self._twins.get(future)
+        task, status, copies = self._running[future], future.status, self._copies.others(future)
         self._let_go(future)
-        done = isinstance(came, Ran) and not came.missing
-        if twin is not None and not done:
-            return  # it has another try
-        if twin is not None:
-            self._cancel(twin)
-        if done:
+        failed = isinstance(came, Exception) and status == "error"
+        if isinstance(came, Ran) and not came.missing:
+            self._cancel(copies)
             yield from self._took(task, came)
         elif isinstance(came, KilledWorker):
+            self._cancel(copies)
             yield from self._killed(task)
-        elif isinstance(came, Exception) and status == "error":
+        elif failed:
             raise _Raised(came)
-        else:  # cancelled by another search of the same tasks, or lost
-            self._standing.look()
+        else:  # it lacks its data, was cancelled by another search of the same tasks, or is lost
+            self._look()
             deaths = task.deaths + self._standing.deaths_of(future.key)
             task = replace(task, tries=task.tries + 1, deaths=deaths)
-            yield from self._again(task, came.missing if isinstance(came, Ran) else ())
+            yield from self._again(task, came.missing if isinstance(came, Ran) else (), copies)
 
     def _took(self, task: _Task, ran: Ran) -> Iterator[tuple[Any, Any]]:
         results, rest = cloudpickle.loads(ran.results)
@@ -248,41 +247,69 @@ class Dispatch:
             return
         deaths = max(task.deaths, SUSPECT_DEATHS)
         alone = [_Task((item,), task.lane, deaths=deaths, suspect=True) for item in task.items]
-        self._suspects.extend(alone)
+        task.lane.suspects.extend(alone)
 
     def _blame(self) -> Iterator[tuple[Any, Any]]:
         """After a worker died: take back what may be to blame, before Dask gives it to the next."""
         for future, task in list(self._running.items()):
             now = replace(task, deaths=task.deaths + self._standing.deaths_of(future.key))
-            if now.deaths > task.deaths and _is_to_blame(now):
-                self._cancel(future)
+            if future in self._running and now.deaths > task.deaths and _is_to_blame(now):
+                self._cancel([future, *self._copies.others(future)])
                 yield from self._killed(now)
+
+    def _take_back(self) -> None:
+        """Take back suspects whose worker is there no more: they may run on no other."""
+        for future, task in list(self._running.items()):
+            if task.worker is not None and task.worker not in self._standing.workers:
+                deaths = task.deaths + self._standing.deaths_of(future.key)
+                now = replace(task, deaths=deaths, tries=task.tries + 1)
+                if not _is_to_blame(now):
+                    self._cancel([future])
+                    task.lane.suspects.append(now)
 
     def _let_go(self, future: Future) -> None:
         self._running.pop(future).lane.running -= 1
-        twin = self._twins.pop(future, None)
-        if twin is not None:
-            del self._twins[twin]
+        self._copies.drop(future)
         future.release()  # whatever still refers to it would have Dask keep its result
 
-    def _cancel(self, future: Future) -> None:
-        self.client.cancel([future], force=True)
-        self._let_go(future)
+    def _cancel(self, futures: Sequence[Future]) -> None:
+        if futures:
+            self.client.cancel(list(futures), force=True)
+        for future in futures:
+            if future.status == "finished":
+                self._results.give_up(future)
+            self._let_go(future)
+
+    def _count_stuck(self) -> None:
+        keys = self._standing.stuck.keys
+        for lane in self._lanes:
+            lane.stuck = 0
+        for future, task in self._running.items() if keys else ():
+            task.lane.stuck += str(future.key) in keys
 
     def _unstick(self) -> None:
-        """Hand out once more what waits on workers that are paused: they may stay so for ever."""
-        paused = self._standing.paused
-        there = self.client.run(waiting, workers=paused, on_error="ignore") if paused else {}
-        keys = {key for on_one in there.values() for key in on_one}
-        self._stuck_since = {key: self._stuck_since.get(key, self._standing.looked) for key in keys}
-        for future, task in list(self._running.items()):
-            since = self._stuck_since.get(str(future.key))
-            if since is not None and self._standing.looked - since > STUCK_S and future not in self._twins:
-                self._submit(replace(task, tries=task.tries + 1), twin=future)
+        """Hand out once more what sits on workers that do not get to it, where others have nothing to do."""
+        stuck = self._standing.stuck
+        self._count_stuck()
+        for future, task in list(self._running.items()) if stuck.keys else ():
+            if not task.lane.idles or not self._copies.all_in(future, stuck.keys):
+                continue
+            worker = self._standing.seasoned(task.lane) if task.suspect else None
+            if task.suspect and worker is None:
+                continue
+            copies = [future, *self._copies.others(future)]
+            tries = max(self._running[one].tries for one in copies if one in self._running)
+            self._submit(replace(task, tries=tries + 1, worker=worker), like=future)
+            for one in copies:
+                if str(one.key) in stuck.lost:
+                    self._results.give_up(one)
 
-    def _again(self, task: _Task, missing: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    def _again(
+        self, task: _Task, missing: Sequence[str], copies: Sequence[Future]
+    ) -> Iterator[tuple[Any, Any]]:
         """Hand a task out once more, with what it could not have."""
         if _is_to_blame(task):
+            self._cancel(copies)
             yield from self._killed(task)
             return
         if task.tries >= MOST_TRIES:
@@ -290,10 +317,15 @@ class Dispatch:
                 f"The task {self._name(task.items[0])} was lost or cancelled {task.tries} times: the cluster "
                 f"at {self._standing.address} does not keep its workers. Their logs may say why."
             )
-        if missing and task.package == self._package_name:
+        if missing and self._names and task.package == self._package_name:
             self.placement.forget({key: self._names[key] for key in missing})
             self._names = {}
-        self._submit(task)
+        if any(str(one.key) not in self._standing.stuck.keys for one in copies):
+            return  # another worker is at it
+        if task.suspect:
+            task.lane.suspects.appendleft(replace(task, worker=None))
+        else:
+            self._submit(task, like=copies[0] if copies else None)
 
     def _stop(self) -> None:
         running, self._running = list(self._running), {}
@@ -301,6 +333,8 @@ class Dispatch:
             with contextlib.suppress(OSError, CancelledError):  # it goes away now
                 self.client.cancel(running)
         for future in running:
+            if future.status == "finished":
+                self._results.give_up(future)
             future.release()
 
 

@@ -90,14 +90,20 @@ class Lane:
         What is left.
     running : int
         Tasks that are under way.
+    stuck : int
+        Of these, tasks on workers that begin none.
+    suspects : deque
+        Tasks that run one by one, after all others.
     workers : frozenset of str
         Those that tasks may go to, as of the last look.
+    able : frozenset of str
+        Of these, workers that begin tasks; all if none does.
     slots : int
         Tasks that these run at a time.
     receiver : str or None
         One of these that can be sent data.
     keeps_away : bool
-        Whether others of the cluster's workers are to be left free.
+        Whether other workers of the cluster are not to be given tasks.
     """
 
     def __init__(
@@ -105,8 +111,10 @@ class Lane:
     ) -> None:
         self.chunks = Chunks(items, fuse)
         self.resources = dict(resources)
-        self.running = 0
+        self.running = self.stuck = 0
+        self.suspects: deque[Any] = deque()
         self.workers: frozenset[str] = frozenset()
+        self.able: frozenset[str] = frozenset()
         self.slots = 0
         self.receiver: str | None = None
         self.keeps_away = False
@@ -118,16 +126,28 @@ class Lane:
         if not self.resources and self.chunks.seconds:
             # Tasks that take resources do not wait in the scheduler, but at a worker, and die with it.
             each = max(each, int(AHEAD_S / self.chunks.seconds))
-        return bool(self.chunks) and self.running < each * max(1, self.slots)
+        return bool(self.chunks) and self.running - self.stuck < each * max(1, self.slots)
 
-    def look(self, workers: Workers) -> None:
-        """Count the slots of these workers."""
+    @property
+    def waits(self) -> bool:
+        """Whether it has anything to do for a worker."""
+        return bool(self.chunks or self.running or self.suspects)
+
+    @property
+    def idles(self) -> bool:
+        """Whether workers that begin tasks have slots for which there is nothing new to do."""
+        return self.able < self.workers and not self.chunks and self.running - self.stuck < self.slots
+
+    def look(self, workers: Workers, stuck: frozenset[str] = frozenset()) -> None:
+        """Count the slots of these workers, of which some begin no tasks."""
         slots = {address: slots_of(info, self.resources) for address, info in workers.items()}
         self.workers = frozenset(address for address, n in slots.items() if n)
-        self.slots = sum(slots.values())
+        self.able = self.workers - stuck or self.workers
+        self.keeps_away = self.able < self.workers
+        self.slots = sum(slots[one] for one in self.able)
         # A paused one takes nothing.
-        able = [one for one in sorted(self.workers) if workers[one]["status"] == "running"]
-        self.receiver = max(able, key=lambda one: _free(workers[one]), default=None)
+        running = [one for one in sorted(self.able) if workers[one]["status"] == "running"]
+        self.receiver = max(running, key=lambda one: _free(workers[one]), default=None)
 
 
 def _free(worker: Mapping[str, Any]) -> float:
@@ -148,18 +168,18 @@ def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:
     return int(min([worker["nthreads"], *(has.get(name, 0) // n for name, n in resources.items() if n)]))
 
 
-def look(lanes: Iterable[Lane], workers: Workers) -> None:
-    """See which workers each lane has.
+def look(lanes: Iterable[Lane], workers: Workers, stuck: frozenset[str] = frozenset()) -> None:
+    """See which workers each lane has; `stuck` are those that begin no tasks.
 
     While there are tasks that take resources, others keep away from the workers that have these, if they
     can: on a cluster of both, a long fit on the host would hold the slot of a device.
     """
     needy = [lane for lane in lanes if lane.resources]
     for lane in needy:
-        lane.look(workers)
-    wanted = {address for lane in needy if lane.chunks or lane.running for address in lane.workers}
+        lane.look(workers, stuck)
+    wanted = {address for lane in needy if lane.waits for address in lane.workers}
     others = {address: info for address, info in workers.items() if address not in wanted}
     for lane in lanes:
         if not lane.resources:
-            lane.look(others or workers)
-            lane.keeps_away = bool(wanted and others)
+            lane.look(others or workers, stuck)
+            lane.keeps_away |= bool(wanted and others)

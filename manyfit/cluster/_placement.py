@@ -18,15 +18,20 @@ from typing import Any
 from uuid import uuid4
 
 from dask.utils import format_bytes
-from distributed import Client, Future
+from distributed import Client, Future, LocalCluster
 
+from manyfit._compat import be_patient
+from manyfit.cluster._heartbeats import with_worker
 from manyfit.cluster._kept import Kept
+from manyfit.cluster._memory import Room
 from manyfit.cluster._package import Package, is_pickle
 from manyfit.cluster._scheduler import soon
 from manyfit.cluster._worker import LONGEST_WAIT_S, WAIT_S, drop, room_for
 
-# How often it is looked whether a worker that something is being sent to still takes it.
-WATCH_S = 1.0
+# A worker has so long to say whether it has room.
+ANSWER_S = 5.0
+# So long it is tried to have workers drop what is gone. Those that did not hear of it drop it in ten minutes.
+TELL_S = 60.0
 FOREVER_S = 86400.0
 # Before as many bytes are sent to a worker it is asked for room.
 LARGE = 16 * 2**20
@@ -124,7 +129,7 @@ class Placement:
             parts = self._for(worker, {names[key]: package.parts[key] for key in others - there})
             whole = _name(package.key)
             sizes = {key: nbytes_of(package.parts[key]) for key in others}
-            sent = self._scatter({**parts, whole: (package.parts[package.key], names, sizes)}, worker)
+            sent = self._scatter({**parts, whole: (package.parts[package.key], names, sizes)}, worker, nbytes)
             self._sent.update({key: sent[names[key]] for key in others - there})
             self._sent[package.key], self._named[package.key] = sent[whole], names
             return {**names, package.key: whole}
@@ -138,26 +143,17 @@ class Placement:
             names = {_name(key): key for key in parts if not self._is_there(key)}
             if names:
                 content = self._for(worker, {name: parts[key] for name, key in names.items()})
-                sent = self._scatter(content, worker)
+                sent = self._scatter(content, worker, nbytes)
                 self._sent.update({key: sent[name] for name, key in names.items()})
 
-    def _scatter(self, parts: Any, worker: str) -> Any:
+    def _scatter(self, parts: Mapping[str, Any], worker: str, nbytes: int) -> Any:
         """Send to a worker for as long as it takes something: Dask would wait for one that has gone."""
-        client: Any = self.client
+        client = self.client
 
-        async def send() -> Any:
-            call = client.scatter(parts, workers=[worker], hash=False, timeout=FOREVER_S, asynchronous=True)
-            sending = asyncio.ensure_future(call)
-            try:
-                while not (await asyncio.wait([sending], timeout=WATCH_S))[0]:
-                    workers = (await client.scheduler.identity(n_workers=-1))["workers"]
-                    if worker not in workers or workers[worker]["status"] != "running":
-                        raise ConnectionError(f"The worker {worker} went away, or takes nothing any more.")
-                return sending.result()
-            finally:
-                sending.cancel()
+        def send() -> Any:
+            return client.scatter(parts, workers=[worker], hash=False, timeout=FOREVER_S, asynchronous=True)
 
-        return client.sync(send)
+        return with_worker(client, worker, send, nbytes=nbytes)
 
     def names(self, keys: Iterable[str]) -> dict[str, str]:
         """What Dask calls some parts, an empty text where they are not there."""
@@ -190,7 +186,7 @@ class Placement:
         if nbytes < LARGE:
             return
         until = time.monotonic() + LONGEST_WAIT_S
-        while not (room := self.client.run(room_for, nbytes, key, workers=[worker])[worker]).fits:
+        while not (room := self._room_on(worker, nbytes, key)).fits:
             if room.later or time.monotonic() < until:
                 time.sleep(WAIT_S)
                 continue
@@ -198,6 +194,14 @@ class Placement:
                 f"The data of the search take {format_bytes(nbytes)}, and the worker {worker}, which has the "
                 f"most memory left, {room}. Give workers more memory, or have fewer on a machine."
             )
+
+    def _room_on(self, worker: str, nbytes: int, key: str) -> Room:
+        client = self.client
+
+        def ask() -> Any:
+            return client.run(room_for, nbytes, key, workers=[worker])
+
+        return with_worker(client, worker, ask, limit=ANSWER_S)[worker]  # type: ignore[no-any-return]
 
     def forget(self, names: Mapping[str, str]) -> None:
         """Parts turned out not to be there by these names, whatever Dask has said so far.
@@ -263,7 +267,7 @@ class Placement:
 
 async def _tell(client: Client, keys: list[str]) -> None:
     with contextlib.suppress(Exception):  # the cluster goes away now
-        await client.run(drop, keys, on_error="ignore")
+        await asyncio.wait_for(client.run(drop, keys, on_error="ignore"), TELL_S)  # type: ignore[arg-type]
 
 
 def nbytes_of(part: Any) -> int:
@@ -288,4 +292,7 @@ def placement_of(client: Client) -> Placement:
                 del _placements[other]
         if client not in _placements:
             _placements[client] = Placement(client)
+            if isinstance(client.cluster, LocalCluster):
+                # Processes of this machine: their nannies start them again, however often a fit kills them.
+                be_patient(client.cluster)
         return _placements[client]

@@ -1,20 +1,30 @@
-"""How a cluster stands while a run waits for it: who is there, who died, and whether anybody can work."""
+"""How a cluster stands while a run waits for it: which workers are there, died, or begin no tasks."""
 
 import time
 import warnings
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from manyfit.cluster._deaths import Deaths
+from manyfit.cluster._died import WorkerDied
 from manyfit.cluster._lane import Lane, look
 from manyfit.cluster._scheduler import workers_of
+from manyfit.cluster._stuck import Stuck, tell
+from manyfit.cluster._versions import Versions
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 # How often it is looked who is there while nothing comes, and at least.
 LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
 # Without any worker for this long, the user is told.
 NO_WORKER_S = 10.0
+# The same after workers died of the run is an error: nothing started others.
+NO_WORKER_LEFT_S = 120.0
 # With all workers paused for this long, it is an error.
 PAUSED_S = 30.0
+# A worker that joins during a run is fresh for so long. The nanny of one that dies at once may give up.
+FRESH_S = 5.0
 
 
 class SchedulerLost(ConnectionError):
@@ -34,8 +44,10 @@ class Standing:
     ----------
     address : str
         Of the scheduler.
-    paused : list of str
-        Workers that take no tasks since they are short of memory.
+    stuck : Stuck
+        Which workers begin no tasks.
+    workers : frozenset of str
+        All of the cluster's.
     looked : float
         When that was.
     """
@@ -43,12 +55,16 @@ class Standing:
     def __init__(self, client: Any, lanes: Sequence[Lane]) -> None:
         self._client, self._lanes = client, lanes
         self.address = str(getattr(client.scheduler, "address", "an unknown address"))
-        self.paused: list[str] = []
+        self.stuck = Stuck(client)
+        self.workers: frozenset[str] = frozenset()
         self.looked = 0.0
+        self._versions = Versions(client)
         self._deaths: Deaths | None = None
-        self._somebody_died = False
+        self._somebody_died = self._any_died = False
+        self._came: dict[str, float] = {}
         self._without_since: float | None = None
         self._paused_since: float | None = None
+        self._told: set[str] = set()
 
     @property
     def is_old(self) -> bool:
@@ -64,8 +80,20 @@ class Standing:
         """Workers that died with a task."""
         return self._deaths.of(key) if self._deaths else 0
 
-    def look(self) -> None:
-        """See who is there, and who died.
+    def seasoned(self, lane: Lane) -> str | None:
+        """The worker of a lane that has been there longest, if it is not fresh."""
+        oldest = min(sorted(lane.able), key=lambda one: self._came.get(one, self.looked), default=None)
+        return oldest if oldest in self._came and self.looked - self._came[oldest] > FRESH_S else None
+
+    def look(self, futures: "Iterable[Future]" = (), quiet_s: float = 0.0) -> None:
+        """See which workers are there, died, or begin no tasks.
+
+        Parameters
+        ----------
+        futures : iterable of Future
+            Tasks that are under way.
+        quiet_s : float
+            Seconds for which none has ended.
 
         Raises
         ------
@@ -73,18 +101,27 @@ class Standing:
             If the scheduler is away.
         MemoryError
             If all workers have been paused for long.
+        WorkerDied
+            If workers died, and there has been none for long.
+        RuntimeError
+            If a worker has other versions than this process.
         """
         if self._client.status != "running":
             raise self.gone()
         workers = workers_of(self._client)
-        look(self._lanes, workers)
-        self.looked = time.monotonic()
-        self._warn_of_no_worker()
-        self._require_one_not_paused()
-        self.paused = [one for one, info in workers.items() if info["status"] == "paused"]
+        self.stuck.look(workers, futures, quiet_s)
+        look(self._lanes, workers, self.stuck.workers)
+        first, self.looked, self.workers = not self.looked, time.monotonic(), frozenset(workers)
+        self._came = {one: self._came.get(one, -float("inf") if first else self.looked) for one in workers}
         if self._deaths is None:
             self._deaths = Deaths(self._client)
-        self._somebody_died |= self._deaths.look(workers)
+        died = self._deaths.look(workers)
+        self._somebody_died |= died
+        self._any_died |= died
+        self._versions.require(frozenset().union(*(lane.workers for lane in self._lanes)), wait=first)
+        self._warn_of_no_worker()
+        self._warn_of_stuck_workers()
+        self._require_one_not_paused()
 
     def gone(self) -> SchedulerLost:
         """The error to raise if the scheduler is away."""
@@ -95,7 +132,7 @@ class Standing:
 
     def _require_one_not_paused(self) -> None:
         """Tasks go to no worker that is paused, and a pause ends only when memory is given back."""
-        waiting = [lane for lane in self._lanes if (lane.chunks or lane.running) and lane.workers]
+        waiting = [lane for lane in self._lanes if lane.waits and lane.workers]
         if not waiting or any(lane.receiver for lane in waiting):
             self._paused_since = None
             return
@@ -109,19 +146,34 @@ class Standing:
             )
 
     def _warn_of_no_worker(self) -> None:
-        waiting = [lane for lane in self._lanes if (lane.chunks or lane.running) and not lane.workers]
+        waiting = [lane for lane in self._lanes if lane.waits and not lane.workers]
         if not waiting:
             self._without_since = None
             return
         if self._without_since is None:
             self._without_since = self.looked
-        if self.looked - self._without_since > NO_WORKER_S:
-            self._without_since = float("inf")  # once
+        seconds = self.looked - self._without_since
+        if seconds > NO_WORKER_S and "" not in self._told:
+            self._told.add("")
             needs = " and ".join(f"{n:g} of {name}" for name, n in waiting[0].resources.items())
             what = f"a worker that declares the resources {needs}" if needs else "a worker"
-            warnings.warn(
+            _warn(
                 f"The search waits for {what} at {self.address}, where there is none. Start one, or "
-                "interrupt.",
-                RuntimeWarning,
-                stacklevel=2,
+                "interrupt."
             )
+        if self._any_died and seconds > NO_WORKER_LEFT_S and not self.workers:
+            raise WorkerDied(
+                f"Workers at {self.address} died of tasks of the search, and there has been none for "
+                f"{seconds:.0f} s: nothing starts others. They ran out of memory, or crashed in native code: "
+                "their logs may say. Start workers with a nanny, which starts another process."
+            )
+
+    def _warn_of_stuck_workers(self) -> None:
+        reasons = {one: why for one, why in self.stuck.reasons().items() if one not in self._told}
+        if reasons:
+            self._told.update(reasons)
+            tell(_warn, "The search", self.address, reasons)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)

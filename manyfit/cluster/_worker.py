@@ -1,5 +1,6 @@
 """What runs on a worker: items of a run, one after the other, on parts that it fetches when it lacks them."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -19,10 +20,12 @@ from distributed.utils_comm import gather_from_workers, retry_operation
 
 from manyfit.arrays import to_place
 from manyfit.cluster._died import end_if_device_is_lost
+from manyfit.cluster._heartbeats import WATCH_S, Heartbeats
 from manyfit.cluster._here import Partly, Task, at_task, wanted
 from manyfit.cluster._memory import Keeper, Room
 from manyfit.cluster._package import array_key, is_pickle, key_at, placed, unpacked
 from manyfit.cluster._store import Store
+from manyfit.cluster._unwanted import runs_of
 
 # A task that has taken longer hands the rest of its items back, for others to take.
 LONGEST_TASK_S = 2.0
@@ -83,12 +86,6 @@ async def room_for(nbytes: int, key: str, dask_worker: Worker) -> Room:
     return _keepers[dask_worker].make_room(nbytes, key)
 
 
-async def waiting(dask_worker: Worker) -> list[str]:
-    """Tasks that this worker has not begun."""
-    tasks = dask_worker.state.tasks
-    return [str(key) for key, task in tasks.items() if task.state in ("ready", "constrained")]
-
-
 def run(pickled: bytes, key: str, name: str | None) -> Ran:
     """Run a function on each of some items, until that takes too long or nobody wants it any more.
 
@@ -102,7 +99,7 @@ def run(pickled: bytes, key: str, name: str | None) -> Ran:
         What Dask calls it, to have it from another worker.
     """
     worker = get_worker()
-    with store_of(worker).using(key):
+    with store_of(worker).using(key), runs_of(worker).running(wanted_on(worker)):
         return _run(worker, pickled, key, name)
 
 
@@ -291,8 +288,27 @@ def _fetch(worker: Worker, names: Sequence[str]) -> dict[str, Any]:
         others = [name for name in names if name not in there]
         if others:
             who_has = await retry_operation(worker.scheduler.who_has, keys=others)
-            came, *_ = await gather_from_workers(who_has, rpc=worker.rpc, who=worker.address)
-            there.update((name, came[name]) for name in others if name in came)
+            there.update(await _gathered(worker, who_has))
         return there
 
     return sync(worker.loop, fetch) if names else {}  # type: ignore[no-any-return]
+
+
+async def _gathered(worker: Worker, who_has: Mapping[Any, Sequence[str]]) -> dict[str, Any]:
+    """Data of other workers, as long as these answer."""
+    heartbeats = Heartbeats()
+    while who_has:
+        gathering = asyncio.ensure_future(gather_from_workers(who_has, rpc=worker.rpc, who=worker.address))
+        silent: frozenset[str] = frozenset()
+        try:
+            while not (await asyncio.wait([gathering], timeout=WATCH_S))[0] and not silent:
+                heartbeats.look((await worker.scheduler.identity(n_workers=-1))["workers"])
+                silent = heartbeats.silent & {one for holders in who_has.values() for one in holders}
+            if gathering.done():
+                came, *_ = gathering.result()
+                return {name: came[name] for name in who_has if name in came}
+        finally:
+            gathering.cancel()
+        left = {name: [one for one in holders if one not in silent] for name, holders in who_has.items()}
+        who_has = {name: holders for name, holders in left.items() if holders}
+    return {}

@@ -2,9 +2,9 @@
 
 import contextlib
 import pickle
-import queue
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,9 +17,11 @@ from manyfit._compat import dispatch_more, fail_parallel
 from manyfit.cluster import WorkerDied
 from manyfit.cluster._gpu_workers import GPU
 from manyfit.cluster._lane import TASKS_PER_SLOT
-from manyfit.cluster._scheduler import soon
+from manyfit.cluster._results import Results
 from manyfit.cluster._standing import LOOK_AT_LEAST_S, LOOK_S, SchedulerLost
-from manyfit.cluster._worker import waiting, wanted_on
+from manyfit.cluster._stuck import tell
+from manyfit.cluster._versions import Versions
+from manyfit.cluster._worker import wanted_on
 from manyfit.joblib_backend._options import Options
 from manyfit.joblib_backend._outcome import Outcome, read
 from manyfit.joblib_backend._pack import Calls, Packer
@@ -28,8 +30,6 @@ from manyfit.joblib_backend._queue import Batch, Queue, Task
 from manyfit.joblib_backend._there import Needs, There
 from manyfit.joblib_backend._worker import Load, run
 
-# A batch that has waited on a paused worker for this long is handed out once more.
-STUCK_S = 3.0
 # A batch is cancelled by others, or cannot have its parts; as often it is tried again.
 MOST_TRIES = 8
 # Cancelling waits so long for the scheduler.
@@ -61,9 +61,11 @@ class Call:
         self._parts.limit(self._there.memory)
         self._most_slots = self._there.slots(options.needs)
         self._wanted = _wanted_here()
-        self._stuck_since: dict[str, float] = {}
-        self._queue = Queue(options.n_jobs)
-        self._arrived: queue.SimpleQueue[tuple[Any, Any]] = queue.SimpleQueue()
+        self._queue, self._results = Queue(options.n_jobs), Results(client)
+        self._last = time.monotonic()  # when a task ended
+        self._told: set[str] = set()
+        self._versions = Versions(client)
+        self._versions.require(self._there.workers, wait=True, lenient=True)
         threading.Thread(target=self._serve, name="manyfit-joblib", daemon=True).start()
 
     # ------------------------------------------------------------------------------- in any thread
@@ -74,16 +76,16 @@ class Call:
             batch = self._batch(calls, nested, callback)
             self._parts.hold(batch.packed)
             try:
-                self._parts.send(batch.packed.parts, self._there.receiver)
+                self._parts.send(batch.packed.parts, self._there)
             except BaseException:
                 self._parts.release(batch.packed)
                 raise
         except Exception as error:
-            self._arrived.put((callback, Outcome(error=error)))
+            self._results.put(callback, Outcome(error=error))
         else:
             if not self._queue.add(batch):
                 self._parts.release(batch.packed)
-            self._arrived.put((None, None))
+            self._results.put(None, None)
 
     def _batch(self, calls: Calls, nested: Any, callback: Any) -> Batch:
         label = _label(calls)
@@ -104,7 +106,7 @@ class Call:
         if not self._queue.close():
             return
         futures, batches = self._queue.take_all()
-        self._arrived.put((None, None))  # the thread ends
+        self._results.put(None, None)  # the thread ends
         self._cancel(futures)
         for batch in batches:
             self._parts.release(batch.packed)
@@ -118,6 +120,8 @@ class Call:
             with contextlib.suppress(OSError, CancelledError, RuntimeError):  # it goes away now
                 self._client.sync(cancel, callback_timeout=CANCEL_S)
         for future in futures:
+            if future.status == "finished":
+                self._results.give_up(future)
             future.release()
 
     # ------------------------------------------------------------------------------- in our thread
@@ -127,23 +131,25 @@ class Call:
             try:
                 while (task := self._queue.next(self._there)) is not None:
                     self._hand_out(task)
-                idle, source, came = True, None, None
-                with contextlib.suppress(queue.Empty):
-                    source, came = self._arrived.get(timeout=LOOK_S)
-                    idle = False
-                if idle or time.monotonic() - self._there.looked > LOOK_AT_LEAST_S:
+                arrived = self._results.get(timeout=LOOK_S)
+                source, came = arrived or (None, None)
+                if arrived is None or time.monotonic() - self._there.looked > LOOK_AT_LEAST_S:
                     self._look()
                 if came is not None:
                     self._took(source, came)
             except Exception as error:
                 self._fail(error)
 
-    def _hand_out(self, task: Task) -> None:
+    def _hand_out(self, task: Task, like: Future | None = None) -> None:
         parts, options = task.parts, self._options
         task = replace(task, names=self._parts.names(parts))
         batches = [batch.packed.whole or batch.packed.pickled for batch in task.batches]
         sizes = sizes_of(parts)
         load = pickle.dumps(Load(batches, task.names, sizes, options.copied, options.threads, options.device))
+
+        workers = None if options.workers is None else list(options.workers)
+        if workers is None and self._there.stuck.workers:
+            workers = sorted(self._there.able)
 
         def submit() -> Future:
             return self._client.submit(
@@ -151,40 +157,37 @@ class Call:
                 load,
                 key=f"{task.label}-{uuid4().hex}",
                 resources=dict(task.needs) or None,
-                workers=None if options.workers is None else list(options.workers),
+                workers=workers,
+                allow_other_workers=workers is not None and options.workers is None,
                 priority=options.priority,
                 pure=False,
             )
 
         try:
-            future = self._queue.run(task, submit)
+            future = self._queue.run(task, submit, like)
         except Exception as error:  # the client was closed
-            self._end_all(task.batches, self._explained(error))
+            if like is None:
+                self._end_all(task.batches, self._explained(error))
             return
-        if future is None:
+        if future is not None:
+            self._results.watch(future)
+        elif like is None:
             self._release(task)
-        else:
-            soon(self._client, self._watch, future)
-
-    async def _watch(self, future: Future) -> None:
-        """In the client's loop: wait for a batch, and fetch its outcome however long that takes."""
-        came: Any
-        try:
-            came = await self._client.gather(future, asynchronous=True)
-        except BaseException as error:
-            came = error
-        self._arrived.put((future, came))
 
     def _took(self, source: Any, came: Any) -> None:
         if isinstance(came, Outcome):  # of a batch that was not sent
             if not self._queue.closed:
                 source(came)
             return
-        task = self._queue.pop(source)
+        task, copies = self._queue.pop(source)
         if task is None:
             return  # cancelled
-        status = source.status
+        self._last, status = time.monotonic(), source.status
         source.release()  # whatever still refers to it would have Dask keep its outcome
+        if isinstance(came, list | KilledWorker) or (isinstance(came, Exception) and status == "error"):
+            for copy in copies:
+                self._queue.pop(copy)
+            self._cancel(copies)
         if isinstance(came, list):
             self._done(task, came)
         elif isinstance(came, KilledWorker):
@@ -197,7 +200,7 @@ class Call:
         elif isinstance(came, Exception) and status == "error":
             self._end_all(task.batches, came)
         else:  # it lacked something, was cancelled by others, or is lost
-            self._try_again(task, came if isinstance(came, tuple) else ())
+            self._try_again(task, came if isinstance(came, tuple) else (), copies)
 
     def _done(self, task: Task, came: list[bytes]) -> None:
         for batch, outcome in zip(task.batches, map(read, came), strict=False):
@@ -208,7 +211,7 @@ class Call:
         for batch in task.batches[len(came) :]:
             self._parts.release(batch.packed)
 
-    def _try_again(self, task: Task, missing: Sequence[str]) -> None:
+    def _try_again(self, task: Task, missing: Sequence[str], copies: Sequence[Future]) -> None:
         try:
             self._look(also=task.needs)
             if task.tries >= MOST_TRIES:
@@ -216,11 +219,13 @@ class Call:
                     f"{task.label} was lost or cancelled {task.tries} times: the cluster at {self._address} "
                     "does not keep its workers. Their logs may say why."
                 )
-            self._parts.send_again(task.parts, task.names, missing, self._there.receiver)
+            self._parts.send_again(task.parts, task.names, missing, self._there)
         except Exception as error:
-            self._end_all(task.batches, error)
+            if not copies:
+                self._end_all(task.batches, error)
             raise
-        self._put_back(replace(task, tries=task.tries + 1))
+        if not copies:
+            self._put_back(replace(task, tries=task.tries + 1))
 
     def _put_back(self, task: Task) -> None:
         if not self._queue.add_again(task):
@@ -274,20 +279,21 @@ class Call:
             raise self._lost()
         if not self._wanted():
             raise CancelledError("The task that waits for this call of Parallel was cancelled.")
-        self._there.look(needs)
+        self._there.look(needs, self._queue.running, time.monotonic() - self._last)
         self._parts.limit(self._there.memory)
+        self._versions.require(self._there.workers, lenient=True)
+        reasons = {one: why for one, why in self._there.stuck.reasons().items() if one not in self._told}
+        if reasons:
+            self._told.update(reasons)
+            tell(_warn, "A call of Parallel", self._address, reasons)
         self._unstick()
 
     def _unstick(self) -> None:
-        """Hand out once more what waits on workers that are paused: they may stay so for ever."""
-        paused, now = self._there.paused, self._there.looked
-        there = self._client.run(waiting, workers=paused, on_error="ignore") if paused else {}
-        keys = {key for on_one in there.values() for key in on_one}
-        self._stuck_since = {key: self._stuck_since.get(key, now) for key in keys}
-        stuck = self._queue.pop_keys(key for key, since in self._stuck_since.items() if now - since > STUCK_S)
-        self._cancel(list(stuck))
-        for task in stuck.values():
-            self._put_back(task)
+        """Hand out once more what sits on workers that do not get to it, where others have nothing to do."""
+        for future, task in self._queue.to_copy(self._there):
+            self._hand_out(replace(task, tries=task.tries + 1), like=future)
+            if str(future.key) in self._there.stuck.lost:
+                self._results.give_up(future)
 
     def _lost(self) -> Exception:
         return SchedulerLost(
@@ -301,6 +307,10 @@ def _label(calls: Calls) -> str:
     mixed = "mixed_" if len({id(_plain(function)) for function, _, _ in calls}) > 1 else ""
     name = "".join(c if c.isalnum() else "_" for c in funcname(_plain(calls[0][0])))
     return f"{mixed}batch_of_{name}"
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _plain(function: Any) -> Any:

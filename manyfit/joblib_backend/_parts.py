@@ -12,6 +12,7 @@ from distributed import Client
 from manyfit.cluster._package import array_key, is_pickle
 from manyfit.cluster._placement import nbytes_of, placement_of
 from manyfit.joblib_backend._pack import Packed
+from manyfit.joblib_backend._there import There
 
 # So much of what a call has sent last stays until it ends, whether or not the caller still has it.
 RECENT_BYTES = 2**28
@@ -84,7 +85,7 @@ class Parts:
         """What Dask calls parts; an empty text where they are not there."""
         return self._placement.names(parts)
 
-    def send(self, parts: Mapping[str, Any], receiver: str | None) -> bool:
+    def send(self, parts: Mapping[str, Any], there: There) -> bool:
         """Send what is not there; whether that could be done.
 
         Raises
@@ -92,16 +93,19 @@ class Parts:
         MemoryError
             If there is no room for it on the cluster.
         """
-        if not parts:
-            return True
-        if receiver is None:
-            return False
-        try:
-            self._placement.send_parts(parts, receiver)
-        except MemoryError:
-            raise
-        except Exception:  # the receiver went away meanwhile, or the scheduler did
-            return False
+        tried: set[str] = set()
+        while parts:
+            receiver = there.receiver
+            if receiver is None or receiver in tried:
+                return False
+            tried.add(receiver)
+            try:
+                self._placement.send_parts(parts, receiver)
+                break
+            except MemoryError:
+                raise
+            except Exception:  # it went away, or does not answer: another one may
+                continue
         return True
 
     def send_again(
@@ -109,7 +113,7 @@ class Parts:
         parts: Mapping[str, Any],
         names: Mapping[str, str],
         missing: Sequence[str],
-        receiver: str | None,
+        there: There,
     ) -> None:
         """Send what turned out not to be there, by the names that it had.
 
@@ -125,7 +129,7 @@ class Parts:
                     "An array was changed in place while tasks that read it were under way, and has to be "
                     "sent again. Change it when Parallel has returned, or give each task an array of its own."
                 )
-        self.send(parts, receiver)
+        self.send(parts, there)
 
 
 def sizes_of(parts: Mapping[str, Any]) -> dict[str, int]:

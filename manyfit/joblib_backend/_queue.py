@@ -1,13 +1,14 @@
 """Batches of a call of Parallel that wait, and tasks that are under way."""
 
 import threading
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distributed import Future
 
+from manyfit.cluster._copies import Copies
 from manyfit.cluster._lane import AHEAD_S, LEAST_TASK_S, TASK_S, TASKS_LEFT, TASKS_PER_SLOT
 from manyfit.joblib_backend._outcome import Outcome
 from manyfit.joblib_backend._pack import Packed
@@ -87,6 +88,7 @@ class Queue:
         self._waiting: defaultdict[Needs, deque[Batch]] = defaultdict(deque)
         self._again: deque[Task] = deque()
         self._running: dict[Future, Task] = {}
+        self._copies = Copies()
 
     def add(self, batch: Batch) -> bool:
         """Have a batch wait; whether that is still possible."""
@@ -110,11 +112,32 @@ class Queue:
             for needs, waiting in self._waiting.items():
                 slots = max(1, there.slots(needs))
                 each = self._each_slot(needs)
-                alike = sum(task.needs == needs for task in self._running.values())
-                if waiting and alike < each * slots and len(self._running) < self._most(slots, each):
+                running = self._not_in(there.stuck.keys)
+                alike = sum(task.needs == needs for task in running)
+                if waiting and alike < each * slots and len(running) < self._most(slots, each):
                     n = self._together(len(waiting), slots)
                     return Task(tuple(waiting.popleft() for _ in range(n)))
         return None
+
+    def _not_in(self, keys: frozenset[str]) -> list[Task]:
+        """Tasks under way, but for those that are stuck."""
+        running = self._running.items()
+        return [task for future, task in running if not keys or str(future.key) not in keys]
+
+    def to_copy(self, there: There) -> list[tuple[Future, Task]]:
+        """Stuck tasks that other workers, which have nothing else to do, may run as well."""
+        keys, found = there.stuck.keys, list[tuple[Future, Task]]()
+        with self._lock:
+            if not keys or self._again or any(self._waiting.values()):
+                return []
+            busy = Counter(task.needs for task in self._not_in(keys))
+            for future, task in self._running.items():
+                idle = there.has_slot(task.needs) and busy[task.needs] < there.slots(task.needs)
+                if idle and self._copies.all_in(future, keys):
+                    busy[task.needs] += 1
+                    tries = [self._running[one].tries for one in self._copies.others(future)]
+                    found.append((future, replace(task, tries=max([task.tries, *tries]))))
+        return found
 
     def _each_slot(self, needs: Needs) -> int:
         """How many tasks each slot has under way, so that none waits for the client.
@@ -144,36 +167,38 @@ class Queue:
         """Learn how long a batch takes."""
         self._seconds = 0.8 * (self._seconds or seconds) + 0.2 * seconds
 
-    def run(self, task: Task, submit: Callable[[], Future]) -> Future | None:
-        """Submit a task, unless all is over."""
+    def run(self, task: Task, submit: Callable[[], Future], like: Future | None = None) -> Future | None:
+        """Submit a task, or another copy of one, unless all is over."""
         with self._lock:
-            if self.closed:
+            if self.closed or (like is not None and like not in self._running):
                 return None
             future = submit()
             self._running[future] = task
+            if like is not None:
+                self._copies.add(future, like)
             return future
 
-    def pop(self, future: Future) -> Task | None:
-        """A task that was under way, if it still counts."""
+    @property
+    def running(self) -> list[Future]:
+        """Tasks under way."""
         with self._lock:
-            return self._running.pop(future, None)
+            return list(self._running)
 
-    def pop_keys(self, keys: Iterable[str]) -> dict[Future, Task]:
-        """Those under way that Dask calls so."""
-        keys = set(keys)
+    def pop(self, future: Future) -> tuple[Task | None, list[Future]]:
+        """A task that was under way, if it still counts, and its copies."""
         with self._lock:
-            found = {future: task for future, task in self._running.items() if str(future.key) in keys}
-            for future in found:
-                del self._running[future]
-        return found
+            task, copies = self._running.pop(future, None), self._copies.others(future)
+            self._copies.drop(future)
+        return task, copies
 
     def take_all(self) -> tuple[list[Future], list[Batch]]:
         """Everything, which then neither waits nor counts."""
         with self._lock:
             futures, tasks = list(self._running), [*self._running.values(), *self._again]
-            batches = [batch for task in tasks for batch in task.batches]
+            # Copies of a task have the same batches.
+            batches = list(dict.fromkeys(batch for task in tasks for batch in task.batches))
             batches += [batch for waiting in self._waiting.values() for batch in waiting]
-            self._running = {}
+            self._running, self._copies = {}, Copies()
             self._again.clear()
             self._waiting.clear()
         return futures, batches

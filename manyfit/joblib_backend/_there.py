@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyfit.cluster._lane import slots_of
 from manyfit.cluster._scheduler import Workers, workers_of
 from manyfit.cluster._standing import PAUSED_S
+from manyfit.cluster._stuck import Stuck
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 # How often it is looked for a first worker.
 WAIT_S = 0.1
@@ -35,16 +39,24 @@ class There:
         self._paused_since: float | None = None
         self._slots: dict[Needs, int] = {}
         self.workers: Workers = {}
+        self.able: Workers = {}
+        self.stuck = Stuck(client)
         self.looked = 0.0
         self.look()
 
-    def look(self, needs: Iterable[Needs] = ()) -> None:
-        """See who is there.
+    def look(
+        self, needs: Iterable[Needs] = (), futures: "Iterable[Future]" = (), quiet_s: float = 0.0
+    ) -> None:
+        """See which workers are there, and which of them begin tasks.
 
         Parameters
         ----------
         needs : iterable of tuples
             Of the tasks that wait or run.
+        futures : iterable of Future
+            Tasks that are under way.
+        quiet_s : float
+            Seconds for which none has ended.
 
         Raises
         ------
@@ -60,15 +72,18 @@ class There:
             for address, info in workers.items()
             if asked is None or address in asked or info["name"] in asked
         }
+        self.stuck.look(self.workers, futures, quiet_s)
+        able = {one: info for one, info in self.workers.items() if one not in self.stuck.workers}
+        self.able = able or self.workers
         self._slots = {}
         self.looked = now = time.monotonic()
         needs = set(needs)
-        lacking = [one for one in needs if not self.slots(one)]
+        lacking = [one for one in needs if not _slots(self.workers, one)]
         self._without_since = (self._without_since or now) if lacking else None
         if self._without_since is not None and now - self._without_since > self._patience:
             raise self._no_worker(lacking[0])
-        able = [info for info in self.workers.values() if info["status"] != "paused"]
-        self._paused_since = (self._paused_since or now) if needs and not able else None
+        paused = all(info["status"] == "paused" for info in self.workers.values())
+        self._paused_since = (self._paused_since or now) if needs and paused else None
         if self._paused_since is not None and now - self._paused_since > PAUSED_S:
             raise MemoryError(
                 f"All {len(self.workers)} workers that the call of Parallel may use have been paused for "
@@ -102,8 +117,12 @@ class There:
     def slots(self, needs: Needs) -> int:
         """Tasks of these needs that run at a time."""
         if needs not in self._slots:
-            self._slots[needs] = sum(slots_of(info, dict(needs)) for info in self.workers.values())
+            self._slots[needs] = _slots(self.able, needs) or _slots(self.workers, needs)
         return self._slots[needs]
+
+    def has_slot(self, needs: Needs) -> bool:
+        """Whether a worker that begins tasks has what tasks need."""
+        return _slots(self.able, needs) > 0
 
     @property
     def memory(self) -> float:
@@ -116,14 +135,11 @@ class There:
         return any(info["resources"].get(resource) for info in self.workers.values())
 
     @property
-    def paused(self) -> list[str]:
-        """Addresses of workers that take nothing now."""
-        return [address for address, info in self.workers.items() if info["status"] == "paused"]
-
-    @property
     def receiver(self) -> str | None:
         """The one that data are sent to: with the most memory left, of those that take any."""
-        able = {address: info for address, info in self.workers.items() if info["status"] == "running"}
+        silent = self.stuck.silent
+        running = {one: info for one, info in self.able.items() if info["status"] == "running"}
+        able = {one: info for one, info in running.items() if one not in silent} or running
         return max(able, key=lambda address: _free(able[address]), default=None)
 
     def _no_worker(self, needs: Needs) -> Exception:
@@ -145,6 +161,10 @@ class There:
 def most_at_a_time(n_jobs: int, slots: int) -> int:
     """How many tasks may run at a time on so many slots, by joblib's counting."""
     return n_jobs if n_jobs > 0 else max(1, slots + 1 + n_jobs)
+
+
+def _slots(workers: Workers, needs: Needs) -> int:
+    return sum(slots_of(info, dict(needs)) for info in workers.values())
 
 
 def _probe() -> None:

@@ -14,6 +14,7 @@ from joblib import parallel_config
 from manyfit.cluster._died import end_if_device_is_lost
 from manyfit.cluster._here import Task, at_task, wanted
 from manyfit.cluster._package import is_pickle
+from manyfit.cluster._unwanted import runs_of
 from manyfit.cluster._worker import parts_of, store_of, wanted_on
 from manyfit.joblib_backend._on_device import OnDevice
 from manyfit.joblib_backend._outcome import described, failed, succeeded
@@ -71,6 +72,7 @@ def run(pickled: bytes) -> list[bytes] | tuple[str, ...]:
         return missing
     store, outcomes = store_of(worker), []
     with ExitStack() as stack:
+        stack.enter_context(runs_of(worker).running(wanted_on(worker)))
         for key in parts:
             stack.enter_context(store.using(key))
         for batch in load.batches:

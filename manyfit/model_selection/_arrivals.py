@@ -60,13 +60,21 @@ class Arrivals:
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
         self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
 
-    def add(self, results: Mapping[Pair, Result], *, alone: bool, lasting: bool = True) -> None:
+    def add(
+        self,
+        results: Mapping[Pair, Result],
+        *,
+        alone: bool,
+        lasting: bool = True,
+        versions: Mapping[str, str] | None = None,
+    ) -> None:
         """Take finished results; `alone` says whether their fits were made one by one.
 
         What is not `lasting`, and may come out otherwise another time, is not written to the checkpoint.
+        `versions` are those of the packages that computed them, if they are not this process's.
         """
         if self._checkpoint is not None and lasting:
-            self._checkpoint.add(results, alone)
+            self._checkpoint.add(results, alone, versions)
         if not alone:
             self._columns.saved += len(results)
             self.shared.update(results)
@@ -78,7 +86,7 @@ class Arrivals:
         for own in (True, False):
             some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
             if some:
-                self.add(some, alone=alone or own)
+                self.add(some, alone=alone or own, versions=part.versions)
 
     def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
         """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""

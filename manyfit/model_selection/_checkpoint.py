@@ -14,13 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from manyfit.cluster._versions import version_differences, versions_here
 from manyfit.model_selection._identity import Identity
 from manyfit.model_selection._job import Pair, Result
 from manyfit.model_selection._stored import NotStored, decoded, encoded
 
 # "mnyf" in the header of the file says whose it is, the next number how it is laid out.
 APPLICATION_ID = 0x6D6E7966
-LAYOUT = 1
+LAYOUT = 2
 # Share of the time of a search that writing may take: results are written together when their fits took so
 # much longer than the last writing did.
 WRITING_SHARE = 0.02
@@ -36,15 +37,19 @@ _TABLES = (
     f"PRAGMA user_version = {LAYOUT}",
     "CREATE TABLE parts (name TEXT PRIMARY KEY, digest TEXT NOT NULL, text TEXT NOT NULL)",
     "CREATE TABLE results (candidate INTEGER, split INTEGER, alone INTEGER NOT NULL, result TEXT NOT NULL, "
-    "crc INTEGER NOT NULL, PRIMARY KEY (candidate, split))",
+    "versions TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (candidate, split))",
 )
 
 
 class Kept(NamedTuple):
-    """A result that was finished before, and whether its fit was made one by one."""
+    """A result that was finished before, whether its fit was made one by one, and what computed it.
+
+    The versions are those of a worker, by package; None where they are those that the file says.
+    """
 
     result: Result
     alone: bool
+    versions: Mapping[str, str] | None = None
 
 
 class Checkpoint:
@@ -84,7 +89,7 @@ class Checkpoint:
     def __init__(self, path: str | os.PathLike[str], identity: Identity, workers: int = 1) -> None:
         self.path = Path(path)
         self._workers = max(1, workers)
-        self._waiting: dict[Pair, tuple[str, bool]] = {}
+        self._waiting: dict[Pair, tuple[str, bool, str]] = {}
         self._spent = 0.0
         self._told = False
         _require_place(self.path, os.fspath(path))
@@ -104,7 +109,7 @@ class Checkpoint:
             _require_ours(self._file, self.path)
             _require_whole(self._file, self.path)
             _require_same(self._file, self.path, identity)
-            return _read(self._file, self.path)
+            return _of_these_versions(_read(self._file, self.path), self.path)
         except sqlite3.OperationalError as error:
             # Locked, a full disk, a folder that cannot be written to: nothing is wrong with what is there.
             if str(error).startswith("no such"):  # a table or column of ours
@@ -124,7 +129,9 @@ class Checkpoint:
             self._file.executemany("INSERT INTO parts VALUES (?, ?, ?)", rows)
         return True
 
-    def add(self, results: Mapping[Pair, Result], alone: bool) -> None:
+    def add(
+        self, results: Mapping[Pair, Result], alone: bool, versions: Mapping[str, str] | None = None
+    ) -> None:
         """Keep finished results, and write them if it is time.
 
         Parameters
@@ -134,10 +141,13 @@ class Checkpoint:
             NumPy is not kept.
         alone : bool
             Whether their fits were made one by one.
+        versions : mapping of str to str, optional
+            Of the packages that computed them, on a worker where they are not this process's.
         """
+        made_by = "" if versions is None else json.dumps(versions, ensure_ascii=True, sort_keys=True)
         for pair, result in results.items():
             try:
-                self._waiting[pair] = encoded(result), alone
+                self._waiting[pair] = encoded(result), alone, made_by
             except NotStored:
                 continue
             self._spent += result["fit_time"] + result["score_time"]
@@ -151,12 +161,12 @@ class Checkpoint:
             return
         start = time.perf_counter()
         rows = [
-            (c, i, int(alone), text, _crc(c, i, alone, text))
-            for (c, i), (text, alone) in self._waiting.items()
+            (c, i, int(alone), text, made_by, _crc(c, i, alone, text, made_by))
+            for (c, i), (text, alone, made_by) in self._waiting.items()
         ]
         try:
             with _transaction(self._file):
-                self._file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", rows)
+                self._file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)", rows)
             self._waiting.clear()
         except sqlite3.Error as error:
             if not self._told:
@@ -276,17 +286,36 @@ def _both(there: str, here: str) -> str:
     return f"{there} in the file, {here} here" if there != here else f"{here or 'it'}, with another content"
 
 
-def _crc(c: int, i: int, alone: bool, text: str) -> int:
-    return zlib.crc32(f"{c} {i} {int(alone)} {text}".encode())
+def _crc(c: int, i: int, alone: bool, text: str, made_by: str) -> int:
+    return zlib.crc32(f"{c} {i} {int(alone)} {text} {made_by}".encode())
 
 
 def _read(file: sqlite3.Connection, path: Path) -> dict[Pair, Kept]:
     kept = {}
-    for c, i, alone, text, crc in file.execute("SELECT candidate, split, alone, result, crc FROM results"):
+    rows = file.execute("SELECT candidate, split, alone, result, versions, crc FROM results")
+    for c, i, alone, text, made_by, crc in rows:
         try:
-            if _crc(c, i, alone, text) != crc:
+            if _crc(c, i, alone, text, made_by) != crc:
                 raise ValueError("another checksum")
-            kept[c, i] = Kept(decoded(text), bool(alone))
+            kept[c, i] = Kept(decoded(text), bool(alone), json.loads(made_by) if made_by else None)
         except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise _damaged(path, f"the result of setting {c} on split {i}: {error}") from error
     return kept
+
+
+def _of_these_versions(kept: dict[Pair, Kept], path: Path) -> dict[Pair, Kept]:
+    """Results that this process could have computed as well, with a warning where a patch differs."""
+    refused: dict[str, bool] = {}
+    for one in kept.values():
+        if one.versions is not None and str(one.versions) not in refused:
+            there = {name.lower(): version for name, version in one.versions.items()}
+            wrong, other = version_differences(there, versions_here())
+            refused[str(one.versions)] = bool(wrong)
+            said = "are computed again" if wrong else "are taken over"
+            warnings.warn(
+                f"checkpoint={str(path)!r} has scores that workers of other versions computed: "
+                f"{'; '.join((wrong | other).values())}. They {said}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return {pair: one for pair, one in kept.items() if not refused.get(str(one.versions), False)}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import numbers
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 import sklearn
 from sklearn.base import clone
 
-from manyfit import __version__
 from manyfit._compat import num_samples, scorers_by_name
+from manyfit.cluster._versions import versions_here
 from manyfit.model_selection._digest import Digester, Unkeyable
 from manyfit.model_selection._drawn import Draw, first_draw
 from manyfit.model_selection._job import Job
@@ -86,7 +84,7 @@ def identity(job: Job, search: Any = None) -> Identity:
         "sharing": (job.sharing, lambda: repr(job.sharing)),
         "configuration of scikit-learn": (_configuration(), lambda: ""),
     }
-    for name, version in _versions().items():
+    for name, version in versions().items():
         contents[f"version of {name}"] = (version, version.__str__)
     parts, texts = {}, {}
     for name, (content, text) in contents.items():
@@ -101,13 +99,15 @@ def identity(job: Job, search: Any = None) -> Identity:
     return Identity(parts, texts)
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of this process that results depend on, by the names that messages use."""
+    here = versions_here()
     return {
-        "manyfit": __version__,
-        "scikit-learn": sklearn.__version__,
-        "NumPy": np.__version__,
-        "SciPy": scipy.__version__,
-        "Python": f"{sys.version_info.major}.{sys.version_info.minor}",
+        "manyfit": str(here["manyfit"]),
+        "scikit-learn": str(here["scikit-learn"]),
+        "NumPy": str(here["numpy"]),
+        "SciPy": str(here["scipy"]),
+        "Python": ".".join(str(here["python"]).split(".")[:2]),
     }
 
 

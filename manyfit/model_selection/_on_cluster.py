@@ -13,6 +13,7 @@ from sklearn.base import clone
 from manyfit.cluster._died import Died
 from manyfit.cluster._gpu_workers import GPU
 from manyfit.cluster._remote import run_on_cluster, slots
+from manyfit.cluster._versions import require_versions
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks, deliver_all
 from manyfit.model_selection._device_work import takes_gpu
@@ -66,6 +67,7 @@ class _Search:
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""
         self._takes_gpu = takes_gpu(job)
+        self._versions: list[Mapping[str, str]] = []  # other ones than ours, which were compared
 
     def groups(self) -> list[Item]:
         """What is to be done: all but what the checkpoint has."""
@@ -116,6 +118,7 @@ class _Search:
         for item, part in self._results(run_item, items):
             if not isinstance(part, Died):
                 deliver_all(part.messages)
+                self._require_versions(part)
                 self.total.add(part)
                 self.arrivals.steps_saved += part.work["transformer_fits_saved"]
                 self.arrivals.take(part, alone=item.kind in ("steps", "one by one"))
@@ -130,6 +133,12 @@ class _Search:
                 self.total.alone.update(dict.fromkeys(item.pairs(job), "the worker died of the shared work"))
         if suspects:
             self.run(suspects)
+
+    def _require_versions(self, part: Outcome) -> None:
+        """Refuse what a worker of other versions computed before it said which they are."""
+        if part.versions is not None and part.versions not in self._versions:
+            require_versions({name.lower(): version for name, version in part.versions.items()}, "A worker")
+            self._versions.append(part.versions)
 
     def _needs(self, candidates: Sequence[int]) -> Mapping[str, float]:
         return {GPU: 1} if self._takes_gpu(candidates) else {}

@@ -18,6 +18,7 @@ from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks
 from manyfit.model_selection._evaluate import FoldStore
 from manyfit.model_selection._family_tasks import run_family_split
+from manyfit.model_selection._identity import versions
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._moment_groups import run_moments
 from manyfit.model_selection._one_by_one import Enough, fit_on, fit_piece, folds_to_share
@@ -80,12 +81,15 @@ class Common:
         Which warnings are shown there, and which are errors.
     callbacks : Callbacks
         Of the search.
+    versions : mapping of str to str
+        Of the packages that results depend on, where the search was started.
     """
 
     job: Job
     config: Mapping[str, Any]
     filters: Sequence[Any]
     callbacks: Callbacks = field(default_factory=Callbacks)
+    versions: Mapping[str, str] = field(default_factory=versions)
 
 
 def run_item(item: Item, common: Common) -> Outcome | Partly:
@@ -97,7 +101,10 @@ def run_item(item: Item, common: Common) -> Outcome | Partly:
     told = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), told, common.callbacks.heard() as messages:
         done = _run_under(item, common)
-    (done.result if isinstance(done, Partly) else done).messages = messages
+    outcome = done.result if isinstance(done, Partly) else done
+    outcome.messages = messages
+    if versions() != common.versions:
+        outcome.versions = versions()
     return done
 
 
@@ -181,8 +188,8 @@ def _stop_if_unwanted() -> None:
 class _Arrivals(Arrivals):
     """Where shared work notices that nobody wants it any more."""
 
-    def add(self, results: Mapping[Pair, Result], *, alone: bool, lasting: bool = True) -> None:
-        super().add(results, alone=alone, lasting=lasting)
+    def add(self, results: Mapping[Pair, Result], **how: Any) -> None:
+        super().add(results, **how)
         _stop_if_unwanted()
 
 

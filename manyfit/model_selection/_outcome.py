@@ -33,6 +33,8 @@ class Outcome:
         Those of `seconds` that the fits of `fitted` took.
     messages : list
         What callbacks on a worker said, see `Callbacks`; for the search to deliver.
+    versions : mapping of str to str, or None
+        Versions of the packages that computed the results, where they are not those of the search's process.
     """
 
     results: dict[Pair, Result] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Outcome:
     seconds: float = 0.0
     seconds_fitting: float = 0.0
     messages: list[Any] = field(default_factory=list)
+    versions: Mapping[str, str] | None = None
 
     @property
     def left(self) -> list[Pair]:

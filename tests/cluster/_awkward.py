@@ -24,8 +24,9 @@ class Awkward(ClassifierMixin, BaseEstimator):
         raises: Any = None,
         loses: Any = None,
         holds: Any = None,
+        exits: Any = None,
     ) -> None:
-        self.value, self.seconds, self.folder = value, seconds, folder
+        self.value, self.seconds, self.folder, self.exits = value, seconds, folder, exits
         self.kills, self.raises, self.loses, self.holds = kills, raises, loses, holds
 
     def fit(self, X: Any, y: Any) -> Awkward:
@@ -34,6 +35,8 @@ class Awkward(ClassifierMixin, BaseEstimator):
         time.sleep(self.seconds)
         if self.value == self.kills:
             os.kill(os.getpid(), signal.SIGKILL)
+        if self.value == self.exits:
+            os._exit(1)
         if self.value == self.raises:
             raise ValueError("no such value")
         if self.value == self.loses and self.folder and not Path(self.folder, "lost").exists():

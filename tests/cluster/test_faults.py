@@ -218,8 +218,44 @@ def test_a_scheduler_that_goes_away_is_an_error_in_seconds(tmp_path):
             assert time.monotonic() - start < 30
 
 
+WAITS = "ignore:The search waits for a worker"  # a slow machine takes longer than ten seconds to start one
+
+
 @pytest.mark.thorough
-@pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
+@pytest.mark.filterwarnings(WAITS, "ignore:One or more of the test scores are non-finite")
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_setting_that_kills_its_worker_at_once(ours, tmp_path):
+    """On a cluster that Dask starts it closes workers that are not back in time; none is left then."""
+    grid = {"value": [0, 1, 2, 3]}
+    cluster = local_cluster if ours else _dask_alone
+    with cluster(2) as client:
+        killer = GridSearchCV(Awkward(exits=2), grid, cv=2, refit=False, client=client)
+        with pytest.warns(FitFailedWarning, match="2 fits failed out of a total of 8"):
+            scores = killer.fit(X, Y).cv_results_["mean_test_score"]
+        np.testing.assert_array_equal(np.isnan(scores), [False, False, True, False])
+        client.wait_for_workers(2, timeout=120)
+
+
+def _dask_alone(n_workers: int) -> Client:
+    return Client(n_workers=n_workers, threads_per_worker=1, dashboard_address=":0")
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings(WAITS)
+def test_workers_that_nobody_starts_again_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("manyfit.cluster._standing.NO_WORKER_LEFT_S", 5.0)
+    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
+    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
+    with running(line, tmp_path), running(worker, tmp_path):
+        wait_for((tmp_path / "address.json").exists, "the scheduler")
+        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            with pytest.raises(WorkerDied, match="nothing starts others. .* Start workers with a nanny"):
+                search(Awkward(exits=2), client=client).fit(X, Y)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings(WAITS, "ignore:One or more of the test scores are non-finite")
 @pytest.mark.parametrize("error_score", [np.nan, "raise"])
 def test_a_setting_that_kills_its_worker(error_score, expected):
     """It gets the error score, or is named; all others finish."""

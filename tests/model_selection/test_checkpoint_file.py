@@ -50,8 +50,8 @@ def test_a_score_comes_back_as_it_was(score, path):
         assert file.kept == {}
         file.add({(3, 1): given}, alone=True)
     with Checkpoint(path, OURS) as file:
-        ((pair, (back, alone)),) = file.kept.items()
-    assert pair == (3, 1) and alone is True
+        ((pair, (back, alone, versions)),) = file.kept.items()
+    assert pair == (3, 1) and alone is True and versions is None
     assert list(back) == list(given) and repr(back) == repr(given)
     types = [type(one) for one in (score.values() if isinstance(score, dict) else [score])]
     back = back["test_scores"]
@@ -78,7 +78,7 @@ def test_a_later_result_takes_the_place_of_an_earlier_one(path):
         with Checkpoint(path, OURS) as file:
             file.add({(0, 0): result(score)}, alone=alone)
     with Checkpoint(path, OURS) as file:
-        assert file.kept == {(0, 0): (result(2.0), True)}
+        assert file.kept == {(0, 0): (result(2.0), True, None)}
 
 
 def untouched(path, match, error=ValueError, identity=OURS):

@@ -1,0 +1,161 @@
+"""Workers of other versions than the client's: an error, or a warning where only a patch differs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+from joblib import Parallel, delayed, parallel_config
+from sklearn.linear_model import Ridge
+
+import manyfit.joblib_backend  # noqa: F401 - registers the backend
+from manyfit.cluster import _versions
+from manyfit.cluster._versions import version_differences, versions_here
+from manyfit.model_selection import GridSearchCV, _checkpoint, _on_worker
+from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._identity import Identity
+from tests.cluster._processes import running, wait_for
+from tests.cluster.test_search import X, Y
+
+HERE = {"python": "3.11.7", "manyfit": "0.5.0", "scikit-learn": "1.9.1", "numpy": "2.1.0", "scipy": "1.15.0"}
+
+
+@pytest.mark.parametrize(
+    ("there", "wrong", "other"),
+    [
+        ({}, set(), set()),
+        ({"scikit-learn": "1.8.0"}, {"scikit-learn"}, set()),
+        ({"scikit-learn": "1.9.0", "numpy": "2.1.3"}, set(), {"scikit-learn", "numpy"}),
+        ({"numpy": "1.26.4", "scipy": "1.14.0"}, {"numpy"}, {"scipy"}),
+        ({"python": "3.11.9"}, set(), set()),
+        ({"python": "3.12.1", "manyfit": "0.4.0"}, {"python", "manyfit"}, set()),
+        ({"manyfit": None}, set(), set()),
+    ],
+)
+def test_what_differs(there: Any, wrong: Any, other: Any) -> None:
+    found = version_differences({**HERE, **there}, HERE)
+    assert tuple(map(set, found)) == (wrong, other)
+    assert version_differences({}, HERE) == ({}, {})
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """A client that has met no worker yet."""
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def claims(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
+    """This process says that it has these versions; Dask's workers in it know better."""
+    other = {**versions_here(), **{name.replace("_", "-"): version for name, version in versions.items()}}
+    monkeypatch.setattr(_versions, "versions_here", lambda: other)
+
+
+def search(**params: Any) -> GridSearchCV:
+    return GridSearchCV(Ridge(solver="lsqr"), {"alpha": [0.1, 1.0]}, cv=2, refit=False, **params)
+
+
+def test_a_search_refuses_another_minor_version(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims(monkeypatch, scikit_learn="0.24.1", numpy="1.19.5")
+    text = r"The worker inproc://\S+ has other versions .*: scikit-learn is \S+ there, and 0.24.1"
+    with pytest.raises(
+        RuntimeError, match=text + r" here; numpy is \S+ there, and 1.19.5 here\. Its results"
+    ):
+        search().fit(X, Y)
+
+
+def test_a_search_warns_of_another_patch_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sklearn
+
+    minor = ".".join(sklearn.__version__.split(".")[:2])
+    claims(monkeypatch, scikit_learn=f"{minor}.99")
+    with pytest.warns(
+        RuntimeWarning, match=f"scikit-learn is {minor}.* there, and {minor}.99 here"
+    ) as warned:
+        search().fit(X, Y)
+    assert len([one for one in warned if "other versions" in str(one.message)]) == 1
+    addresses = re.findall(r"inproc://[^\s,]+", str(warned[0].message))
+    assert sorted(addresses) == sorted(client.nthreads())
+
+
+def test_a_worker_that_joins_is_compared_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = _versions.Versions(client)
+    versions.require(client.nthreads(), wait=True)
+    claims(monkeypatch, manyfit="0.0.1")
+    versions.require(client.nthreads())  # each once
+    client.cluster.scale(3)
+    client.wait_for_workers(3, timeout=60)
+
+    def refused() -> bool:
+        try:
+            versions.require(client.nthreads())
+        except RuntimeError as error:
+            return "manyfit is" in str(error)
+        return False
+
+    wait_for(refused, "the refusal")
+
+
+def test_a_call_of_parallel_warns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims(monkeypatch, scikit_learn="0.24.1")
+    with pytest.warns(RuntimeWarning, match="and 0.24.1 here"), parallel_config(backend="manyfit"):
+        assert Parallel()(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
+
+
+@pytest.mark.slow
+def test_a_worker_process_of_another_version(tmp_path: Path) -> None:
+    """What its installed packages say is asked before it is given anything."""
+    info = tmp_path / "packages" / "scikit_learn-1.5.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: scikit-learn\nVersion: 1.5.2\n")
+    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
+    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
+    with running(line, tmp_path), running(worker, tmp_path, PYTHONPATH=str(tmp_path / "packages")):
+        wait_for((tmp_path / "address.json").exists, "the scheduler")
+        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=60)
+            with pytest.raises(RuntimeError, match="scikit-learn is 1.5.2 there, and"):
+                search(client=client).fit(X, Y)
+
+
+# What computed each score
+
+
+def test_a_checkpoint_says_what_computed_each_score(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = _on_worker.versions()
+    major, minor, *_ = real["scikit-learn"].split(".")
+    theirs = {**real, "scikit-learn": f"{major}.{minor}.99"}
+    # In one process: what a worker says is not what the client says.
+    monkeypatch.setattr(_on_worker, "versions", lambda: theirs)
+    path = tmp_path / "file"
+    common = _on_worker.Common
+    monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=real))
+    with pytest.warns(
+        RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 there"
+    ):
+        search(checkpoint=path).fit(X, Y)
+    with pytest.warns(RuntimeWarning, match="scores that workers of other versions .*They are taken over"):
+        again = search(checkpoint=path, client=False).fit(X, Y)
+    assert again.report_.fits_restored == 4
+
+
+def test_scores_of_another_minor_version_are_computed_again(tmp_path: Path) -> None:
+    identity = Identity({"X": "aa"}, {"X": "an array"})
+    result = {"fit_error": None, "test_scores": 0.5, "fit_time": 0.1, "score_time": 0.1}
+    old = {"scikit-learn": "0.24.1", "NumPy": versions_here()["numpy"]}
+    with Checkpoint(tmp_path / "file", identity) as file:
+        file.add({(0, 0): result}, alone=True, versions=old)
+        file.add({(0, 1): result}, alone=True)
+    with (
+        pytest.warns(RuntimeWarning, match=r"scikit-learn is 0.24.1 there, and .* They are computed again"),
+        Checkpoint(tmp_path / "file", identity) as file,
+    ):
+        assert set(file.kept) == {(0, 1)}
+    assert _checkpoint.LAYOUT == 2
