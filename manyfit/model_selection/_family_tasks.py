@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._outcome import Outcome
+from manyfit.model_selection._own_rows import own_copy
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes, writes_in_place
 from manyfit.model_selection._score_answers import score_answers
@@ -116,6 +117,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> N
     sparse = group.family.needs == "passes"
     with folds.at_work():
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
+        if not type(group.family).__module__.startswith("manyfit."):  # a user's family may write into them
+            rows = GivenRows(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
     folded = GivenFold(rows)
     _require_worth(group, folded, task.options.memory_limit)
     seen = _pass_data(rows, task.options.memory_limit) if group.family.needs == "passes" else folded

@@ -16,11 +16,6 @@ from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._job import Result
 
 
-def is_users_own(scorer: Any) -> bool:
-    """Whether a scorer is a function of the user's, which is handed X: those of a metric see predictions."""
-    return not type(scorer).__module__.startswith(("sklearn.", "manyfit."))
-
-
 class OnCopies:
     """A scorer of the user's, which may write into rows, where nothing protects these.
 
@@ -75,7 +70,7 @@ def fit_on_copies(
         return alone(estimator, params, i, folds, progress)
     model, fold, fit_params, score_params = ready
     start, failed = time.perf_counter(), None
-    X, y = fold.X_train.copy(), None if fold.y_train is None else fold.y_train.copy()
+    X, y = fold.X_train.copy(order="K"), None if fold.y_train is None else fold.y_train.copy(order="K")
     try:
         model.fit(X, *(() if y is None else (y,)), **fit_params)
     except Exception as error:
@@ -88,9 +83,9 @@ def fit_on_copies(
     def scored(X: Any, y: Any, params: Any) -> Any:
         return score(model, X, y, options.scorer, params, options.error_score)
 
-    y_test = None if fold.y_test is None else fold.y_test.copy()
+    y_test = None if fold.y_test is None else fold.y_test.copy(order="K")
     result = {
-        "fit_error": None, "test_scores": scored(fold.X_test.copy(), y_test, score_params[0]),
+        "fit_error": None, "test_scores": scored(fold.X_test.copy(order="K"), y_test, score_params[0]),
         "fit_time": fitted - start, "score_time": time.perf_counter() - fitted,
     }  # fmt: skip
     if options.return_train_score:
