@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import datetime
+import io
 import numbers
+import pickle
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +18,6 @@ from manyfit.model_selection._lend import (
     frame_kind,
     is_array,
     is_sparse,
-    pandas_copy,
 )
 
 __all__ = ["InputWritten", "OwnRows", "items_in_common", "own_copy", "unchanged"]
@@ -72,10 +73,48 @@ def own_copy(X: T) -> T:
         return own
     kind = frame_kind(X)
     if kind == "pandas":
-        return pandas_copy(X, bytearray)  # type: ignore[no-any-return]
+        return _pandas_copy(X)  # type: ignore[no-any-return]
     if kind == "polars":  # a clone has its memory in common
         return safe_indexing(X, np.arange(len(X)))  # type: ignore[no-any-return, arg-type]
     return copy.copy(X) if type(X) is list else X
+
+
+class _Arrays(pickle.Pickler):
+    """Pickles all but the arrays of a frame, which are collected in `found`."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.found: list[np.ndarray] = []
+
+    def persistent_id(self, thing: Any) -> int | None:
+        if type(thing) is not np.ndarray:
+            return None
+        self.found.append(thing)
+        return len(self.found) - 1
+
+
+class _WithArrays(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, arrays: list[np.ndarray]) -> None:
+        super().__init__(file)
+        self._arrays = arrays
+
+    def persistent_load(self, key: Any) -> np.ndarray:
+        return self._arrays[key]
+
+
+def _pandas_copy(frame: Any) -> Any:
+    """A deep copy in the same blocks and layout, which `copy` would change, as writeable as a new frame.
+
+    scikit-learn, among others, writes into a frame's memory where it can, and else into a copy.
+    """
+    file = io.BytesIO()
+    pickler = _Arrays(file)
+    try:
+        pickler.dump(frame)
+        file.seek(0)
+        return _WithArrays(file, [own_copy(array) for array in pickler.found]).load()
+    except Exception:  # a subclass or an extension type that cannot be pickled
+        return frame.copy()
 
 
 def _copied_part(part: Any) -> Any:

@@ -179,7 +179,7 @@ class Shared(Wrapped):
     def _shared_call(
         self, method: Callable[..., Any], token: int | None, data: tuple[Any, ...], params: dict[str, Any]
     ) -> Any:
-        """Call a method of the transformer, where it may write into its input on copies that nobody else has."""
+        """Call a method of the transformer, on copies of its own where it may write into its input."""
         if self._shared_leaves_input:
             known = self._shared_cache.is_known
             return method(*(guard(X) if token is not None or known(X) else X for X in data), **params)

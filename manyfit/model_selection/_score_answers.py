@@ -17,9 +17,9 @@ from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, r
 from manyfit.model_selection._held_warnings import HeldWarnings
 from manyfit.model_selection._job import Options, Pair, Result
 from manyfit.model_selection._lend import guard
+from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._own_rows import OwnRows
 from manyfit.model_selection._trust import any_of, strangers_among_scorers
-from manyfit.model_selection._outcome import Outcome
 
 Array = NDArray[Any]
 

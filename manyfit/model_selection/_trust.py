@@ -1,8 +1,8 @@
 """Which estimators, functions and scorers are known not to write into the data that they are given.
 
-Only these are lent the rows, targets and weights that other fits read, too. The list is explicit, by exact type:
-a subclass may override anything, and a class of a later scikit-learn was not looked at. Tests fit every class of
-the list with each of its options, on data of every layout, and compare what it was given before and after.
+Only these are lent the rows, targets and weights that other fits read, too. The list is explicit, by exact
+type: a subclass may override anything, and nobody has looked at a class of a later scikit-learn. Tests fit
+every class of the list with each of its options, on data of many layouts, and compare these before and after.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import numbers
 import random
 import sys
 import types
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 import scipy.special
-
 import sklearn.feature_selection
 import sklearn.metrics
 import sklearn.preprocessing
@@ -40,66 +39,73 @@ __all__ = ["READERS", "strangers", "strangers_among_scorers"]
 READERS: dict[str, str] = {
     "sklearn.calibration": "CalibratedClassifierCV",
     "sklearn.cluster": """
-        AffinityPropagation AgglomerativeClustering Birch BisectingKMeans DBSCAN FeatureAgglomeration HDBSCAN
-        KMeans MeanShift MiniBatchKMeans OPTICS SpectralBiclustering SpectralClustering SpectralCoclustering""",
+        AffinityPropagation AgglomerativeClustering Birch BisectingKMeans DBSCAN
+        FeatureAgglomeration HDBSCAN KMeans MeanShift MiniBatchKMeans OPTICS SpectralBiclustering
+        SpectralClustering SpectralCoclustering""",
     "sklearn.compose": "ColumnTransformer TransformedTargetRegressor make_column_selector",
     "sklearn.covariance": """
-        EllipticEnvelope EmpiricalCovariance GraphicalLasso GraphicalLassoCV LedoitWolf MinCovDet OAS
-        ShrunkCovariance""",
+        EllipticEnvelope EmpiricalCovariance GraphicalLasso GraphicalLassoCV LedoitWolf MinCovDet
+        OAS ShrunkCovariance""",
     "sklearn.cross_decomposition": "CCA PLSCanonical PLSRegression PLSSVD",
     "sklearn.decomposition": """
         DictionaryLearning FactorAnalysis FastICA IncrementalPCA KernelPCA LatentDirichletAllocation
-        MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF PCA SparseCoder SparsePCA TruncatedSVD""",
+        MiniBatchDictionaryLearning MiniBatchNMF MiniBatchSparsePCA NMF PCA SparseCoder SparsePCA
+        TruncatedSVD""",
     "sklearn.discriminant_analysis": "LinearDiscriminantAnalysis QuadraticDiscriminantAnalysis",
     "sklearn.dummy": "DummyClassifier DummyRegressor",
     "sklearn.ensemble": """
         AdaBoostClassifier AdaBoostRegressor BaggingClassifier BaggingRegressor ExtraTreesClassifier
-        ExtraTreesRegressor GradientBoostingClassifier GradientBoostingRegressor HistGradientBoostingClassifier
-        HistGradientBoostingRegressor IsolationForest RandomForestClassifier RandomForestRegressor
-        RandomTreesEmbedding StackingClassifier StackingRegressor VotingClassifier VotingRegressor""",
+        ExtraTreesRegressor GradientBoostingClassifier GradientBoostingRegressor
+        HistGradientBoostingClassifier HistGradientBoostingRegressor IsolationForest
+        RandomForestClassifier RandomForestRegressor RandomTreesEmbedding StackingClassifier
+        StackingRegressor VotingClassifier VotingRegressor""",
     "sklearn.feature_extraction": "DictVectorizer FeatureHasher",
     "sklearn.feature_extraction.image": "PatchExtractor",
-    "sklearn.feature_extraction.text": "CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer",
+    "sklearn.feature_extraction.text": """
+        CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer""",
     "sklearn.feature_selection": """
         GenericUnivariateSelect RFE RFECV SelectFdr SelectFpr SelectFromModel SelectFwe SelectKBest
         SelectPercentile SequentialFeatureSelector VarianceThreshold""",
     "sklearn.frozen": "FrozenEstimator",
     "sklearn.gaussian_process": "GaussianProcessClassifier GaussianProcessRegressor",
     "sklearn.gaussian_process.kernels": """
-        CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel Product RBF
-        RationalQuadratic Sum WhiteKernel""",
+        CompoundKernel ConstantKernel DotProduct ExpSineSquared Exponentiation Matern PairwiseKernel
+        Product RBF RationalQuadratic Sum WhiteKernel""",
     "sklearn.impute": "IterativeImputer KNNImputer MissingIndicator SimpleImputer",
     "sklearn.isotonic": "IsotonicRegression",
     "sklearn.kernel_approximation": """
         AdditiveChi2Sampler Nystroem PolynomialCountSketch RBFSampler SkewedChi2Sampler""",
     "sklearn.kernel_ridge": "KernelRidge",
     "sklearn.linear_model": """
-        ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars LarsCV Lasso LassoCV
-        LassoLars LassoLarsCV LassoLarsIC LinearRegression LogisticRegression LogisticRegressionCV
-        MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso MultiTaskLassoCV OrthogonalMatchingPursuit
-        OrthogonalMatchingPursuitCV PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron
-        PoissonRegressor QuantileRegressor RANSACRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV
+        ARDRegression BayesianRidge ElasticNet ElasticNetCV GammaRegressor HuberRegressor Lars
+        LarsCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression LogisticRegression
+        LogisticRegressionCV MultiTaskElasticNet MultiTaskElasticNetCV MultiTaskLasso
+        MultiTaskLassoCV OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV
+        PassiveAggressiveClassifier PassiveAggressiveRegressor Perceptron PoissonRegressor
+        QuantileRegressor RANSACRegressor Ridge RidgeCV RidgeClassifier RidgeClassifierCV
         SGDClassifier SGDOneClassSVM SGDRegressor TheilSenRegressor TweedieRegressor""",
     "sklearn.manifold": "ClassicalMDS Isomap LocallyLinearEmbedding MDS SpectralEmbedding TSNE",
     "sklearn.mixture": "BayesianGaussianMixture GaussianMixture",
     "sklearn.model_selection": """
         FixedThresholdClassifier GridSearchCV GroupKFold GroupShuffleSplit HalvingGridSearchCV
-        HalvingRandomSearchCV KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut PredefinedSplit
-        RandomizedSearchCV RepeatedKFold RepeatedStratifiedKFold ShuffleSplit StratifiedGroupKFold
-        StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit TunedThresholdClassifierCV""",
+        HalvingRandomSearchCV KFold LeaveOneGroupOut LeaveOneOut LeavePGroupsOut LeavePOut
+        PredefinedSplit RandomizedSearchCV RepeatedKFold RepeatedStratifiedKFold ShuffleSplit
+        StratifiedGroupKFold StratifiedKFold StratifiedShuffleSplit TimeSeriesSplit
+        TunedThresholdClassifierCV""",
     "sklearn.multiclass": "OneVsOneClassifier OneVsRestClassifier OutputCodeClassifier",
     "sklearn.multioutput": "ClassifierChain MultiOutputClassifier MultiOutputRegressor RegressorChain",
     "sklearn.naive_bayes": "BernoulliNB CategoricalNB ComplementNB GaussianNB MultinomialNB",
     "sklearn.neighbors": """
-        KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity LocalOutlierFactor
-        NearestCentroid NearestNeighbors NeighborhoodComponentsAnalysis RadiusNeighborsClassifier
-        RadiusNeighborsRegressor RadiusNeighborsTransformer""",
+        KNeighborsClassifier KNeighborsRegressor KNeighborsTransformer KernelDensity
+        LocalOutlierFactor NearestCentroid NearestNeighbors NeighborhoodComponentsAnalysis
+        RadiusNeighborsClassifier RadiusNeighborsRegressor RadiusNeighborsTransformer""",
     "sklearn.neural_network": "BernoulliRBM MLPClassifier MLPRegressor",
     "sklearn.pipeline": "FeatureUnion Pipeline",
     "sklearn.preprocessing": """
-        Binarizer FunctionTransformer KBinsDiscretizer KernelCenterer LabelBinarizer LabelEncoder MaxAbsScaler
-        MinMaxScaler MultiLabelBinarizer Normalizer OneHotEncoder OrdinalEncoder PolynomialFeatures
-        PowerTransformer QuantileTransformer RobustScaler SplineTransformer StandardScaler TargetEncoder""",
+        Binarizer FunctionTransformer KBinsDiscretizer KernelCenterer LabelBinarizer LabelEncoder
+        MaxAbsScaler MinMaxScaler MultiLabelBinarizer Normalizer OneHotEncoder OrdinalEncoder
+        PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler SplineTransformer
+        StandardScaler TargetEncoder""",
     "sklearn.random_projection": "GaussianRandomProjection SparseRandomProjection",
     "sklearn.semi_supervised": "LabelPropagation LabelSpreading SelfTrainingClassifier",
     "sklearn.svm": "LinearSVC LinearSVR NuSVC NuSVR OneClassSVM SVC SVR",
@@ -135,7 +141,7 @@ _GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerato
 _DEEPEST = 50
 
 
-def strangers(thing: Any, depth: int = 0) -> Iterator[Hashable]:
+def strangers(thing: Any, depth: int = 0) -> Iterator[Any]:
     """What is not known to leave its input as it is: of an estimator, or of a value of a parameter.
 
     Parameters
@@ -147,9 +153,9 @@ def strangers(thing: Any, depth: int = 0) -> Iterator[Hashable]:
 
     Yields
     ------
-    Hashable
-        Types of estimators and other objects, and functions. Nothing, if all of them can be lent rows that
-        others read, too.
+    type, function or str
+        Types of estimators and other objects, functions, and names of parameters. Nothing, if `thing` can be
+        lent rows that others read, too.
     """
     if thing is None or isinstance(thing, (*_VALUES, *_GENERATORS)) or scipy.sparse.issparse(thing):
         return
@@ -171,17 +177,15 @@ def strangers(thing: Any, depth: int = 0) -> Iterator[Hashable]:
         yield from _of_object(thing, depth)
 
 
-def _of_params(params: Mapping[Any, Any], depth: int) -> Iterator[Hashable]:
+def _of_params(params: Mapping[Any, Any], depth: int) -> Iterator[Any]:
     for name, value in params.items():
-        if name in _TOLD and value is _TOLD[name]:
-            yield name
-        elif name == "out" and value is not None:
+        if (name in _TOLD and value is _TOLD[name]) or (name == "out" and value is not None):
             yield name
         else:
             yield from strangers(value, depth + 1)
 
 
-def _of_object(thing: Any, depth: int) -> Iterator[Hashable]:
+def _of_object(thing: Any, depth: int) -> Iterator[Any]:
     kind = twin_of(type(thing))
     if not is_reader(kind):
         yield type(thing)
@@ -226,14 +230,19 @@ def _functions() -> dict[str, list[Any]]:
     for metric in (negative_likelihood_ratio, positive_likelihood_ratio):  # of scorers by name only
         found[metric.__name__] = [metric]
     for module in FUNCTIONS:
-        for exported in module.__all__:
-            function = getattr(module, exported)
-            if isinstance(function, types.FunctionType):
+        for name, function in vars(module).items():
+            own = name in module.__all__ if hasattr(module, "__all__") else _is_of(module, name, function)
+            if own and isinstance(function, types.FunctionType):
                 found.setdefault(function.__name__, []).append(function)
     return found
 
 
-def strangers_among_scorers(scorer: Any) -> Iterator[Hashable]:
+def _is_of(module: types.ModuleType, name: str, function: Any) -> bool:
+    """Whether something public is defined in a module, and not imported by it."""
+    return not name.startswith("_") and getattr(function, "__module__", None) == module.__name__
+
+
+def strangers_among_scorers(scorer: Any) -> Iterator[Any]:
     """What is not known to leave rows and targets as they are, among a scorer or a bundle of several.
 
     Parameters
@@ -243,7 +252,7 @@ def strangers_among_scorers(scorer: Any) -> Iterator[Hashable]:
 
     Yields
     ------
-    Hashable
+    type, function or str
         Types of scorers, and metrics.
     """
     for one in scorers_by_name(scorer).values():
@@ -257,6 +266,6 @@ def strangers_among_scorers(scorer: Any) -> Iterator[Hashable]:
             yield from strangers([metric, dict(kwargs)])
 
 
-def any_of(found: Iterable[Hashable]) -> bool:
+def any_of(found: Iterable[Any]) -> bool:
     """Whether there is at least one."""
     return next(iter(found), None) is not None
