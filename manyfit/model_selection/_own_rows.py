@@ -7,6 +7,8 @@ import datetime
 import io
 import numbers
 import pickle
+import weakref
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +22,7 @@ from manyfit.model_selection._lend import (
     is_sparse,
 )
 
-__all__ = ["InputWritten", "OwnRows", "items_in_common", "own_copy", "unchanged"]
+__all__ = ["InputWritten", "OwnRows", "call_on_copies", "items_in_common", "own_copy", "unchanged"]
 
 T = TypeVar("T")
 _IMMUTABLE = (str, bytes, numbers.Number, datetime.date, datetime.timedelta, type(None), np.generic)
@@ -60,6 +62,41 @@ class OwnRows:
         handed, self._handed = self._handed, []
         if not all(unchanged(shared, own) for shared, own in handed):
             raise InputWritten("an estimator writes into its input")
+
+
+def call_on_copies(method: Callable[..., Any], data: Iterable[Any], params: Mapping[str, Any]) -> Any:
+    """Call a method on copies of data that others read, too.
+
+    Returns
+    -------
+    object
+        A copy of what the method returned, which may be a view.
+
+    Raises
+    ------
+    InputWritten
+        If it wrote into what it was given, or if the owner of the method keeps what it returned: whoever has
+        it from there may find other numbers in it after the next call.
+    """
+    rows = OwnRows()
+    output = method(*map(rows.of, data), **{name: rows.of(value) for name, value in params.items()})
+    rows.require_unchanged()
+    own = own_copy(output)
+    if own is output:
+        return own
+    memory = weakref.ref(_root(output))
+    del output
+    if memory() is not None:
+        raise InputWritten("a transformer keeps what it returns")
+    return own
+
+
+def _root(X: Any) -> Any:
+    """The array that has the memory of another one; a frame itself."""
+    X = getattr(X, "data", X) if is_sparse(X) else X
+    while isinstance(X, np.ndarray) and isinstance(X.base, np.ndarray):
+        X = X.base
+    return X
 
 
 def own_copy(X: T) -> T:

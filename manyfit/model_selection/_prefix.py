@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyfit._compat import callback_context_passed_on
 from manyfit._twins import twin_of
 from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own
-from manyfit.model_selection._own_rows import OwnRows, own_copy
+from manyfit.model_selection._own_rows import OwnRows, call_on_copies
 from manyfit.model_selection._prefix_key import (
     Sizes,
     Unkeyable,
@@ -183,10 +183,7 @@ class Shared(Wrapped):
         if self._shared_leaves_input:
             known = self._shared_cache.is_known
             return method(*(guard(X) if token is not None or known(X) else X for X in data), **params)
-        rows = OwnRows()
-        output = method(*map(rows.of, data), **{name: rows.of(value) for name, value in params.items()})
-        rows.require_unchanged()
-        return own_copy(output)
+        return call_on_copies(method, data, params)
 
     def _shared_cut(self, token: int | None, params: dict[str, Any]) -> Any:
         """The output, where it was made of all rows of the search at once; else None."""

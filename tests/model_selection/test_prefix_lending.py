@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Lasso, Ridge
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -153,9 +154,24 @@ class Views(TransformerMixin, BaseEstimator):
         return self.state_[: len(X)]
 
 
-def test_an_output_that_is_a_view_of_what_a_transformer_keeps_is_copied():
+def test_what_returns_its_own_state_is_found_out():
+    """The training rows that a nearest-neighbours machine keeps change under scikit-learn, too."""
+    X, y = data()
+    cache = FoldCache(None)
+    model = share_prefixes(make_pipeline(Views(), KNeighborsRegressor()), cache)
+    with pytest.raises(InputWritten, match="keeps what it returns"):
+        model.fit(cache.lend(X), y)
+
+
+def first_columns(X):
+    return X[:, :3][::-1][::-1]
+
+
+def test_an_output_that_is_a_view_is_copied():
     X, y, X_test, _ = fold(*data())
-    cache = agree(make_pipeline(Views(), Counting("a"), Ridge()), ALPHAS, X, y, X_test)
+    cache = agree(
+        make_pipeline(FunctionTransformer(first_columns), Counting("a"), Ridge()), ALPHAS, X, y, X_test
+    )
     assert cache.fits == 2
 
 
