@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,11 @@ class FoldStore:
         size = None if in_turn else _size(X)
         n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
         self._most = 1 if size is None else max(1, min(n_splits, options.memory_limit // 4 // max(size, 1)))
+
+    @cached_property
+    def strange_scorers(self) -> frozenset[Hashable]:
+        """Scorers and metrics that may write into what they are given."""
+        return frozenset(strangers_among_scorers(self.options.scorer))
 
     def split(self, i: int) -> tuple[Any, Any]:
         """Train and test indices of split `i`."""
@@ -269,8 +275,7 @@ def _ready(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) 
         model = clone(estimator).set_params(**clone(dict(params), safe=False))
         if writes_in_place(model):
             return None
-        steps, scorers = strangers(model), strangers_among_scorers(folds.options.scorer)
-        ready = _Ready(model, folds.get(i, model), frozenset(steps), frozenset(scorers))
+        ready = _Ready(model, folds.get(i, model), frozenset(strangers(model)), folds.strange_scorers)
         if ready.strange_steps and not (folds.share_steps and has_shareable_prefix(model)):
             return None
         return ready if folds.writers.isdisjoint(ready.strange) else None

@@ -8,6 +8,7 @@ every class of the list with each of its options, on data of many layouts, and c
 from __future__ import annotations
 
 import functools
+import inspect
 import numbers
 import random
 import sys
@@ -201,7 +202,14 @@ def _of_object(thing: Any, depth: int) -> Iterator[Any]:
 
 def _params(thing: Any) -> Mapping[str, Any]:
     """Constructor parameters; all that an object holds where it does not list them (a splitter)."""
-    return thing.get_params(deep=False) if hasattr(thing, "get_params") else vars(thing)
+    if not hasattr(thing, "get_params"):
+        return vars(thing)
+    return {name: getattr(thing, name, None) for name in _parameters(type(thing))}
+
+
+@functools.cache
+def _parameters(cls: type) -> tuple[str, ...]:
+    return tuple(inspect.signature(cls).parameters)  # `get_params` takes longer, and each fit asks
 
 
 def is_reader(cls: type) -> bool:
