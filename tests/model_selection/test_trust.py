@@ -202,4 +202,4 @@ def test_functions_that_are_trusted_write_into_nothing(of, name):
 def test_what_writes_is_seen():
     found, _ = writes(StandardScaler(copy=False), "C")
     assert found == {"transform: X", "fit_transform: X"}
-    assert writes(LassoCV(fit_intercept=False), "F")[0] == {"fit: X"}
+    assert writes(Lasso(copy_X=False), "F")[0] == {"fit: X"}
