@@ -193,9 +193,16 @@ def placed(key: str, host: Array) -> Any:
     _, *place = key.split(_AT)
     if place:
         return to_place(host, (place[0], place[1]))
-    host = host.view()
-    host.flags.writeable = False  # tasks have it in common
-    return host
+    return _locked(host)
+
+
+def _locked(host: Array) -> Array:
+    """A view that nobody can make writeable again: the tasks of a worker have its memory in common."""
+    fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+    content = np.ascontiguousarray(host.T if fortran else host)
+    buffer = content.reshape(-1).view(np.uint8).data.toreadonly()
+    locked = np.frombuffer(buffer, host.dtype).reshape(host.shape, order="F" if fortran else "C")
+    return locked
 
 
 class _Unpickler(pickle.Unpickler):

@@ -3,8 +3,10 @@
 import copy
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,8 +32,11 @@ from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
 from manyfit.model_selection._job import Options, Result
 from manyfit.model_selection._lend import bytes_of
 from manyfit.model_selection._messages import print_end, print_start
-from manyfit.model_selection._prefix import FoldCache, share_prefixes, unshare, writes_in_place
+from manyfit.model_selection._own_rows import InputWritten, OwnRows
+from manyfit.model_selection._prefix import FoldCache, has_shareable_prefix, share_prefixes, writes_in_place
 from manyfit.model_selection._prefix_key import judge
+from manyfit.model_selection._trust import strangers, strangers_among_scorers
+from manyfit.model_selection._unshare import unshare
 
 
 class SharedFold:
@@ -100,6 +105,11 @@ class FoldStore:
         Whether the folds are asked for one after the other, so that only the last one is needed.
     fronts : Fronts, optional
         What steps that see one row at a time make of all rows.
+
+    Attributes
+    ----------
+    writers : set
+        Types and functions of settings in which one of them wrote into its input.
     """
 
     def __init__(
@@ -115,6 +125,7 @@ class FoldStore:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._fronts = fronts if share_steps else None
         self._splits = splits
+        self.writers = set[Hashable]()
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent = Counter[str]()
         self._at_home = HomeCopies()
@@ -131,6 +142,11 @@ class FoldStore:
         other = copy.copy(self)
         other.options = options
         return other
+
+    @cached_property
+    def strange_scorers(self) -> frozenset[Hashable]:
+        """Scorers and metrics that may write into what they are given."""
+        return frozenset(strangers_among_scorers(self.options.scorer))
 
     def split(self, i: int) -> tuple[Any, Any]:
         """Train and test indices of split `i`."""
@@ -217,16 +233,21 @@ def evaluate(
     """Fit and score one setting on split `i` as scikit-learn would, sharing rows and steps.
 
     Whatever goes wrong is repeated by scikit-learn's own function on rows of its own, so that errors,
-    warnings and `error_score` are scikit-learn's: also where a step wrote into its input, which is
-    read-only here because others read it too.
+    warnings and `error_score` are scikit-learn's: also where an estimator or a scorer that was given copies
+    has written into them, since others may read the same array under scikit-learn.
     """
     ready = _ready(estimator, params, i, folds)
     if ready is None:
         return alone(estimator, params, i, folds, progress)
     print_start(folds.options, params, progress)
     result: Result | None = None
-    with suppress(Exception), _trial(draws=judge(ready[0]) is not True), folds.at_work():
-        result = _shared_fit(*ready, folds)
+    try:
+        with _trial(draws=judge(ready.model) is not True), folds.at_work():
+            result = _shared_fit(ready, folds)
+    except InputWritten:
+        folds.writers |= ready.strange
+    except Exception:
+        pass
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:
         result = alone(estimator, params, i, folds, progress, verbose=0)
@@ -258,37 +279,60 @@ def _trial(draws: bool) -> Iterator[None]:
     held.settle(("trial",))
 
 
-def _ready(
-    estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore
-) -> tuple[Any, SharedFold] | None:
-    """The estimator of a setting and the fold to lend it, or None if it needs rows of its own."""
+@dataclass(frozen=True)
+class _Ready:
+    """The estimator of a setting, the fold that it is fitted on, and who of them may write into rows."""
+
+    model: Any
+    fold: SharedFold
+    strange_steps: frozenset[Hashable]
+    strange_scorers: frozenset[Hashable]
+
+    @property
+    def strange(self) -> frozenset[Hashable]:
+        return self.strange_steps | self.strange_scorers
+
+
+def _ready(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> _Ready | None:
+    """What a setting needs to be fitted on rows that others read, too, or None if it needs its own."""
     with suppress(Exception):
         model = clone(estimator).set_params(**clone(dict(params), safe=False))
-        return None if writes_in_place(model) else (model, folds.get(i, model))
+        if writes_in_place(model):
+            return None
+        ready = _Ready(model, folds.get(i, model), frozenset(strangers(model)), folds.strange_scorers)
+        if ready.strange_steps and not (folds.share_steps and has_shareable_prefix(model)):
+            return None
+        return ready if folds.writers.isdisjoint(ready.strange) else None
     return None
 
 
-def _shared_fit(model: Any, fold: SharedFold, folds: FoldStore) -> Result:
-    options = folds.options
+def _shared_fit(ready: _Ready, folds: FoldStore) -> Result:
+    options, fold, model, own = folds.options, ready.fold, ready.model, OwnRows()
     start = time.perf_counter()
-    lend = fold.cache.lend
-    if folds.share_steps:
-        model = share_prefixes(model, fold.cache)
-    targets = () if fold.y_train is None else (lend(fold.y_train),)
-    model.fit(lend(fold.X_train), *targets, **folds.cut(options.fit_params, fold.train))
-    fitted = time.perf_counter()
-    if needs_estimator(options.scorer):
-        model = unshare(model)
-    strict = raising(options.scorer)
+    calls_scorer = needs_estimator(options.scorer)
+    own_X = bool(ready.strange_steps or (ready.strange_scorers and calls_scorer))
+
+    def given(rows: Any, copied: bool) -> Any:
+        lent = None if rows is None else fold.cache.lend(rows)
+        return own.of(lent, fold.cache) if copied else lent
 
     def scored(X: Any, y: Any, rows: Any) -> Any:
-        y = None if y is None else lend(y)
-        return score(model, lend(X), y, strict, folds.cut(options.score_params, rows), "raise")
+        params = folds.cut(options.score_params, rows)
+        return score(model, given(X, own_X), given(y, bool(ready.strange)), strict, params, "raise")
 
+    if folds.share_steps:
+        model = share_prefixes(model, fold.cache, handed=own if own_X else None)
+    targets = () if fold.y_train is None else (given(fold.y_train, own_X),)
+    model.fit(given(fold.X_train, own_X), *targets, **folds.cut(options.fit_params, fold.train))
+    fitted = time.perf_counter()
+    if calls_scorer:
+        model = unshare(model)
+    strict = raising(options.scorer)
     result: Result = {"fit_error": None, "test_scores": scored(fold.X_test, fold.y_test, fold.test)}
     result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:
         result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
+    own.require_unchanged()
     return result
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from manyfit.model_selection._job import Job, Options, Pair, Result
 from manyfit.model_selection._moment_groups import why_not
 from manyfit.model_selection._one_by_one import Enough
 from manyfit.model_selection._outcome import Outcome
+from manyfit.model_selection._own_rows import own_copy
 from manyfit.model_selection._plan import Group
 from manyfit.model_selection._prefix import share_prefixes
 from manyfit.model_selection._rest_of_fold import RestOfFold, Taker, Then
@@ -203,6 +204,8 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
         before = cache.stands_for
         rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
         step_fits = cache.stands_for - before
+        if not type(group.family).__module__.startswith("manyfit."):  # a user's family may write into them
+            rows = GivenRows(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
     folded = GivenFold(rows)
     _require_worth(task, group, folded)
     seen = _pass_data(rows, task) if group.family.needs == "passes" else folded

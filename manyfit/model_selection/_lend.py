@@ -33,7 +33,7 @@ from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structur
 __all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
 
 T = TypeVar("T")
-_SPARSE_PARTS = {
+SPARSE_PARTS = {
     "csr": ("data", "indices", "indptr"),
     "csc": ("data", "indices", "indptr"),
     "bsr": ("data", "indices", "indptr"),
@@ -42,7 +42,7 @@ _SPARSE_PARTS = {
 }
 
 
-def _frame_kind(X: Any) -> str | None:
+def frame_kind(X: Any) -> str | None:
     """ "pandas" or "polars" for their frames and series; neither library is imported here."""
     for library in ("pandas", "polars"):
         module = sys.modules.get(library)
@@ -51,22 +51,22 @@ def _frame_kind(X: Any) -> str | None:
     return None
 
 
-def _is_array(X: Any) -> bool:
+def is_array(X: Any) -> bool:
     return type(X) in (np.ndarray, np.memmap)  # a view of another subclass may not be what it was
 
 
-def _is_sparse(X: Any) -> bool:
-    return scipy.sparse.issparse(X) and X.format in _SPARSE_PARTS
+def is_sparse(X: Any) -> bool:
+    return scipy.sparse.issparse(X) and X.format in SPARSE_PARTS
 
 
 def _is_one(X: Any) -> bool:
     """Whether the same object is lent each time."""
-    return _is_array(X) or is_foreign(X)
+    return is_array(X) or is_foreign(X)
 
 
 def protectable(X: Any) -> bool:
     """Whether :func:`guard` can hand out `X` without letting it be changed."""
-    return _is_array(X) or _is_sparse(X) or _frame_kind(X) is not None
+    return is_array(X) or is_sparse(X) or frame_kind(X) is not None
 
 
 def lendable(X: Any) -> bool:
@@ -98,14 +98,14 @@ def guard(X: T) -> T:
     """
     if type(X) is list:
         return copy.copy(X)
-    if _is_array(X):
+    if is_array(X):
         return _read_only(X)
-    if _is_sparse(X):
+    if is_sparse(X):
         lent = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
-        for name in _SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
+        for name in SPARSE_PARTS[lent.format]:  # type: ignore[attr-defined]
             setattr(lent, name, _read_only(getattr(X, name)))
         return lent
-    kind = _frame_kind(X)
+    kind = frame_kind(X)
     if kind == "pandas":
         return X.copy(deep=False) if _copy_on_write() else pandas_copy(X, bytearray)  # type: ignore
     return X.clone() if kind == "polars" else X  # type: ignore[attr-defined, no-any-return]
@@ -137,7 +137,7 @@ def _lock_frame(frame: Any) -> None:
 
 def own(X: T) -> T:
     """What the cache may keep of a result: for pandas a copy of its own; in read-only memory, if shared."""
-    if _frame_kind(X) != "pandas":
+    if frame_kind(X) != "pandas":
         return X
     if not _copy_on_write():
         return pandas_copy(X, bytearray)  # type: ignore[no-any-return]
@@ -149,7 +149,7 @@ def own(X: T) -> T:
 def content_key(X: Any) -> Hashable | None:
     """A key by content, or None if there is none: arrays of other libraries stay where they are."""
     known = X is None or isinstance(X, (np.ndarray, str, bytes, list, tuple, int, float, range))
-    if not known and not scipy.sparse.issparse(X) and _frame_kind(X) is None:
+    if not known and not scipy.sparse.issparse(X) and frame_kind(X) is None:
         return None
     try:
         return structural_key(X, by_identity=False)
@@ -173,10 +173,10 @@ def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
         yield id(X), X.nbytes
     elif is_foreign(X):
         yield id(X), bytes_of(X)
-    elif _is_sparse(X):
-        for name in _SPARSE_PARTS[X.format]:
+    elif is_sparse(X):
+        for name in SPARSE_PARTS[X.format]:
             yield from _memory(getattr(X, name), depth + 1)
-    elif (kind := _frame_kind(X)) is not None:
+    elif (kind := frame_kind(X)) is not None:
         yield id(X), int(np.sum(X.memory_usage())) if kind == "pandas" else X.estimated_size()
     elif depth > 5 or isinstance(X, (Wrapped, type)):
         return  # what is wrapped is counted where it is cached

@@ -16,11 +16,6 @@ from manyfit.model_selection._evaluate import FoldStore, alone
 from manyfit.model_selection._job import Result
 
 
-def is_users_own(scorer: Any) -> bool:
-    """Whether a scorer is a function of the user's, which is handed X: those of a metric see predictions."""
-    return not type(scorer).__module__.startswith(("sklearn.", "manyfit."))
-
-
 class OnCopies:
     """A scorer of the user's, which may write into rows, where nothing protects these.
 

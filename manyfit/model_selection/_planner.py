@@ -36,13 +36,14 @@ from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._move import Move
 from manyfit.model_selection._moves import moves_of
+from manyfit.model_selection._own_rows import items_in_common
 from manyfit.model_selection._plan import Group, Plan
 from manyfit.model_selection._prefix import lendable, shareable, writes_in_place
 from manyfit.model_selection._routing import fit_weights, require_scored_by_last_step
 from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._step_counts import StepCounts
 from manyfit.model_selection._step_order import sample, step_order
-from manyfit.model_selection._where import goes_there, lends_rows, unable
+from manyfit.model_selection._where import goes_there, lends_rows, only_readers, unable
 from manyfit.model_selection._worth import (
     bytes_of_passes,
     bytes_of_scores,
@@ -149,6 +150,8 @@ class _Planner:
         for name, data in (("X", self.job.X), ("y", self.job.y)):
             if not (lendable(data) or is_foreign(data)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
+            if items_in_common(data) and not only_readers(self.job):
+                return f"{name} holds objects that can be changed, and fits have them in common"
         if not is_tested():
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
         return None

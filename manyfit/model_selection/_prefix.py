@@ -8,6 +8,7 @@ output containers, "passthrough", metadata routing and messages stay scikit-lear
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -20,10 +21,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER, callback_context_passed_on
+from manyfit._compat import callback_context_passed_on
 from manyfit._twins import twin_of
 from manyfit.arrays import deep_copy
 from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own
+from manyfit.model_selection._own_rows import OwnRows, call_on_copies
 from manyfit.model_selection._prefix_key import (
     Sizes,
     holds_generator,
@@ -32,6 +34,7 @@ from manyfit.model_selection._prefix_key import (
     writes_in_place,
 )
 from manyfit.model_selection._structural_key import Unkeyable, Wrapped, structural_key
+from manyfit.model_selection._trust import any_of, strangers
 
 __all__ = [
     "FoldCache",
@@ -39,7 +42,6 @@ __all__ = [
     "lendable",
     "share_prefixes",
     "shareable",
-    "unshare",
     "writes_in_place",
 ]
 
@@ -76,17 +78,21 @@ class Shared(Wrapped):
         The unfitted transformer.
     cache : FoldCache
         Of the fold.
+    handed : OwnRows, optional
+        Makes copies of outputs for whoever reads them next and may write into them.
 
     Notes
     -----
     What is not shareable (decided at fit, when the shape of the input is known) is wrapped too, and fitted as
-    it is: only wrappers get lent arrays inside a composite, so none is changed under its token.
+    it is: only wrappers get lent arrays inside a composite, so none is changed under its token. One that is
+    not known to leave its input as it is works on copies, and its outputs are copied, too: they may be views.
     Pickling and deep copies give the transformer without the wrapper.
     """
 
-    def __init__(self, inner: Any, cache: FoldCache) -> None:
+    def __init__(self, inner: Any, cache: FoldCache, handed: OwnRows | None = None) -> None:
         self._shared_inner = inner
         self._shared_cache = cache
+        self._shared_handed = handed
         self._shared_source: int | _Private | None = None  # token of the slice that a parent hands over next
         self._shared_forget()
 
@@ -100,6 +106,10 @@ class Shared(Wrapped):
     @property
     def _shared_target(self) -> Any:
         return self._shared_inner if self._shared_fitted is None else self._shared_fitted
+
+    @functools.cached_property
+    def _shared_leaves_input(self) -> bool:
+        return not any_of(strangers(self._shared_inner))
 
     # Fit
 
@@ -163,16 +173,23 @@ class Shared(Wrapped):
             X = X if token is None else cache.present(X, token)
             output = getattr(estimator, method)(X, cache.lend(y) if cache.is_known(y) else y, **params)
         else:
-            X = guard(X) if token is not None or cache.is_known(X) else X
-            y = guard(y) if token is not None or cache.is_known(y) else y
             output = self._shared_cut(token, params) if method == "fit_transform" else None
             if output is not None:
-                estimator.fit(X, y)  # which learns nothing, but may refuse
+                self._shared_call(estimator.fit, token, (X, y), {})  # learns nothing, but may refuse
                 cache.count_saved(1)
             else:
-                output = getattr(estimator, method)(X, y, **params)
+                output = self._shared_call(getattr(estimator, method), token, (X, y), params)
                 cache.count_fit()
         return output if method == "fit_transform" else None
+
+    def _shared_call(
+        self, method: Callable[..., Any], token: int | None, data: tuple[Any, ...], params: dict[str, Any]
+    ) -> Any:
+        """Call a method of the transformer, on copies of its own where it may write into its input."""
+        if self._shared_leaves_input:
+            known = self._shared_cache.is_known
+            return method(*(guard(X) if token is not None or known(X) else X for X in data), **params)
+        return call_on_copies(method, data, params)
 
     def _shared_cut(self, token: int | None, params: dict[str, Any]) -> Any:
         """The output, where it was made of all rows of the search at once; else None."""
@@ -219,13 +236,20 @@ class Shared(Wrapped):
     @available_if(_has("fit_transform"))
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Fit and transform, or take over what another setting did."""
-        return self._shared_fit("fit_transform", X, y, params)
+        return self._shared_hand_over(self._shared_fit("fit_transform", X, y, params))
+
+    def _shared_hand_over(self, output: Any) -> Any:
+        handed = self._shared_handed
+        return output if handed is None else handed.of(output, self._shared_cache)
 
     # Transform
 
     @available_if(_has("transform"))
     def transform(self, X: Any, **params: Any) -> Any:
         """Transform, or take over the same output of another setting."""
+        return self._shared_hand_over(self._shared_output(X, params))
+
+    def _shared_output(self, X: Any, params: dict[str, Any]) -> Any:
         cache, key = self._shared_cache, self._shared_key
         token = self._shared_token(X, wanted=key is not None or _is_walked(self._shared_inner))
         if key is None or token is None:
@@ -260,8 +284,7 @@ class Shared(Wrapped):
         cache, target = self._shared_cache, self._shared_target
         if not _is_walked(self._shared_inner):
             output = self._shared_cut(token, params)
-            X = guard(X) if token is not None or cache.is_known(X) else X
-            return target.transform(X, **params) if output is None else output
+            return self._shared_call(target.transform, token, (X,), params) if output is None else output
         if twin_of(type(target)) is ColumnTransformer:
             target = _with_named_slices(target, X, token, self._shared_fit_x)
         return target.transform(X if token is None else cache.present(X, token), **params)
@@ -295,7 +318,7 @@ class Shared(Wrapped):
         return repr(self._shared_target)
 
     def __sklearn_clone__(self) -> Shared:
-        other = Shared(clone(self._shared_inner), self._shared_cache)
+        other = Shared(clone(self._shared_inner), self._shared_cache, self._shared_handed)
         other._shared_source = self._shared_source
         return other
 
@@ -387,10 +410,20 @@ def _changed(estimator: Any, attributes: dict[str, Any]) -> Any:
 def _is_walked(estimator: Any) -> bool:
     """Whether what is inside a transformer is shared too. Exact types: a subclass may do anything.
 
-    A Pipeline with `memory` caches by itself; as a step it is shared as a whole.
+    A Pipeline with `memory` caches by itself, and a ColumnTransformer may hand its input to functions of the
+    user that choose columns; as a step each of them is shared as a whole.
     """
     kind = twin_of(type(estimator))
+    if kind is ColumnTransformer and _is_list_of(3, estimator.transformers):
+        return not any_of(strangers([columns for _, _, columns in estimator.transformers]))
     return kind in (FeatureUnion, ColumnTransformer) or (kind is Pipeline and estimator.memory is None)
+
+
+def _only_regressor(estimator: Any) -> bool:
+    """Whether a TransformedTargetRegressor hands targets to nobody else who may write into them."""
+    if twin_of(type(estimator)) is not TransformedTargetRegressor:
+        return False
+    return not any_of(strangers((estimator.func, estimator.inverse_func, estimator.transformer)))
 
 
 def _is_transformer(thing: Any) -> bool:
@@ -427,40 +460,46 @@ def _settled(composite: Any) -> bool:
     return True
 
 
-def _wrap(thing: Any, cache: FoldCache) -> Any:
+def _wrap(thing: Any, cache: FoldCache, handed: OwnRows | None) -> Any:
     if not _is_transformer(thing):
         return thing
     if _is_walked(thing):
-        _wrap_inside(thing, cache, is_transformer=True)
+        _wrap_inside(thing, cache, handed, is_transformer=True)
     return Shared(thing, cache)
 
 
-def _wrap_steps(pipeline: Any, cache: FoldCache, is_transformer: bool) -> None:
-    steps = list(pipeline.steps)
+def _wrap_steps(pipeline: Any, cache: FoldCache, handed: OwnRows | None, is_transformer: bool) -> None:
+    steps, wrapped = list(pipeline.steps), 0
     for i, (name, step) in enumerate(steps):
         if i == len(steps) - 1 and not is_transformer:
-            _wrap_inside(step, cache, is_transformer=False)
+            _wrap_inside(step, cache, handed, is_transformer=False)
             break
         # What is behind a step that draws has its own input in each setting: it is counted, not shared.
-        steps[i] = (name, _wrap(step, cache))
+        steps[i] = (name, _wrap(step, cache, handed))
+        wrapped = i + 1 if type(steps[i][1]) is Shared else wrapped
+    if 0 < wrapped < len(steps):  # what follows reads the output as it is
+        steps[wrapped - 1][1]._shared_handed = handed
     pipeline.steps = steps
 
 
-def _wrap_inside(estimator: Any, cache: FoldCache, is_transformer: bool) -> None:
+def _wrap_inside(estimator: Any, cache: FoldCache, handed: OwnRows | None, is_transformer: bool) -> None:
     kind = twin_of(type(estimator))
     if kind is Pipeline and estimator.memory is None and _is_list_of(2, estimator.steps):
-        _wrap_steps(estimator, cache, is_transformer)
+        _wrap_steps(estimator, cache, handed, is_transformer)
     elif kind is FeatureUnion and _is_list_of(2, estimator.transformer_list):
-        estimator.transformer_list = [(name, _wrap(part, cache)) for name, part in estimator.transformer_list]
-    elif kind is ColumnTransformer and _is_list_of(3, estimator.transformers):
+        parts = estimator.transformer_list
+        estimator.transformer_list = [(name, _wrap(part, cache, handed)) for name, part in parts]
+    elif kind is ColumnTransformer and _is_list_of(3, estimator.transformers) and _is_walked(estimator):
         branches = estimator.transformers
-        estimator.transformers = [(name, _wrap(part, cache), spec) for name, part, spec in branches]
-        estimator.remainder = _wrap(estimator.remainder, cache)
-    elif kind is TransformedTargetRegressor:
-        _wrap_inside(estimator.regressor, cache, is_transformer=False)
+        estimator.transformers = [(name, _wrap(part, cache, handed), spec) for name, part, spec in branches]
+        estimator.remainder = _wrap(estimator.remainder, cache, handed)
+    elif _only_regressor(estimator):
+        _wrap_inside(estimator.regressor, cache, handed, is_transformer=False)
 
 
-def share_prefixes(estimator: Any, cache: FoldCache, *, is_transformer: bool = False) -> Any:
+def share_prefixes(
+    estimator: Any, cache: FoldCache, *, is_transformer: bool = False, handed: OwnRows | None = None
+) -> Any:
     """Let an estimator share the fits of its transformers with others on the same fold.
 
     Parameters
@@ -473,6 +512,8 @@ def share_prefixes(estimator: Any, cache: FoldCache, *, is_transformer: bool = F
         Of the fold. What the estimator is fitted on and predicts should come from `cache.lend`.
     is_transformer : bool, default=False
         Whether the last step of a Pipeline is a transformer to be shared, not the predictor.
+    handed : OwnRows, optional
+        Makes copies of what the predictor is handed by shared steps. None: it gets what is shared.
 
     Returns
     -------
@@ -480,7 +521,7 @@ def share_prefixes(estimator: Any, cache: FoldCache, *, is_transformer: bool = F
         The same. After the fit, :func:`unshare` makes it scikit-learn's own again.
     """
     if not writes_in_place(estimator):
-        _wrap_inside(estimator, cache, is_transformer)
+        _wrap_inside(estimator, cache, handed, is_transformer)
     return estimator
 
 
@@ -500,10 +541,10 @@ def _would_share(estimator: Any, is_transformer: bool) -> bool:
         return last is not None and _would_share(last, False)
     if kind is FeatureUnion and _is_list_of(2, estimator.transformer_list):
         return any(_would_share_step(part) for _, part in estimator.transformer_list)
-    if kind is ColumnTransformer and _is_list_of(3, estimator.transformers):
+    if kind is ColumnTransformer and _is_list_of(3, estimator.transformers) and _is_walked(estimator):
         parts = [*(part for _, part, _ in estimator.transformers), estimator.remainder]
         return any(map(_would_share_step, parts))
-    return kind is TransformedTargetRegressor and _would_share(estimator.regressor, False)
+    return _only_regressor(estimator) and _would_share(estimator.regressor, False)
 
 
 def has_shareable_prefix(estimator: Any) -> bool:
@@ -520,54 +561,3 @@ def has_shareable_prefix(estimator: Any) -> bool:
         True also where it depends on the shape of the data (PCA with ``svd_solver="auto"``).
     """
     return _would_share(estimator, is_transformer=False) and not writes_in_place(estimator)
-
-
-_PLACES = (
-    "steps",
-    "transformer_list",
-    "transformers",
-    "transformers_",
-    "remainder",
-    COLUMN_TRANSFORMER_REMAINDER,
-    "regressor",
-    "regressor_",
-)
-
-
-def _bare(thing: Any) -> Any:
-    """`thing` without wrappers. What comes from the cache belongs to all settings: it is copied."""
-    if type(thing) is Shared:
-        target = thing._shared_target
-        return deep_copy(target) if thing._shared_settled else _bare(target)
-    if twin_of(type(thing)) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
-        return thing
-    state = vars(thing)
-    state.update({place: _bare_place(state[place]) for place in _PLACES if place in state})
-    return thing
-
-
-def _bare_place(value: Any) -> Any:
-    if isinstance(value, list):
-        new = [_bare_place(item) for item in value]
-        return value if all(a is b for a, b in zip(new, value, strict=True)) else new
-    if isinstance(value, tuple) and len(value) in (2, 3):  # (name, transformer[, columns])
-        bare = _bare(value[1])
-        return value if bare is value[1] else (value[0], bare, *value[2:])
-    return _bare(value)
-
-
-def unshare(estimator: Any) -> Any:
-    """Replace every wrapper in an estimator by the real transformer, fitted where the wrapper is.
-
-    Parameters
-    ----------
-    estimator : estimator
-        As :func:`share_prefixes` returned it, fitted or not.
-
-    Returns
-    -------
-    estimator
-        The same object, a genuine scikit-learn one. Transformers that were fitted for several settings are
-        copied, so that each setting may change its own.
-    """
-    return _bare(estimator)

@@ -18,6 +18,8 @@ from manyfit.model_selection._held_warnings import HeldWarnings
 from manyfit.model_selection._job import Options, Pair, Result
 from manyfit.model_selection._lend import guard
 from manyfit.model_selection._outcome import Outcome
+from manyfit.model_selection._own_rows import OwnRows
+from manyfit.model_selection._trust import any_of, strangers_among_scorers
 
 Array = NDArray[Any]
 
@@ -283,6 +285,7 @@ class _FromResponses:
         warned: HeldWarnings,
     ) -> None:
         self.scoring, self.classes, self.warned = scoring, classes, warned
+        self._strange = any_of(strangers_among_scorers(scoring.scorer))
         self.given = rows.fold.scored_targets(rows.role)
         self.params = scoring.params_of(rows.fold, rows.role)
         self.truth = Truth(y, rows.fold.score_weight(rows.role), classes, getattr(self.given, "dtype", None))
@@ -306,9 +309,12 @@ class _FromResponses:
 
     def _ask(self, names: list[str], stub: Any) -> dict[str, float]:
         """Scores of one setting by scikit-learn's own scorers."""
-        # No scorer that is served reads X; the stub answers for the rows that it was made for. One that
-        # writes into y or the weights finds them read-only, and scikit-learn's fit gives it its own.
-        params = {name: guard(value) for name, value in self.params.items()}
+        # No scorer that is served reads X; the stub answers for the rows that it was made for. Where one
+        # writes into y or the weights, scikit-learn's own fit tells what the others make of it.
+        rows = OwnRows()
+        give = rows.of if self._strange else guard
+        params = {name: give(value) for name, value in self.params.items()}
         scorer = raising(self.scoring.scorer, names)
-        found = score(stub, None, guard(self.given), scorer, params, "raise")
+        found = score(stub, None, give(self.given), scorer, params, "raise")
+        rows.require_unchanged()
         return found if self.scoring.multimetric else {"score": found}

@@ -20,17 +20,12 @@ from manyfit.arrays import (
     tell_fallback,
     to_place,
 )
-from manyfit.cluster._takes_gpu import (
-    is_drop_in,
-    params_of,
-    steps_of,
-    takes_device_data,
-    takes_them_by_dispatch,
-)
+from manyfit.cluster._takes_gpu import is_drop_in, steps_of, takes_device_data
 from manyfit.folds import Unsupported, as_matrix, is_foreign
 from manyfit.metrics import get_scorer, scores_at_home
 from manyfit.model_selection._job import Job
-from manyfit.model_selection._on_copies import OnCopies, is_users_own
+from manyfit.model_selection._on_copies import OnCopies
+from manyfit.model_selection._trust import any_of, strangers, strangers_among_scorers
 
 _ADVICE = (
     "Use the estimators of manyfit.estimators, or scikit-learn's with set_config(array_api_dispatch=True) "
@@ -94,7 +89,9 @@ def where_fitted(job: Job) -> Job:
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
     scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
-    scorer = with_each_scorer(scorer, lambda one: OnCopies(one) if is_users_own(one) else one)
+    scorer = with_each_scorer(
+        scorer, lambda one: OnCopies(one) if any_of(strangers_among_scorers(one)) else one
+    )
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
     y = job.brought(job.y) if all(map(is_drop_in, _estimators(job))) else job.y
     return replace(job, y=y, options=replace(job.options, scorer=scorer))
@@ -156,28 +153,20 @@ def _of_pairs(job: Job) -> bool:
 def lends_rows(job: Job) -> bool:
     """Whether rows that are fitted one by one may be lent to several fits, which then share steps, too.
 
-    Those of the host can be protected. Of a device they are lent where all estimators are scikit-learn's or
-    stand for scikit-learn's: these write into their input only where they are told to (``copy=False``).
+    Rows of the host can be copied for those who may write into them, and compared afterwards. Rows of a
+    device are lent only where all estimators are known to leave them as they are.
     """
     if job.client is not None:
         return not (is_foreign(job.X) or is_foreign(job.y))  # workers plan for themselves
     if not (is_foreign(job.X) or goes_there(job.X)) or unable(job):
         return True
-    values = [value for params in job.candidates for value in params.values()]
-    return all(map(_leaves_rows, _held([job.estimator, *values])))
+    return only_readers(job)
 
 
-def _leaves_rows(step: Any) -> bool:
-    own = type(step).__module__.startswith("sklearn.") and takes_them_by_dispatch(step)
-    return own or is_drop_in(step)
-
-
-def _held(value: Any) -> Iterator[Any]:
-    """Estimators, all that are in one, and in lists: who is handed columns may write into them, too."""
-    for whole in _listed(value):
-        for one in (whole, *params_of(whole).values()):
-            if hasattr(one, "fit"):
-                yield from steps_of(one)
+def only_readers(job: Job) -> bool:
+    """Whether all estimators of a search are known to leave what they are given as it is."""
+    values = (value for params in job.candidates for value in params.values())
+    return not any(any_of(strangers(one)) for one in (job.estimator, *values))
 
 
 def _estimators(job: Job) -> Iterator[Any]:

@@ -258,6 +258,17 @@ def _write(x: Any) -> float:
     return float(x.sum())
 
 
+def _unlock(x: Any) -> None:
+    x.setflags(write=True)
+
+
+def test_large_arrays_of_tasks_cannot_be_made_writable(two):
+    """Nor can they under loky: what one task wrote would be there for all later ones."""
+    large = np.asfortranarray(np.ones((2, REREAD_BYTES // 8)))
+    with parallel_config(backend="manyfit"), pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+        Parallel()(delayed(_unlock)(x) for x in (large, large))
+
+
 def test_arrays_of_tasks_are_writable_as_under_loky(two):
     """Up to `max_nbytes` they are the task's own; larger ones are mapped there, read-only."""
     small, large = np.ones(LARGE), np.ones(2 * REREAD_BYTES // 8)

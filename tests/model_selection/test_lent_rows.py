@@ -6,15 +6,20 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg
 from sklearn import model_selection as sk
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import Lasso, Ridge
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.metrics import make_scorer
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
-from tests.model_selection._same import WEIGHTS, X, Y, both
+from tests.model_selection._same import WEIGHTS, X, Y, assert_same_results, both
 
 
 class Constant(RegressorMixin, BaseEstimator):
@@ -135,3 +140,106 @@ def test_each_fit_is_announced_once(estimator, grid, capsys):
         lines = [line.split("total time")[0] for line in capsys.readouterr().out.splitlines()]
         printed.append(sorted(line.replace(".", "") for line in lines))
     assert printed[1] == printed[0] and sum("START" in line for line in printed[0]) == 4
+
+
+class KernelRegression(RegressorMixin, BaseEstimator):
+    """Solves in the memory of y, whatever its flags say."""
+
+    def __init__(self, alpha=1.0):
+        self.alpha = alpha
+
+    def fit(self, X, y):
+        self.X_, K = X, rbf_kernel(X, gamma=0.1)
+        K.flat[:: len(K) + 1] += self.alpha
+        self.dual_ = scipy.linalg.solve(K, y, assume_a="pos", overwrite_b=True)
+        return self
+
+    def predict(self, X):
+        return rbf_kernel(X, self.X_, gamma=0.1) @ self.dual_
+
+
+class Unlocks(KNeighborsRegressor):
+    """Makes its input writeable, as is done about "buffer source array is read-only"."""
+
+    def fit(self, X, y):
+        X.setflags(write=True)
+        X -= X.mean(axis=0)
+        return super().fit(X, y)
+
+
+class FallsBack(TransformerMixin, BaseEstimator):
+    """Works in its input if that can be written into, and else on a copy."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        try:
+            X *= 2.0
+        except ValueError:
+            return X * 2.0
+        return X
+
+
+def overwrites_targets(y_true, y_pred):
+    y_true[:] = np.abs(y_true - y_pred)
+    return y_true.mean()
+
+
+def overwrites_rows(estimator, X, y):
+    X[:, 0] = 0.0
+    return -np.abs(estimator.predict(X) - y).mean()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "scoring"),
+    [
+        (KernelRegression(), {"alpha": [0.01, 0.1, 1.0]}, None),
+        (make_pipeline(StandardScaler(), KernelRegression()), {"kernelregression__alpha": [0.01, 0.1]}, None),
+        (make_pipeline(StandardScaler(), Unlocks()), {"unlocks__n_neighbors": [1, 3, 5]}, None),
+        (make_pipeline(make_union(FallsBack(), "passthrough"), Ridge()), {"ridge__alpha": [1.0, 9.0]}, None),
+        (
+            make_pipeline(FunctionTransformer(), BaggingRegressor(Unlocks(), 2, random_state=0)),
+            {"baggingregressor__estimator__n_neighbors": [1, 3]},
+            None,
+        ),
+        (make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [0.1, 1.0]}, overwrites_rows),
+        (
+            Ridge(),
+            {"alpha": [0.1, 1.0]},
+            {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
+        ),
+        (
+            make_pipeline(StandardScaler(), Lasso()),
+            {"lasso__alpha": [0.1, 1.0]},
+            {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("make", [np.asfortranarray, np.ascontiguousarray])
+@pytest.mark.parametrize("return_train_score", [False, True])
+def test_who_writes_into_what_it_is_given(estimator, grid, scoring, make, return_train_score):
+    data, y = make(X), Y.copy()
+    options = {"scoring": scoring, "return_train_score": return_train_score, "refit": False}
+    both(estimator, grid, data, y, may_fail=True, **options)
+    np.testing.assert_array_equal(data, X)
+    np.testing.assert_array_equal(y, Y)
+
+
+def test_items_of_lists_that_fits_have_in_common_are_left_to_scikit_learn():
+    """In scikit-learn, too, all fits have the rows of a list of lists in common."""
+
+    def halve(X):
+        for row in X:
+            row[0] /= 2.0
+        return np.asarray(X)
+
+    rows = X.tolist()
+    model = make_pipeline(FunctionTransformer(halve), Lasso())
+    grid = {"lasso__alpha": [0.1, 1.0]}
+    plan = ours.GridSearchCV(model, grid).plan(rows, Y)
+    assert "X holds objects that can be changed, and fits have them in common" in str(plan)
+    theirs = sk.GridSearchCV(model, grid, refit=False).fit(X.tolist(), Y)
+    search = ours.GridSearchCV(model, grid, refit=False).fit(rows, Y)
+    assert_same_results(search, theirs)
+    assert "X holds" not in str(ours.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).plan(rows, Y))

@@ -41,9 +41,9 @@ from manyfit.model_selection._prefix import (
     has_shareable_prefix,
     share_prefixes,
     shareable,
-    unshare,
 )
 from manyfit.model_selection._structural_key import Unkeyable, structural_key
+from manyfit.model_selection._unshare import unshare
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,

@@ -33,8 +33,8 @@ from manyfit.model_selection._prefix import (
     Shared,
     has_shareable_prefix,
     share_prefixes,
-    unshare,
 )
+from manyfit.model_selection._unshare import unshare
 from tests.model_selection._prefixes import (
     ALPHAS,
     Counting,

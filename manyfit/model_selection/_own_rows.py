@@ -1,0 +1,212 @@
+"""Copies of shared data for estimators that may write into what they are given, and whether they did."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import io
+import numbers
+import pickle
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+
+from manyfit._compat import safe_indexing
+from manyfit.model_selection._lend import (
+    SPARSE_PARTS,
+    FoldCache,
+    frame_kind,
+    is_array,
+    is_sparse,
+)
+
+__all__ = ["InputWritten", "OwnRows", "call_on_copies", "items_in_common", "own_copy", "unchanged"]
+
+T = TypeVar("T")
+_IMMUTABLE = (str, bytes, numbers.Number, datetime.date, datetime.timedelta, type(None), np.generic)
+
+
+class InputWritten(Exception):
+    """An estimator wrote into its input. Only scikit-learn's own fit then gives scikit-learn's answer."""
+
+
+class OwnRows:
+    """Copies of shared data, each for one call, and the check that nobody wrote into them.
+
+    Where nobody writes, it makes no difference who has which arrays in common, so that a fit on copies is the
+    fit that scikit-learn makes.
+    """
+
+    def __init__(self) -> None:
+        self._handed: list[tuple[Any, Any]] = []
+
+    def of(self, shared: T, cache: FoldCache | None = None) -> T:
+        """A copy to hand out, known to a cache as what is shared is; `shared` itself if it is no data."""
+        own = own_copy(shared)
+        if own is not shared:
+            self._handed.append((shared, own))
+            if cache is not None and cache.is_known(shared):
+                cache.name(own, cache.token(shared))
+        return own
+
+    def require_unchanged(self) -> None:
+        """Check all copies, and let go of them.
+
+        Raises
+        ------
+        InputWritten
+            If one of them is not what it was.
+        """
+        handed, self._handed = self._handed, []
+        if not all(unchanged(shared, own) for shared, own in handed):
+            raise InputWritten("an estimator writes into its input")
+
+
+def call_on_copies(method: Callable[..., Any], data: Iterable[Any], params: Mapping[str, Any]) -> Any:
+    """Call a method on copies of data that others read, too.
+
+    Returns
+    -------
+    object
+        A copy of what the method returned, which may be a view.
+
+    Raises
+    ------
+    InputWritten
+        If it wrote into what it was given, or if the owner of the method keeps what it returned: whoever has
+        it from there may find other numbers in it after the next call.
+    """
+    rows = OwnRows()
+    output = method(*map(rows.of, data), **{name: rows.of(value) for name, value in params.items()})
+    rows.require_unchanged()
+    own = own_copy(output)
+    if own is output:
+        return own
+    memory = weakref.ref(_root(output))
+    del output
+    if memory() is not None:
+        raise InputWritten("a transformer keeps what it returns")
+    return own
+
+
+def _root(X: Any) -> Any:
+    """The array that has the memory of another one; a frame itself."""
+    X = getattr(X, "data", X) if is_sparse(X) else X
+    while isinstance(X, np.ndarray) and isinstance(X.base, np.ndarray):
+        X = X.base
+    return X
+
+
+def own_copy(X: T) -> T:
+    """A copy with memory of its own in the same layout; of a list one with the same items."""
+    if is_array(X):
+        return np.array(X, order="K", copy=True)  # type: ignore[return-value]
+    if is_sparse(X):
+        own = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
+        for name in SPARSE_PARTS[own.format]:  # type: ignore[attr-defined]
+            setattr(own, name, _copied_part(getattr(X, name)))
+        return own
+    kind = frame_kind(X)
+    if kind == "pandas":
+        return _pandas_copy(X)  # type: ignore[no-any-return]
+    if kind == "polars":  # a clone has its memory in common
+        return safe_indexing(X, np.arange(len(X)))  # type: ignore[no-any-return, arg-type]
+    return copy.copy(X) if type(X) is list else X
+
+
+class _Arrays(pickle.Pickler):
+    """Pickles all but the arrays of a frame, which are collected in `found`."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.found: list[np.ndarray] = []
+
+    def persistent_id(self, thing: Any) -> int | None:
+        if type(thing) is not np.ndarray:
+            return None
+        self.found.append(thing)
+        return len(self.found) - 1
+
+
+class _WithArrays(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, arrays: list[np.ndarray]) -> None:
+        super().__init__(file)
+        self._arrays = arrays
+
+    def persistent_load(self, key: Any) -> np.ndarray:
+        return self._arrays[key]
+
+
+def _pandas_copy(frame: Any) -> Any:
+    """A deep copy in the same blocks and layout, which `copy` would change, as writeable as a new frame.
+
+    scikit-learn, among others, writes into a frame's memory where it can, and else into a copy.
+    """
+    file = io.BytesIO()
+    pickler = _Arrays(file)
+    try:
+        pickler.dump(frame)
+        file.seek(0)
+        return _WithArrays(file, [own_copy(array) for array in pickler.found]).load()
+    except Exception:  # a subclass or an extension type that cannot be pickled
+        return frame.copy()
+
+
+def _copied_part(part: Any) -> Any:
+    return tuple(map(_copied_part, part)) if isinstance(part, tuple) else part.copy()
+
+
+def unchanged(X: Any, own: Any) -> bool:
+    """Whether a copy is still what it was copied from."""
+    if is_array(X):
+        return _same_array(X, own)
+    if is_sparse(X):
+        parts = SPARSE_PARTS[X.format]
+        return X.shape == own.shape and all(
+            _same_parts(getattr(X, name), getattr(own, name)) for name in parts
+        )
+    kind = frame_kind(X)
+    if kind == "pandas":
+        return _same_pandas(X, own)
+    if kind == "polars":
+        return bool(X.equals(own))
+    return len(X) == len(own) and all(a is b for a, b in zip(X, own, strict=True))
+
+
+def _same_parts(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(_same_parts, one, other))
+    return _same_array(one, other)
+
+
+def _same_array(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if one.dtype.hasobject:
+        return one.dtype != object or all(a is b for a, b in zip(one.ravel(), other.ravel(), strict=True))
+    if one.dtype.kind in "biufcmM" and one.dtype.itemsize in (1, 2, 4, 8):
+        bits = f"u{one.dtype.itemsize}"  # NaN is equal to itself by its bits
+        return bool((one.view(bits) == other.view(bits)).all())
+    return one.tobytes() == other.tobytes()
+
+
+def _same_pandas(one: Any, other: Any) -> bool:
+    same = one.equals(other) and one.index.identical(other.index)
+    return bool(same and (one.ndim == 1 or one.columns.identical(other.columns)))
+
+
+def items_in_common(X: Any) -> bool:
+    """Whether fits have items of `X` in common that can be written into, although each has rows of its own.
+
+    So it is in scikit-learn for a list of lists, or a column of objects. Which fit comes first then matters.
+    """
+    if isinstance(X, list | tuple):
+        return not all(isinstance(item, _IMMUTABLE) for item in X)
+    if isinstance(X, np.ndarray):
+        return bool(X.dtype.hasobject) and not all(isinstance(item, _IMMUTABLE) for item in X.ravel())
+    if frame_kind(X) != "pandas":
+        return False
+    columns = [X] if X.ndim == 1 else [X.iloc[:, j] for j in range(X.shape[1])]
+    return any(column.dtype == object and items_in_common(column.to_numpy()) for column in columns)
