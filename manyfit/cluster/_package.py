@@ -190,7 +190,7 @@ def _locked(host: Array) -> Array:
     """A view that nobody can make writeable again: the tasks of a worker have its memory in common."""
     fortran = host.flags.f_contiguous and not host.flags.c_contiguous
     content = np.ascontiguousarray(host.T if fortran else host)
-    buffer = memoryview(content.reshape(-1).view(np.uint8)).toreadonly()
+    buffer = content.reshape(-1).view(np.uint8).data.toreadonly()
     locked = np.frombuffer(buffer, host.dtype).reshape(host.shape, order="F" if fortran else "C")
     return locked
 
