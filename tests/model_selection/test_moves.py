@@ -16,10 +16,11 @@ import manyfit
 from manyfit import estimators as E
 from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import place_of
-from manyfit.model_selection import GridSearchCV, _where
+from manyfit.model_selection import _where
 from manyfit.model_selection._widths import n_columns
 from tests.metrics._crossings import there
 from tests.model_selection._moved import N, alike, named_is_counted
+from tests.model_selection._optimum import Optimum as GridSearchCV
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(N, 4))
