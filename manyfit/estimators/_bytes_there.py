@@ -77,8 +77,7 @@ def bytes_of_iterations(asked: Iterated, memory_limit: int) -> int:
         sampled = len(range(0, rows, max(1, rows // SAMPLE_ROWS)))
         # Stages of more rows wait, with what they look at; rows of all but the last are chosen one by one.
         lie += sampled * p + (rows if j else 0)
-        # In the end those of all settings of a split are compared once more.
-        compared, held = bytes_of_samples(sampled, columns if j else max(columns, asked.n_settings), K)
+        compared, held = bytes_of_samples(sampled, columns, K)
         gradient = bytes_of_gradient(gone, columns, K, asked.share)
         gram = bytes_of_gram(gone, K, n_features, n_kept)
         found.append(8 * lie + max(compared, held + gradient, held + gram))

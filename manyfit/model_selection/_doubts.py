@@ -17,7 +17,7 @@ from manyfit.estimators import Answers, LinkedAnswers
 from manyfit.folds import FoldedData
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._job import Options, Pair
-from manyfit.model_selection._score_answers import Begun, Scored, begin_scores
+from manyfit.model_selection._score_answers import Begun, Scored, begin_scores, folded_there
 
 Array = NDArray[Any]
 # By the name of the scorer.
@@ -28,7 +28,7 @@ class Doubts:
     """What `tol` leaves open of the test scores of a split: begun where the rows lie, and ended on the host.
 
     A scorer of labels is in doubt by the share of rows whose label `tol` leaves open, any other by the
-    difference that another answer within `tol` makes.
+    difference that another answer within `tol` makes. The latter is not asked on a device.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ class Doubts:
                 self._labels = frozenset()
             if self._labels:
                 self._counts = [answers.near_boundary("test", fold)]
-            if self._labels != set(self._names):
+            if folded_there(folded):  # a second score of all settings would take its memory and time
+                self._names = [name for name in self._names if name in self._labels]
+            if self._labels != set(self._names) and self._names:
                 test_only = replace(options, return_train_score=False)
                 self._shifted = begin_scores(scoring, answers.shifted(), n_settings, folded, i, test_only)
         self.there = [*self._counts, *(self._shifted.there if self._shifted is not None else ())]

@@ -126,7 +126,9 @@ def _run_here(job: Job, tasks: Sequence[_Task], arrivals: Arrivals, folds: FoldS
         if folds is not None and not folds.keeps_all:
             # Steps that were fitted to ask would be gone when they are needed: nobody asks twice.
             task = _without_refused(task, total)
-        total.add(_run(task, job.X, job.y, job.fronts, folds=folds, take=take))
+        part = _run(task, job.X, job.y, job.fronts, folds=folds, take=take)
+        arrivals.steps_saved += part.work["transformer_fits_saved"]
+        total.add(part)
     return total
 
 

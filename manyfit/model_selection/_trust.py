@@ -271,6 +271,8 @@ def strangers_among_scorers(scorer: Any) -> Iterator[Any]:
             yield type(one) if not isinstance(one, types.FunctionType) else one
         else:
             metric, _, kwargs, _ = made
+            if type(metric).__module__.startswith("manyfit."):  # one of ours around a metric
+                metric = inspect.unwrap(metric)
             yield from strangers([metric, dict(kwargs)])
 
 

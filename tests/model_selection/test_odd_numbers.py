@@ -23,6 +23,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.estimators import Cost, Predictions, register_family, unregister_family
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
+from tests.model_selection._optimum import Optimum
 from tests.model_selection._same import X, Y
 
 TIGHT = {"tol": 1e-10, "max_iter": 10_000}
@@ -125,7 +126,7 @@ def test_what_scikit_learn_makes_of_a_value(place):
 @pytest.mark.parametrize("value", [0.5, 1, np.float64(0.5), np.float32(0.5), np.int64(2), 2**31])
 def test_usual_numbers_are_shared(value):
     for estimator, name, y in ((Ridge(), "alpha", Y), (LogisticRegression(**TIGHT), "C", SIGNS)):
-        plan = GridSearchCV(estimator, {name: [value, 1.5]}).plan(X, y)
+        plan = Optimum(estimator, {name: [value, 1.5]}).plan(X, y)
         assert [group.kind for group in plan.groups] == ["moments" if name == "alpha" else "passes"]
 
 

@@ -115,6 +115,7 @@ def test_iterations():
         LABELS,
         scoring=scoring,
         fit_params={"mine": weights, "sample_weight": weights},
+        sharing="optimum",
     )
     assert search.report_.fits_done == 0
 

@@ -1,0 +1,191 @@
+"""Evaluates the settings that a search asks for, round by round, and remembers all results."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from manyfit._compat import (
+    any_callbacks,
+    check_fit_failures,
+    insert_error_scores,
+)
+from manyfit.arrays import Transfers, transfers
+from manyfit.folds import Splits
+from manyfit.model_selection._arrivals import Arrivals, as_partial
+from manyfit.model_selection._audit import REFIT_STOPPED, settings_in_doubt
+from manyfit.model_selection._checkpoint import Checkpoint
+from manyfit.model_selection._engine import n_workers, run
+from manyfit.model_selection._hooks import (
+    add_sizes,
+    format_results,
+)
+from manyfit.model_selection._identity import identity
+from manyfit.model_selection._job import Job, Pair, Result
+from manyfit.model_selection._plan import Plan
+from manyfit.model_selection._planner import Prepared, prepare
+from manyfit.model_selection._report import Report
+from manyfit.model_selection._setup import Frozen, Setup, draw_splits
+from manyfit.model_selection._verify import verify
+from manyfit.model_selection._where import where_asked, where_refitted
+
+
+@dataclass(frozen=True)
+class Round:
+    """Settings that were evaluated together; `before` counts those of earlier rounds."""
+
+    job: Job
+    plan: Plan
+    shared: set[Pair]
+    doubts: dict[Pair, Mapping[str, float]]
+    before: int
+
+
+class Evaluation:
+    """The function that ``_run_search`` calls with settings; it remembers all results so far."""
+
+    def __init__(self, search: Any, setup: Setup, frozen: Frozen | None, crossed: Transfers) -> None:
+        self.search, self.setup, self._frozen, self._crossed = search, setup, frozen, crossed
+        self.candidates: list[Any] = []
+        self.out: list[Result] = []
+        self.more: dict[str, list[Any]] = defaultdict(list)
+        self.report = Report()
+        self.formatted: dict[str, Any] = {}
+        self._arrivals: tuple[list[Any], Arrivals] | None = None
+        self._sent: Job | None = None
+        self._rounds: list[Round] = []
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self._start
+
+    def __call__(
+        self,
+        candidate_params: Iterable[Any],
+        cv: Any = None,
+        more_results: Mapping[str, Any] | None = None,
+        callback_ctx: Any = None,
+    ) -> dict[str, Any]:
+        start = time.perf_counter()
+        search, setup = self.search, self.setup
+        with transfers() as drawn:
+            candidates, splits = self._drawn(candidate_params, cv)
+        if search.verbose > 0:
+            print(
+                f"Fitting {splits.n_splits} folds for each of {len(candidates)} candidates,"
+                f" totalling {splits.n_splits * len(candidates)} fits"
+            )
+        contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
+        with transfers() as crossed:
+            job = self._placed(search._job(setup, candidates, splits, contexts))
+            prepared: Prepared = prepare(job)
+        planned = time.perf_counter()
+        arrivals = Arrivals(job, self._checkpoint(job), self._metric())
+        self._arrivals = candidates, arrivals
+        out, report = run(job, prepared, arrivals)
+        if not out:
+            raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
+        check_fit_failures(out, search.error_score)
+        if callable(search.scoring):
+            insert_error_scores(out, search.error_score)
+        report.spend("plan", planned - start)
+        report.cross(drawn, crossed, self._crossed)  # what was sent and read before the first fit
+        self._crossed = Transfers()
+        if search.verify:
+            report.verification += verify(job, out, search.verify, report)
+        self._keep(candidates, out, more_results, report)
+        self._arrivals = None
+        before = len(self.candidates) - len(candidates)
+        self._rounds.append(Round(job, prepared.plan, arrivals.shared, arrivals.doubts, before))
+        add_sizes(search, out, splits)
+        return self._format(splits.n_splits)
+
+    @property
+    def doubts(self) -> dict[Pair, Mapping[str, float]]:
+        """How far `tol` leaves scores open, by setting and split."""
+        return {(one.before + c, i): doubt for one in self._rounds for (c, i), doubt in one.doubts.items()}
+
+    def refit_doubts(self, best: int, refitted: Any) -> bool:
+        """Have scikit-learn fit what was shared with the best setting if the refit stopped early.
+
+        Returns whether scores were made anew.
+        """
+        own = next(one for one in reversed(self._rounds) if one.before <= best)
+        job, k = own.job, own.job.splits.n_splits
+        doubted = settings_in_doubt(job, own.plan, own.shared, best - own.before, refitted)
+        if not doubted:
+            return False
+        n_shared = len(own.shared & set(job.pairs(doubted)))
+        alone = replace(job, candidates=[job.candidates[c] for c in doubted], sharing="none")
+        out, report = run(alone, prepare(alone))
+        check_fit_failures(out, self.search.error_score)
+        add_sizes(self.search, out, job.splits)
+        for j, c in enumerate(doubted):
+            start = (own.before + c) * k
+            self.out[start : start + k] = out[j * k : (j + 1) * k]
+        own.shared.difference_update(job.pairs(doubted))
+        for pair in job.pairs(doubted):
+            own.doubts.pop(pair, None)
+        self.report.take_back(n_shared, REFIT_STOPPED, report)
+        self._format(k)
+        return True
+
+    def _format(self, n_splits: int) -> dict[str, Any]:
+        """All results so far as scikit-learn has them in ``cv_results_``."""
+        self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
+        return self.formatted
+
+    def _placed(self, job: Job) -> Job:
+        """The job on data where they are asked to be, sent there once for all settings of the search."""
+        if self._sent is None:
+            self._sent = where_asked(job)
+        return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
+
+    def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+        """X, y and weights where an estimator can be fitted: as they are, or were sent, or on the host."""
+        assert self._sent is not None
+        job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
+        return job.X, job.y, job.options.fit_params
+
+    def _checkpoint(self, job: Job) -> Checkpoint | None:
+        path, verbose = self.search.checkpoint, self.search.verbose
+        if path is None:
+            return None
+        checkpoint = Checkpoint(path, identity(job, self.search), n_workers(job))
+        if verbose > 0 and checkpoint.kept:
+            print(f"Going on from {os.fspath(path)!r}, where {len(checkpoint.kept)} of these fits are")
+        return checkpoint
+
+    def _metric(self) -> str | None:
+        return self.search.refit if isinstance(self.search.refit, str) else None
+
+    def partial(self) -> list[dict[str, Any]]:
+        """All that is finished so far."""
+        k = len(self.out) // max(len(self.candidates), 1)
+        found = as_partial(self.candidates, ((divmod(j, k), one) for j, one in enumerate(self.out)))
+        if self._arrivals is not None:
+            candidates, arrivals = self._arrivals
+            found += as_partial(candidates, sorted(arrivals.results.items(), key=lambda item: item[0]))
+        return found
+
+    def _drawn(self, candidate_params: Iterable[Any], cv: Any) -> tuple[list[Any], Splits]:
+        frozen, self._frozen = self._frozen, None
+        if frozen is not None and cv is None:
+            return frozen.candidates, frozen.splits
+        return list(candidate_params), draw_splits(self.setup, cv or self.setup.cv)
+
+    def _contexts(self, callback_ctx: Any, n: int) -> list[Any] | None:
+        if callback_ctx is None or not any_callbacks(self.search):
+            return None
+        return [callback_ctx.subcontext(task_name="candidate-split-evaluation", task_id=j) for j in range(n)]
+
+    def _keep(self, candidates: list[Any], out: list[Result], more: Any, report: Report) -> None:
+        self.candidates.extend(candidates)
+        self.out.extend(out)
+        for key, value in (more or {}).items():
+            self.more[key].extend(value)
+        self.report = report if not self.report.fits_requested else self.report.merged(report)
