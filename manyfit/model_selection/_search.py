@@ -64,9 +64,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         Score of a fit that fails, as in scikit-learn.
     return_train_score : bool, default=False
         As in scikit-learn. Moments give these scores without another pass over X.
-    sharing : {"auto", "exact", "none"}, default="auto"
-        How far settings share their work. "exact" leaves out families that iterate to a tolerance, "none"
-        fits every setting on its own.
+    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
+        How far settings share their work. "auto" shares fits that iterate only where scikit-learn's own
+        solver would meet its ``tol`` before ``max_iter``, and where that is expected to be twice as fast.
+        "optimum" answers them with the optimum everywhere. "exact" leaves them out. "none" fits every
+        setting on its own.
     verify : int, default=0
         So many random pairs of a setting and a split are fitted again by scikit-learn's own function; the
         report lists both scores.
@@ -195,7 +197,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     return_train_score : bool, default=False
         As in `GridSearchCV`.
-    sharing : {"auto", "exact", "none"}, default="auto"
+    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
         As in `GridSearchCV`.
     verify : int, default=0
         As in `GridSearchCV`.

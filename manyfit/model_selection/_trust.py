@@ -272,7 +272,7 @@ def strangers_among_scorers(scorer: Any) -> Iterator[Any]:
         else:
             metric, _, kwargs, _ = made
             if type(metric).__module__.startswith("manyfit."):  # one of ours around a metric
-                metric = inspect.unwrap(metric)
+                metric = vars(metric)["metric"]
             yield from strangers([metric, dict(kwargs)])
 
 
