@@ -449,11 +449,6 @@ def be_patient(cluster: Any) -> None:
 
     Dask's own looks for a worker 15 seconds after its process ended. It closes the worker for good where it
     is not there then, which it is not either if it has ended once more, and is just being started.
-
-    Parameters
-    ----------
-    cluster : distributed.SpecCluster
-        Whose workers have nannies.
     """
     if "_update_worker_status" in vars(cluster):
         return

@@ -16,7 +16,7 @@ from manyfit.estimators._numbers import require_number
 from manyfit.estimators._objective import Rowwise
 from manyfit.estimators._pass_cost import pass_cost
 from manyfit.estimators._path import Model, fit_path
-from manyfit.estimators._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, Stopping
+from manyfit.estimators._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, STEEP, Stopping
 from manyfit.estimators._weights import class_weights
 from manyfit.folds import PassData, Unsupported, is_sparse, require_classes
 
@@ -146,7 +146,9 @@ def _model(
         "penalised" if estimator.fit_intercept else "none",
         float(estimator.tol) * rarest,
         norm="euclidean",
-        stopping=Stopping(min(estimator.max_iter, LIBLINEAR_ITERATIONS), None, LIBLINEAR_RESOLUTION, loss),
+        stopping=Stopping(
+            min(estimator.max_iter, LIBLINEAR_ITERATIONS), None, LIBLINEAR_RESOLUTION, loss, STEEP
+        ),
     )
 
 

@@ -37,8 +37,8 @@ VISIBLE = 1.0
 
 # Newton's method with Cholesky factors took 83 iterations at most, where the loss shows a gradient of `tol`.
 NEWTON_ITERATIONS = 100
-# What liblinear asks is relative to the gradient at the start. Where L-BFGS would need more iterations to come
-# there, so much is left open that its scores differ from those of the optimum.
+# What liblinear asks is relative to the gradient at the start. Where L-BFGS would need more iterations, so
+# much is left open that scores of liblinear differ from those of the optimum.
 LIBLINEAR_ITERATIONS = 100
 # liblinear stops without a word where the loss falls by less than that.
 LIBLINEAR_RESOLUTION = 1e-12
@@ -59,12 +59,16 @@ class Stopping:
         The smallest change of the loss that it sees, relative to `loss`.
     loss : float
         Size of the mean loss.
+    steepest : float
+        Curvatures, relative to `loss`, above which it is not trusted: what is asked relative to a large
+        gradient at the start leaves the coefficients of small columns open.
     """
 
     max_iter: int
     enough: int | None
     resolution: float
     loss: float
+    steepest: float = np.inf
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ def try_columns(
         visible = asked**2 >= VISIBLE * 2.0 * solution.curvature * stopping.resolution * stopping.loss
         steep = solution.curvature > STEEP * stopping.loss
         in_time = solution.converged & (~steep | (solution.steps <= most / MARGIN_OF_STEEP))
-        trusted[part] = visible & (in_time | by_itself)
+        told = solution.curvature <= stopping.steepest * stopping.loss
+        trusted[part] = visible & told & (in_time | by_itself)
     return Trial(trusted, W)
 
 

@@ -6,20 +6,21 @@ whose scores differ by less are as good as each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.estimators import Answers, LinkedAnswers
-from manyfit.folds import FoldedData
-from manyfit.metrics import SharedScoring
+from manyfit.folds import Fold, FoldedData
+from manyfit.metrics import SharedScoring, Truth
 from manyfit.model_selection._job import Options, Pair
-from manyfit.model_selection._score_answers import Begun, Scored, begin_scores, folded_there
+from manyfit.model_selection._score_answers import Scored, blocks_of_settings, folded_there
 
 Array = NDArray[Any]
+# A score that `tol` leaves open by more than this is scikit-learn's: its own fit may lie anywhere in there.
+MOST_OPEN = 0.01
 # By the name of the scorer.
 Doubt = Mapping[str, float]
 
@@ -27,8 +28,9 @@ Doubt = Mapping[str, float]
 class Doubts:
     """What `tol` leaves open of the test scores of a split: begun where the rows lie, and ended on the host.
 
-    A scorer of labels is in doubt by the share of rows whose label `tol` leaves open, any other by the
-    difference that another answer within `tol` makes. The latter is not asked on a device.
+    A scorer of labels is in doubt by the share of rows whose label `tol` leaves open. Any other whose metric
+    is known for many settings at once is in doubt by the difference that another answer within `tol` makes.
+    On a device it is not asked.
 
     Parameters
     ----------
@@ -50,58 +52,62 @@ class Doubts:
         i: int,
         options: Options,
     ) -> None:
-        self._names, self._labels = list(scoring.named), scoring.label_scorers
-        self._counts: list[Any] = []
-        self._shifted: Begun | None = None
+        self.there: list[Any] = []
+        self._labels, self._shifted = frozenset[str](), dict[str, Array]()
         if not isinstance(answers, LinkedAnswers) or len(answers.alone) == n_settings:
-            self._names = []
-        else:
-            fold = folded.fold(i)
-            self._n_rows = len(fold.targets("test"))
-            if answers.classes is None:
-                self._labels = frozenset()
-            if self._labels:
-                self._counts = [answers.near_boundary("test", fold)]
-            if folded_there(folded):  # a second score of all settings would take its memory and time
-                self._names = [name for name in self._names if name in self._labels]
-            if self._labels != set(self._names) and self._names:
-                test_only = replace(options, return_train_score=False)
-                self._shifted = begin_scores(scoring, answers.shifted(), n_settings, folded, i, test_only)
-        self.there = [*self._counts, *(self._shifted.there if self._shifted is not None else ())]
+            return
+        fold = folded.fold(i)
+        self._n_rows = len(fold.targets("test"))
+        if answers.classes is not None and scoring.label_scorers:
+            self._labels = scoring.label_scorers
+            self.there = [answers.near_boundary("test", fold)]
+        if not (folded_there(folded) or self._labels.issuperset(scoring.named)):
+            self._shifted = _known_scores(scoring, answers.shifted(), n_settings, fold, options.memory_limit)
 
     def finish(self, home: Sequence[Array], scored: Scored) -> dict[int, Doubt]:
         """The doubt of each setting that is shared, given what was brought to the host."""
-        n = len(self._counts)
-        open_labels = home[0] / self._n_rows if n else None
-        shifted = None
-        if self._shifted is not None:
-            found = self._shifted.finish(home[n:])
-            found.warned.settle(())  # what they warn of, the scores themselves did
-            shifted = found.scores["test"]
         doubts: dict[int, Doubt] = {}
         for j, score in enumerate(scored.scores["test"]):
-            if not self._names or score is None or isinstance(score, Exception):
+            if score is None or isinstance(score, Exception):
                 continue
-            own = {}
-            for name in self._names:
-                if name in self._labels:
-                    assert open_labels is not None
-                    own[name] = float(open_labels[j])
-                else:
-                    assert shifted is not None
-                    own[name] = _difference(score, shifted[j], name)
-            doubts[j] = own
+            own = {name: _difference(score, other[j], name) for name, other in self._shifted.items()}
+            own |= {name: float(home[0][j] / self._n_rows) for name in self._labels}
+            if own:
+                doubts[j] = own
         return doubts
 
 
-def _difference(score: Any, other: Any, name: str) -> float:
-    """Of two scores by the same scorer; 0 where one of them cannot be given."""
-    if other is None or isinstance(other, Exception):
-        return 0.0
-    if isinstance(score, Mapping):
-        score, other = score[name], other[name]
-    difference = abs(score - other)
-    return float(difference) if np.isfinite(difference) else 0.0
+def _known_scores(
+    scoring: SharedScoring, answers: LinkedAnswers, n_settings: int, fold: Fold, memory_limit: int
+) -> dict[str, Array]:
+    """Scores of all settings by metrics that need no scorer to be called; NaN where one would be."""
+    y, given = fold.targets("test"), fold.scored_targets("test")
+    truth = Truth(y, fold.score_weight("test"), answers.classes, getattr(given, "dtype", None))
+    parts = []
+    for block in blocks_of_settings(range(n_settings), len(y), answers, memory_limit // 8):
+        parts.append(scoring.from_responses(answers.subset(block).respond("test", fold), truth))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def too_open(doubts: Mapping[int, Doubt], scored: Scored) -> dict[int, str]:
+    """Settings whose test scores `tol` leaves open by more than is told apart, with the reason."""
+    found = {}
+    for j, doubt in doubts.items():
+        score = scored.scores["test"][j]
+        for name, amount in doubt.items():
+            size = abs(score[name] if isinstance(score, Mapping) else score)
+            if amount > MOST_OPEN * max(1.0, size):
+                found[j] = "tol leaves its score open"
+    return found
+
+
+def without(doubts: Mapping[int, Doubt], left: Collection[int]) -> dict[int, Doubt]:
+    """The doubts of settings that stay shared."""
+    return {j: doubt for j, doubt in doubts.items() if j not in left}
+
+
+def _difference(score: Any, other: float, name: str) -> float:
+    return float(abs((score[name] if isinstance(score, Mapping) else score) - other))
 
 
 def as_good_as_best(
@@ -129,6 +135,6 @@ def as_good_as_best(
     """
     means = np.zeros(len(scores))
     for (c, _), doubt in doubts.items():
-        means[c] += doubt.get(name, 0.0) / n_splits
+        means[c] += np.nan_to_num(doubt.get(name, 0.0)) / n_splits
     left = means + means[best]
     return [int(c) for c in np.flatnonzero((scores[best] - scores <= left) & (left > 0.0)) if c != best]

@@ -29,7 +29,7 @@ from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._plan import Group, Kind, Plan
 from manyfit.model_selection._where import comes_home
 
-# A group that iterates is cut into parts of at least so many operations: some tenths of a second. Its coarse
+# A group that iterates is cut into parts of at least so many nanoseconds, as its family expects. Its coarse
 # problems, and a pass or two, are made for each part anew.
 PART_OPERATIONS = 2.5e8
 

@@ -13,7 +13,7 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._convergence import stops_as_sklearn
-from manyfit.model_selection._doubts import Doubts
+from manyfit.model_selection._doubts import Doubts, too_open, without
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._less_memory import in_less_memory
 from manyfit.model_selection._moment_groups import why_not
@@ -59,7 +59,8 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
         begun, doubts = in_less_memory(
             partial(_begun, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
         )
-        split = _Split(group.candidates, i, answers, begun, doubts, fit_time, time.perf_counter() - start)
+        spent = time.perf_counter() - start
+        split = _Split(group.candidates, i, answers, begun, doubts, seen.sklearn_stops, fit_time, spent)
         if begun.there or doubts.there:
             waiting.append(split)
         else:
@@ -98,6 +99,7 @@ class _Split:
     answers: Answers
     begun: Begun
     doubts: Doubts
+    sklearn_stops: bool
     fit_time: float
     seconds: float
 
@@ -105,9 +107,11 @@ class _Split:
         """Note all scores, given what was begun on a device; on the host."""
         start, n = time.perf_counter(), len(self.candidates)
         scored = self.begun.finish(scores)
-        outcome.note_iterations(self.candidates, self.i, self.answers, self.doubts.finish(doubts, scored))
+        found = self.doubts.finish(doubts, scored)
+        left = too_open(found, scored) if self.sklearn_stops else {}
+        outcome.note_iterations(self.candidates, self.i, self.answers, without(found, left))
         times = (self.fit_time, (self.seconds + time.perf_counter() - start) / n)
-        return scored.keep(outcome, self.candidates, self.i, times)
+        return scored.keep(outcome, self.candidates, self.i, times, left)
 
 
 def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:

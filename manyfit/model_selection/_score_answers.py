@@ -65,16 +65,22 @@ class Scored:
     warned: HeldWarnings
 
     def keep(
-        self, outcome: Outcome, candidates: Sequence[int], i: int, times: tuple[float, float]
+        self,
+        outcome: Outcome,
+        candidates: Sequence[int],
+        i: int,
+        times: tuple[float, float],
+        left: Mapping[int, str] | None = None,
     ) -> dict[Pair, Result]:
         """Note which settings are fitted alone on split `i` after all; note and return results of the others.
 
-        `times` are those of the fit and score of one setting. What the scorers warned of is shown where it
+        `times` are those of the fit and score of one setting, `left` settings that are fitted alone for
+        another reason. What the scorers warned of is shown where it
         counts: a fit alone warns again.
         """
         counted, results = set(), {}
         for j, c in enumerate(candidates):
-            why = self._why_alone(j)
+            why = self._why_alone(j) or (left or {}).get(j)
             if why is not None:
                 outcome.alone[c, i] = why
             else:
@@ -205,7 +211,9 @@ class _Role:
         given = getattr(fold.scored_targets(role), "dtype", None)
         truth = Truth(self._y, fold.score_weight(role), self._answers.classes, given)
         self._asked = [*self._missing]
-        for block in _blocks(self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)):
+        for block in blocks_of_settings(
+            self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)
+        ):
             responses = self._answers.subset(block).respond(role, fold)
             if not self._scoring.known_there(responses):
                 return []
@@ -223,7 +231,7 @@ class _Role:
     def _from_predictions(self, warned: HeldWarnings) -> None:
         answers, rows = self._answers, self.rows
         from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
-        for block in _blocks(self._missing, len(self._y), answers, self._limit // 8):
+        for block in blocks_of_settings(self._missing, len(self._y), answers, self._limit // 8):
             responses = _at_home(answers.subset(block).respond(rows.role, rows.fold), answers.classes)
             for j, one in zip(block, from_responses.scores(responses, block), strict=True):
                 self._scores[j] = one
@@ -266,7 +274,9 @@ def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
     return values if scoring.multimetric else values["score"]
 
 
-def _blocks(missing: list[int], n_rows: int, answers: Answers, limit: int) -> list[list[int]]:
+def blocks_of_settings(
+    missing: Sequence[int], n_rows: int, answers: Answers, limit: int
+) -> list[Sequence[int]]:
     """Settings whose predictions fit in so many bytes together."""
     outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | LinkedAnswers) else 1
     size = max(1, block_size(limit) // max(8 * n_rows * outputs, 1))

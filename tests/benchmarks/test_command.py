@@ -23,7 +23,7 @@ CLUSTERS = (
     "cluster-slots",
 )
 GPU = ("gpu-tests", "gpu-ridge", "gpu-affine-pipeline", "gpu-logistic", "gpu-one-by-one")
-JOBLIB = ("joblib-overhead", "joblib-data", "joblib-forest")
+JOBLIB = ("joblib-overhead", "joblib-data", "joblib-forest", "convergence")
 
 
 def test_lists_every_benchmark_with_a_line(capsys):

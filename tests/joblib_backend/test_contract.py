@@ -289,7 +289,7 @@ def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
 )
 def test_how_many_tasks_are_under_way(n_jobs, seconds, needs, most):
     """On four slots: ten seconds of long tasks, by which a cluster grows, and no more than were asked for."""
-    there: Any = SimpleNamespace(slots=lambda needs: 4)
+    there: Any = SimpleNamespace(slots=lambda needs: 4, stuck=SimpleNamespace(keys=frozenset()))
     waiting = Queue(n_jobs)
     waiting.took(seconds)
     for _ in range(200):

@@ -487,14 +487,14 @@ def test_the_host_has_scikit_learns_functions():
         metrics.euclidean_distances(X, Y), sklearn.metrics.euclidean_distances(X, Y)
     )
     assert isinstance(pairwise.rbf_kernel(X.tolist()), np.ndarray)
-    for name in pairwise.__all__:
+    functions = [name for name in pairwise.__all__ if callable(getattr(pairwise, name))]
+    for name in functions:
         ours, own = getattr(pairwise, name), getattr(theirs, name)
         assert str(inspect.signature(ours)) == str(inspect.signature(own))  # NaN equals nothing
         assert pickle.loads(pickle.dumps(ours)) is ours
         assert getattr(metrics, name, ours) is ours
     documented = {*theirs.distance_metrics().values(), *theirs.kernel_metrics().values()} - {None}
     assert {f.__name__ for f in documented} | {"pairwise_kernels", "paired_distances"} < set(pairwise.__all__)
-    assert not {"distance_metrics", "check_pairwise_arrays"} & set(pairwise.__all__)
 
 
 # Memory

@@ -22,7 +22,7 @@ from sklearn.svm import SVC, SVR
 from manyfit.cluster import _progress
 from manyfit.cluster._versions import versions_here
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV, _identity
-from manyfit.model_selection import _shared_search as engine
+from manyfit.model_selection import _rounds as engine
 from tests.model_selection._counted import FITS, STOP_AFTER, Counted
 from tests.model_selection._optimum import Optimum
 from tests.model_selection._same import LABELS, X_CLASS, X, Y, assert_same_results
@@ -180,8 +180,8 @@ def test_every_kind_of_group(kind, n_jobs, path, monkeypatch):
     assert {group["kind"] for group in whole.report_.groups} == {kind}
     add, left = engine.Arrivals.add, [2]
 
-    def stops(self, results, *, alone):
-        add(self, results, alone=alone)
+    def stops(self, results, **options):
+        add(self, results, **options)
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt

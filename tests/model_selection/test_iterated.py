@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,11 +22,9 @@ from manyfit.estimators import Cost, family_of
 from manyfit.folds import DensePasses, PassData, Splits
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests.differential._subject import sharing_whatever_it_costs
+from tests.model_selection._optimum import Optimum  # `test_sklearn_stops.py` has the default
 
 pytestmark = pytest.mark.slow
-
-# Wherever scikit-learn's solver would stop; `test_sklearn_stops.py` has what is shared by default.
-Optimum = partial(GridSearchCV, sharing="optimum")
 
 rng = np.random.default_rng(0)
 N, P = 300, 6
@@ -388,8 +384,9 @@ def test_settings_that_tol_leaves_as_good_as_the_best_are_named(y, scoring):
     grid, refit = {"C": [0.5, 0.51, 0.52, 1e-4]}, scoring if isinstance(scoring, str) else scoring[0]
     named = []
     for tol in (1e-9, 0.3):
+        model = LogisticRegression(tol=tol, max_iter=1000)
         with sharing_whatever_it_costs():
-            search = Optimum(LogisticRegression(tol=tol), grid, scoring=scoring, refit=refit).fit(X, y)
+            search = Optimum(model, grid, scoring=scoring, refit=refit).fit(X, y)
         assert search.report_.fits_done == 0
         named.append([one["C"] for one in search.report_.as_good_as_best])
         assert search.best_params_["C"] not in named[-1]

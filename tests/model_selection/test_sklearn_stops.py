@@ -158,13 +158,29 @@ def test_the_optimum_is_an_option():
 
 
 def test_little_gain_is_not_worth_a_changed_digit():
-    data, target = load_iris(return_X_y=True)
-    model = make_pipeline(StandardScaler(), LogisticRegression())
-    search = GridSearchCV(model, {"logisticregression__C": [0.1, 1.0]}, cv=3)
-    assert "times as fast, and has to be 2 times" in str(search.plan(data, target))
-    assert search.fit(data, target).report_.fits_shared == 0
+    data = rng.normal(size=(N, 20))
+    search = GridSearchCV(LogisticRegression(), {"C": [0.01, 0.1, 1.0]}, cv=5)
+    assert "times as fast, and has to be 2 times" in str(search.plan(data, Y))
+    assert search.fit(data, Y).report_.fits_shared == 0
     with sharing_whatever_it_costs():
-        assert search.fit(data, target).report_.fits_shared == 6
+        assert search.fit(data, Y).report_.fits_shared > 10
+
+
+def test_a_score_that_tol_leaves_open_is_scikit_learns():
+    """Two classes that can be told apart: with a large C a gradient of `tol` leaves labels near the middle open."""
+    data = rng.normal(size=(100, 60))
+    target = (data[:, 0] > 0).astype(int)
+    grid = {"C": [1e5]}
+    ours, _ = searched(GridSearchCV, LogisticRegression(), grid, data, target)
+    theirs, _ = searched(model_selection.GridSearchCV, LogisticRegression(), grid, data, target)
+    open_ = ours.report_.left_to_sklearn["tol leaves its score open"]
+    differ = [
+        ours.cv_results_[f"split{i}_test_score"] != theirs.cv_results_[f"split{i}_test_score"]
+        for i in range(5)
+    ]
+    assert open_ >= 3 and np.sum(differ) <= 5 - open_
+    optimum, _ = searched(GridSearchCV, LogisticRegression(), grid, data, target, sharing="optimum")
+    assert optimum.report_.fits_done == 0
 
 
 def test_a_refit_that_stops_early_has_scikit_learn_fit_what_was_shared(monkeypatch):

