@@ -167,17 +167,15 @@ def test_little_gain_is_not_worth_a_changed_digit():
 
 
 def test_a_score_that_tol_leaves_open_is_scikit_learns():
-    """Two classes that can be told apart: with a large C a gradient of `tol` leaves labels near the middle open."""
+    """Where classes can be told apart and C is large, `tol` leaves labels near the middle open."""
     data = rng.normal(size=(100, 60))
     target = (data[:, 0] > 0).astype(int)
     grid = {"C": [1e5]}
     ours, _ = searched(GridSearchCV, LogisticRegression(), grid, data, target)
     theirs, _ = searched(model_selection.GridSearchCV, LogisticRegression(), grid, data, target)
     open_ = ours.report_.left_to_sklearn["tol leaves its score open"]
-    differ = [
-        ours.cv_results_[f"split{i}_test_score"] != theirs.cv_results_[f"split{i}_test_score"]
-        for i in range(5)
-    ]
+    names = [f"split{i}_test_score" for i in range(5)]
+    differ = [ours.cv_results_[name] != theirs.cv_results_[name] for name in names]
     assert open_ >= 3 and np.sum(differ) <= 5 - open_
     optimum, _ = searched(GridSearchCV, LogisticRegression(), grid, data, target, sharing="optimum")
     assert optimum.report_.fits_done == 0
