@@ -21,8 +21,8 @@ class Fitted:
     linear : LinearPredictors
         On the columns of X.
     error : LinearPredictors
-        About how far from the optimum an answer with a gradient of `tol` may lie: the step that Newton's
-        method would take next, as many times as `tol` is larger than the gradient.
+        About how far from the optimum an answer may lie whose gradient is as large as `tol`: Newton's step
+        for such a gradient, of entries of equal size with signs at random.
     converged : ndarray of bool of shape (m,)
         Whether the gradient is as small as it should be.
     trusted : ndarray of bool of shape (m,)

@@ -127,11 +127,10 @@ class _Group:
         reached, asked = self._followed(kept, start) if kept.size else (Reached.of_none(self._zero()), 0.0)
         reached = reached.spread(n_sets, kept, m)
         converged = (reached.size <= asked).reshape(n_sets, m)
-        with np.errstate(divide="ignore"):
-            away = reached.away * np.where(reached.size > 0.0, asked / reached.size, 0.0)[:, None, None]
         read = self._read + self.passes.rows_read
+        error = asked * reached.away
         return [
-            Fitted(self._linear(reached.W, i), self._linear(away, i), own, trusted[i], 0 if i else read)
+            Fitted(self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read)
             for i, own in enumerate(converged)
         ]
 

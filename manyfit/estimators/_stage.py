@@ -72,7 +72,8 @@ class Reached:
     W : ndarray of shape (m, K, d)
         Coefficients.
     away : ndarray of shape (m, K, d)
-        The step that Newton's method would take next, by the Hessian that was used last.
+        How far a gradient of size one would lead, by the Hessian that was used last: all entries of that
+        gradient are as large, with signs at random.
     size : ndarray of shape (m,)
         Sizes of the gradients.
     """
@@ -235,15 +236,26 @@ class Stage:
         for settings in self._waves(start is None):
             columns = (np.arange(n_sets)[:, None] * m + settings).ravel()
             begin = way.ahead(self.penalties[0, settings]) if start is None else start[columns]
-            W, G, reached.size[columns] = self._follow(
+            W, _, reached.size[columns] = self._follow(
                 columns, *self._sound(begin, zero, columns, goal), goal
             )
-            reached.W[columns], reached.away[columns] = W, self.hessians.solve(G, columns)
+            reached.W[columns], reached.away[columns] = W, self.hessians.solve(self._unit(W), columns)
             self.hessians.release(columns)
             way.reached(
                 W.reshape(n_sets, len(settings), *zero.shape[1:])[:, -1], self.penalties[0, settings[-1]]
             )
         return reached
+
+    def _unit(self, W: Array) -> Array:
+        """A gradient of size one for each column, the same for all."""
+        _, K, d = W.shape
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(K, d))
+        if self.problem.intercept == "none":
+            signs[:, -1] = 0.0
+        if K > 1:  # gradients of several classes sum to zero over the classes
+            signs -= signs.mean(axis=0)
+        size = np.abs(signs).max() if self.problem.norm == "largest" else np.linalg.norm(signs)
+        return np.broadcast_to(signs / max(size, np.finfo(float).tiny), W.shape).copy()
 
     def _waves(self, one_from_another: bool) -> list[Array]:
         """The settings in groups that are followed at once, those with large penalties first."""

@@ -66,7 +66,10 @@ def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch)
         }[wide]
     )
     assert reached.size.max() <= 1e-9
-    assert np.abs(reached.away).max() < 1e-7
+    # So far leads a gradient of size one; the Hessians serve several penalties.
+    columns = np.arange(len(reached.W))
+    there = one.problem.size(one.problem.gradient(reached.W + 1e-4 * reached.away, columns), columns)
+    assert (there > 0.5e-4).all() and (there < 2e-4).all()
     expected = [optimum(penalty, rows) for rows in ATOMS for penalty in PENALTIES]
     np.testing.assert_allclose(reached.W[:, 0, :-1], expected, atol=1e-5)
     assert not one.hessians._factors  # they are needed no more
