@@ -159,8 +159,8 @@ class _Group:
         """Which settings on which splits scikit-learn's solver would finish, (n_splits, m); and a start.
 
         The smallest training set is tried, and the largest where that is another size: a sample of its rows
-        where there are enough. All rows of a single split give a start for what follows, too, which has seen
-        no other rows.
+        where there are enough. The other splits are asked whether they are alike. All rows of a single split
+        give a start for what follows, too, which has seen no other rows.
         """
         stopping, shape = self.model.stopping, self.penalties.shape
         if stopping is None or not self.data.sklearn_stops:
@@ -170,20 +170,44 @@ class _Group:
             splits = splits[:1]
         share = self._shares(TRIAL_ROWS)[-1]
         sample = self._of_some(share) if share > 1 else None
-        if sample is None:
-            tried = self._try(self.problem, splits, stopping, MARGIN)
-        else:
-            tried = self._try(self._problem(sample), splits, stopping, MARGIN_OF_SAMPLE)
-            self._read += sample.passes.rows_read
-        trusted = tried.trusted.reshape(len(splits), shape[1]).all(axis=0)
-        start = tried.W[trusted] if sample is None and shape[0] == 1 else None
-        return np.tile(trusted, (shape[0], 1)), start
+        rows, margin = (self.every, MARGIN) if sample is None else (sample, MARGIN_OF_SAMPLE)
+        tried = self._try(rows, splits, stopping, margin, np.arange(shape[1]))
+        trusted = np.asarray(tried.trusted.reshape(len(splits), shape[1]).all(axis=0))
+        if shape[0] == 1:
+            return trusted[None], tried.W[trusted] if sample is None else None
+        return self._on_all_splits(trusted, tried, splits, rows, stopping, margin), None
 
-    def _try(self, problem: LinearProblem, splits: Array, stopping: Stopping, margin: float) -> Trial:
-        m = self.penalties.shape[1]
-        columns = (splits[:, None] * m + np.arange(m)).ravel()
-        room = self.data.memory_limit / 2
-        return try_columns(problem, self._zero(), columns, self.model.tol, stopping, margin, room)
+    def _on_all_splits(
+        self, trusted: Array, tried: Trial, splits: Array, rows: "_Rows", stopping: Stopping, margin: float
+    ) -> Array:
+        """What is trusted on each split, given what is on some: where the others are alike, it is the same.
+
+        They are asked for the slowest setting and for that with the smallest penalty, and else for all.
+        """
+        n_splits, m = self.penalties.shape
+        kept, others = np.flatnonzero(trusted), np.setdiff1d(np.arange(n_splits), splits)
+        if not kept.size or not others.size:
+            return np.tile(trusted, (n_splits, 1))
+        steps = tried.steps.reshape(len(splits), m).max(axis=0)
+        hard = np.unique([kept[steps[kept].argmax()], kept[self.penalties[0, kept].argmin()]])
+        if self._try(rows, others, stopping, margin, hard).trusted.all():
+            return np.tile(trusted, (n_splits, 1))
+        every = np.zeros((n_splits, m), dtype=bool)
+        every[splits] = trusted
+        found = self._try(rows, others, stopping, margin, kept).trusted
+        every[np.ix_(others, kept)] = found.reshape(len(others), len(kept))
+        return every
+
+    def _try(self, rows: "_Rows", splits: Array, stopping: Stopping, margin: float, settings: Array) -> Trial:
+        """Try some settings on some splits, over some rows."""
+        columns = (splits[:, None] * self.penalties.shape[1] + settings).ravel()
+        room, before = self.data.memory_limit / 2, rows.passes.rows_read
+        tried = try_columns(
+            self._problem(rows), self._zero(), columns, self.model.tol, stopping, margin, room
+        )
+        if rows is not self.every:
+            self._read += rows.passes.rows_read - before
+        return tried
 
     def _zero(self) -> Array:
         """Where the splits start, (n_splits, K, p + 1): there is nothing of test rows in it."""

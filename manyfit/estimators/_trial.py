@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.arrays import numpy_dtype
-from manyfit.estimators._lbfgs import LBFGS, Solution
+from manyfit.estimators._lbfgs import LBFGS, Solution, State
 from manyfit.estimators._objective import LinearProblem
 
 Array = NDArray[Any]
@@ -30,6 +30,10 @@ STEEP, MARGIN_OF_STEEP = 1000.0, 2.5
 EVALUATIONS = 3
 # Steps that show the largest curvature.
 CURVATURE_STEPS = 12
+# What needs more is left to scikit-learn.
+MOST_STEPS = 1000
+# Penalties that are a smaller share of the curvature hold nothing.
+SINGULAR = 1e-10
 # A gradient of `tol` has to change the loss by this many times what the solver can see. At a tenth no fit was
 # seen to stop early, at a hundredth some were.
 VISIBLE = 1.0
@@ -81,10 +85,18 @@ class Trial:
         Whether scikit-learn's solver would meet its tolerance.
     W : ndarray of shape (m, K, d)
         Where the columns came to, in the coordinates of the problem.
+    steps : ndarray of int of shape (m,)
+        Steps that they took.
     """
 
     trusted: Array
     W: Array
+    steps: Array
+
+    @classmethod
+    def of(cls, m: int, start: Array) -> "Trial":
+        """Of columns that are still to be tried."""
+        return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int))
 
 
 def resolution_of(X: Any) -> float:
@@ -130,24 +142,29 @@ def try_columns(
         Of the columns, in their order.
     """
     by_itself = stopping.enough is not None and stopping.max_iter >= stopping.enough
-    most = max(0, int((stopping.max_iter - SPARE) / margin))
-    steps = min(most, CURVATURE_STEPS) if by_itself else most
+    most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
     start = zero[problem.columns.split[columns]]
     at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
-    trusted, W = np.zeros(len(columns), dtype=bool), np.empty_like(start)
+    found = Trial.of(len(columns), start)
     for first in range(0, len(columns), at_once):
         part = slice(first, first + at_once)
         one = _AsSklearn(problem, columns[part], start[part])
         asked = tol * (one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes)))
-        solution = one.solve(steps, asked)
-        W[part] = one.moved(solution.W, 1.0)
-        # A gradient g changes the loss by g^2 / (2 L) at least, where L is the largest curvature.
-        visible = asked**2 >= VISIBLE * 2.0 * solution.curvature * stopping.resolution * stopping.loss
+        solution, visible = one.follow(most, asked, stopping, by_itself)
+        found.W[part], found.steps[part] = one.moved(solution.W, 1.0), solution.steps
         steep = solution.curvature > STEEP * stopping.loss
         in_time = solution.converged & (~steep | (solution.steps <= most / MARGIN_OF_STEEP))
         told = solution.curvature <= stopping.steepest * stopping.loss
-        trusted[part] = visible & told & (in_time | by_itself)
-    return Trial(trusted, W)
+        if stopping.enough is not None:  # from a singular Hessian scikit-learn goes on in another way
+            told &= problem.columns.penalty[columns[part]] >= SINGULAR * solution.curvature
+        found.trusted[part] = visible & told & (in_time | by_itself)
+    return found
+
+
+def _shows(tol: Array, curvature: Array, stopping: Stopping) -> Array:
+    """Whether the loss shows a gradient of `tol`, which changes it by ``tol^2 / (2 L)`` for a curvature L."""
+    with np.errstate(over="ignore"):
+        return np.asarray(tol**2 >= VISIBLE * 2.0 * curvature * stopping.resolution * stopping.loss)
 
 
 class _AsSklearn:
@@ -174,10 +191,30 @@ class _AsSklearn:
         lengths = np.sqrt((self._G**2).sum(axis=(1, 2)))
         self._first = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
 
-    def solve(self, steps: int, tol: Array) -> Solution:
-        """Follow all columns for so many steps."""
+    def follow(self, steps: int, tol: Array, stopping: Stopping, briefly: bool) -> tuple[Solution, Array]:
+        """Follow all columns for so many steps, or `briefly` until their curvature is known.
+
+        Columns whose gradient of `tol` the loss does not show are not followed further: that is known soon.
+        Returns where they are, and whether it shows.
+        """
+        few = min(steps, CURVATURE_STEPS)
+        found = self._solve(few, tol, None)
+        visible = _shows(tol, found.curvature, stopping)
+        open_ = np.flatnonzero(~found.converged)  # in the order of `found.left`
+        on = visible[open_]
+        if briefly or few == steps or not on.any():
+            return found, visible
+        found.left.keep(np.flatnonzero(on))
+        more = open_[on]
+        rest = self._solve(steps - few, tol[more], found.left)
+        for name in ("W", "converged", "curvature", "steps"):
+            getattr(found, name)[more] = getattr(rest, name)
+        return found, _shows(tol, found.curvature, stopping)
+
+    def _solve(self, steps: int, tol: Array, state: State | None) -> Solution:
         solver = LBFGS(max_passes=EVALUATIONS * steps, max_steps=steps, memory=MEMORY)
-        return solver.solve(self, self._start, self._places, tol, gradient=self._G)
+        columns = self._places if state is None else state.columns
+        return solver.solve(self, self._start[columns], columns, tol, gradient=self._G[columns], state=state)
 
     def moved(self, V: Array, sign: float, places: Any = slice(None)) -> Array:
         """Intercepts as values at the origin of the passes (`sign` 1), or such as values at zero (-1)."""

@@ -119,21 +119,24 @@ class Report:
         for one in counted:
             self.add(vars(one))
 
-    def take_back(self, n_shared: int, reason: str, again: "Report") -> None:
+    def take_back(self, n_shared: int, n_restored: int, reason: str, again: "Report") -> None:
         """Count fits that were answered by shared work, and that scikit-learn has made after all.
 
         Parameters
         ----------
         n_shared : int
             How many there were.
+        n_restored : int
+            How many were restored from a checkpoint.
         reason : str
             Why.
         again : Report
             What scikit-learn's fits took.
         """
         self.fits_shared -= n_shared
+        self.fits_restored -= n_restored
         self.fits_done += again.fits_done
-        self.left_to_sklearn[reason] = self.left_to_sklearn.get(reason, 0) + n_shared
+        self.left_to_sklearn[reason] = self.left_to_sklearn.get(reason, 0) + n_shared + n_restored
         for kind, seconds in again.seconds.items():
             self.spend(kind, seconds)
 

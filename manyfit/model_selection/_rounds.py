@@ -39,6 +39,7 @@ class Round:
     job: Job
     plan: Plan
     shared: set[Pair]
+    restored: set[Pair]
     doubts: dict[Pair, Mapping[str, float]]
     before: int
 
@@ -100,7 +101,9 @@ class Evaluation:
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
         before = len(self.candidates) - len(candidates)
-        self._rounds.append(Round(job, prepared.plan, arrivals.shared, arrivals.doubts, before))
+        self._rounds.append(
+            Round(job, prepared.plan, arrivals.shared, arrivals.restored, arrivals.doubts, before)
+        )
         add_sizes(search, out, splits)
         return self._format(splits.n_splits)
 
@@ -119,7 +122,8 @@ class Evaluation:
         doubted = settings_in_doubt(job, own.plan, own.shared, best - own.before, refitted)
         if not doubted:
             return False
-        n_shared = len(own.shared & set(job.pairs(doubted)))
+        again = own.shared & set(job.pairs(doubted))
+        n_restored = len(again & own.restored)
         alone = replace(job, candidates=[job.candidates[c] for c in doubted], sharing="none")
         out, report = run(alone, prepare(alone))
         check_fit_failures(out, self.search.error_score)
@@ -130,7 +134,10 @@ class Evaluation:
         own.shared.difference_update(job.pairs(doubted))
         for pair in job.pairs(doubted):
             own.doubts.pop(pair, None)
-        self.report.take_back(n_shared, REFIT_STOPPED, report)
+        self.report.take_back(len(again) - n_restored, n_restored, REFIT_STOPPED, report)
+        replaced = [job.candidates[c] for c in doubted]
+        kept = [row for row in self.report.verification if row["params"] not in replaced]
+        self.report.verification = kept
         self._format(k)
         return True
 

@@ -26,6 +26,7 @@ from manyfit.model_selection._on_cluster import cut
 from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._plan import Group
 from tests.metrics._crossings import there
+from tests.model_selection._optimum import Optimum
 
 X, Y = make_classification(400, 8, random_state=0)
 C = np.logspace(-3, 2, 6)
@@ -85,7 +86,7 @@ def test_the_parts_of_a_long_group(steps, client, seen, monkeypatch):
 
 
 def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
-    GridSearchCV(LogisticRegression(), {"C": C}, refit=False).fit(X, Y)
+    Optimum(LogisticRegression(), {"C": C}, refit=False).fit(X, Y)
     ((items, common),) = seen
     asked = []
 
@@ -299,7 +300,7 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
 
 def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp_path, monkeypatch):
     monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
-    search = GridSearchCV(LogisticRegression(), {"C": C}, refit=False, checkpoint=tmp_path / "file")
+    search = Optimum(LogisticRegression(), {"C": C}, refit=False, checkpoint=tmp_path / "file")
     add = Arrivals.add
 
     def stops(self, results, **how):

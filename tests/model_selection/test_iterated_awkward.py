@@ -19,7 +19,7 @@ from manyfit.estimators._linked import Decisions
 from manyfit.folds import _threads, map_threads
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection._score_answers import _blocks
+from manyfit.model_selection._score_answers import blocks_of_settings
 from tests.differential._subject import sharing_whatever_it_costs
 
 pytestmark = pytest.mark.slow
@@ -118,7 +118,7 @@ def test_predictions_of_many_classes_are_made_in_as_many_parts():
     fitted = Fitted(linear, linear, np.ones(6, dtype=bool), np.zeros(6, dtype=bool), 0.0)
     answers = LinkedAnswers(fitted, Decisions(np.arange(10)))
     limit = 8 * 100 * 10 * 2  # the outputs of two settings
-    assert _blocks(list(range(6)), 100, answers, limit) == [[0, 1], [2, 3], [4, 5]]
+    assert blocks_of_settings(list(range(6)), 100, answers, limit) == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have():

@@ -144,6 +144,30 @@ def test_dual_that_is_chosen_by_the_shape():
         assert GridSearchCV(model, C).plan(X, Y).groups[0].kind == "passes"
 
 
+def test_a_split_with_rows_on_another_scale_is_asked_for_itself():
+    """The first split does not train on the rows that the others find hard."""
+    data = rng.normal(size=(300, 6))
+    target = (data[:, 0] + rng.normal(size=300) > 0).astype(int)
+    data[:60] *= np.array([1, 1e2, 1e3, 1, 1e2, 1e3])
+    grid, options = {"C": [1e-4, 1e-2, 1.0, 100.0]}, {"cv": KFold(5), "refit": False}
+    model = LogisticRegression(max_iter=40)
+    ours, warned = searched(GridSearchCV, model, grid, data, target, **options)
+    theirs, expected = searched(model_selection.GridSearchCV, model, grid, data, target, **options)
+    assert warned == expected > 10
+    for i in range(1, 5):
+        name = f"split{i}_test_score"
+        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
+
+
+@pytest.mark.parametrize("max_iter", [1000, 10**9])
+def test_a_tolerance_that_nothing_meets_ends_soon(max_iter):
+    model = LogisticRegression(tol=1e-300, max_iter=max_iter)
+    ours, _ = searched(GridSearchCV, model, C, X, Y)
+    theirs, _ = searched(model_selection.GridSearchCV, model, C, X, Y)
+    same(ours, theirs)
+    assert ours.report_.passes < 50
+
+
 def test_the_optimum_is_an_option():
     data, target = load_breast_cancer(return_X_y=True)
     options = {"sharing": "optimum", "refit": False}
@@ -186,7 +210,7 @@ def test_a_refit_that_stops_early_has_scikit_learn_fit_what_was_shared(monkeypat
 
     def trusting(problem, zero, columns, *_):
         start = zero[problem.columns.split[columns]]
-        return Trial(np.ones(len(columns), dtype=bool), start)
+        return Trial(np.ones(len(columns), dtype=bool), start, np.ones(len(columns), dtype=int))
 
     monkeypatch.setattr(_path, "try_columns", trusting)
     data, target = load_breast_cancer(return_X_y=True)
