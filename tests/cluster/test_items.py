@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.cluster._here import Task, at_task
-from manyfit.estimators import KNeighborsClassifier
+from manyfit.estimators import Cost, KNeighborsClassifier, family_of
 from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, cross_validate
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._on_cluster import cut
@@ -300,7 +300,9 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
 
 def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp_path, monkeypatch):
     monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
-    search = Optimum(LogisticRegression(), {"C": C}, refit=False, checkpoint=tmp_path / "file")
+    monkeypatch.setattr(family_of(LogisticRegression), "cost", lambda *_: Cost(10.0, 100.0))
+    options = {"sharing": "optimum", "refit": False, "checkpoint": tmp_path / "file"}
+    search = GridSearchCV(LogisticRegression(), {"C": C}, **options)
     add = Arrivals.add
 
     def stops(self, results, **how):
