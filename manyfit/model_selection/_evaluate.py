@@ -35,7 +35,7 @@ from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._own_rows import InputWritten, OwnRows
 from manyfit.model_selection._prefix import FoldCache, has_shareable_prefix, share_prefixes, writes_in_place
 from manyfit.model_selection._prefix_key import judge
-from manyfit.model_selection._trust import strangers, strangers_among_scorers
+from manyfit.model_selection._trust import any_of, strangers, strangers_among_scorers
 from manyfit.model_selection._unshare import unshare
 
 
@@ -296,6 +296,9 @@ class _Ready:
 def _ready(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> _Ready | None:
     """What a setting needs to be fitted on rows that others read, too, or None if it needs its own."""
     with suppress(Exception):
+        # Before `set_params`, whose calls an estimator may count.
+        if not folds.share_steps and any_of(strangers(estimator)):
+            return None
         model = clone(estimator).set_params(**clone(dict(params), safe=False))
         if writes_in_place(model):
             return None

@@ -1,6 +1,6 @@
 """Keys by which settings that share steps are fitted next to each other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
@@ -48,7 +48,15 @@ def _samples(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> It
             seen.add(ends)
             alone = isinstance(chain, Chain) and not chain.final.path
             # Without `set_params`, whose calls an estimator may count.
-            yield chain.final.build() if isinstance(chain, Chain) and alone else sample(job, c)
+            if isinstance(chain, Chain) and alone:
+                yield chain.final.build()
+            else:
+                yield sample(job, c) if _may_change_steps(job.candidates[c]) else job.estimator
+
+
+def _may_change_steps(params: Mapping[str, Any]) -> bool:
+    """Whether a setting may replace steps: by estimators, lists of them, or texts such as "passthrough"."""
+    return any(hasattr(one, "get_params") or isinstance(one, list | tuple | str) for one in params.values())
 
 
 def sample(job: Job, c: int) -> Any:
