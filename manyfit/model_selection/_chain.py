@@ -19,6 +19,7 @@ from manyfit.model_selection._structural_key import (
     object_state,
     structural_key,
 )
+from manyfit.model_selection._trust import is_reader
 
 Key = tuple[Any, ...]
 
@@ -166,7 +167,7 @@ class ChainReader:
                 return None
             cls = self._base[found[0]].cls
             if not _sets_no_more(cls):
-                if cls.__module__.startswith("sklearn."):
+                if is_reader(cls):  # one of scikit-learn's own, such as a ColumnTransformer
                     return None
                 # What it does more can only be seen by calling it, and whoever wrote it may count calls.
                 raise Unsupported(f"{cls.__name__} has a way of its own to set parameters")

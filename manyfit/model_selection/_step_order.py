@@ -55,8 +55,8 @@ def _samples(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> It
 
 
 def _may_change_steps(params: Mapping[str, Any]) -> bool:
-    """Whether a setting may replace steps: by estimators, lists of them, or texts such as "passthrough"."""
-    return any(hasattr(one, "get_params") or isinstance(one, list | tuple | str) for one in params.values())
+    """Whether a setting may put other steps in place of those of the search's estimator."""
+    return any(hasattr(one, "get_params") or isinstance(one, list | tuple) for one in params.values())
 
 
 def sample(job: Job, c: int) -> Any:
