@@ -13,8 +13,8 @@ SLOW_PASSES = 60.0
 class _Rates:
     """Nanoseconds of one core for n rows, d coefficients of each of q outputs, k splits and m settings.
 
-    Fitted to `python -m benchmarks sharing-pays`, which prints them. A column is one output of a setting on a
-    split, and its width w is the coefficients that have a Hessian in common.
+    They were fitted to the CPU time of some 80 searches on one machine. A column is one output of a setting
+    on a split. Its width w is the number of coefficients that have a Hessian in common.
 
     Attributes
     ----------

@@ -21,9 +21,10 @@ Array = NDArray[Any]
 
 # Pairs that SciPy's L-BFGS-B keeps.
 MEMORY = 10
-# Steps of the trial stand for that many iterations of scikit-learn's solver, beside some to spare. It took
-# about as many: up to 10 + 1.2 times the steps where curvatures were below 1000, and 10 + 3.4 times above;
-# 1.6 times as many as on a sample; on other splits of the same data mostly up to 1.5 times as many.
+# A step of the trial stands for so many iterations of scikit-learn's solver, beside some to spare. On some
+# 600 fits the solver took about as many iterations as the trial took steps: up to 10 + 1.2 times them where
+# curvatures were below 1000, 10 + 3.4 times above, and 1.6 times as many as on a sample.
+# `python -m benchmarks convergence` counts what these margins trust wrongly.
 SPARE, MARGIN, MARGIN_OF_SAMPLE = 10, 1.5, 2.0
 STEEP, MARGIN_OF_STEEP = 1000.0, 2.5
 # Evaluations for a step: columns that went too far are stepped back, while the others wait.
@@ -37,8 +38,6 @@ SINGULAR = 1e-10
 # A gradient of `tol` has to change the loss by this many times what the solver can see. At a tenth no fit was
 # seen to stop early, at a hundredth some were.
 VISIBLE = 1.0
-
-
 # Newton's method with Cholesky factors took 83 iterations at most, where the loss shows a gradient of `tol`.
 NEWTON_ITERATIONS = 100
 # What liblinear asks is relative to the gradient at the start. Where L-BFGS would need more iterations, so
@@ -57,7 +56,7 @@ class Stopping:
     max_iter : int
         Its iterations.
     enough : int or None
-        With so many iterations it always came to its tolerance, whatever the scale of X, as Newton's method
+        With so many iterations it meets its tolerance where the Hessian is not singular, as Newton's method
         does. None: L-BFGS and its kin, which are tried.
     resolution : float
         The smallest change of the loss that it sees, relative to `loss`.
