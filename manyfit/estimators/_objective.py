@@ -304,6 +304,15 @@ class LinearProblem:
             return np.asarray(np.abs(own).max(axis=(1, 2)))
         return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
 
+    def to_origin(self, G: Array, columns: Array) -> Array:
+        """Gradients of scikit-learn's coordinates, whose free intercept is the value at zero, in those here."""
+        if self.intercept != "free" or not self.passes.origin.any():
+            return G
+        own = G.copy()
+        for i, j, _ in self._by_split(self.columns.split[columns]):
+            own[j, :, :-1] -= G[j, :, -1:] * self.at_origin(i)
+        return own
+
     def behind_steps(self, full: Array, i: int, K: int, features: Array | None = None) -> Array:
         """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split.
 

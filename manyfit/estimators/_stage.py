@@ -72,8 +72,8 @@ class Reached:
     W : ndarray of shape (m, K, d)
         Coefficients.
     away : ndarray of shape (m, K, d)
-        How far a gradient of size one would lead, by the Hessian that was used last: all entries of that
-        gradient are as large, with signs at random.
+        How far a gradient of size one leads. All its entries are as large in scikit-learn's coordinates, with
+        signs at random. Zero where `Goal.asked` is.
     size : ndarray of shape (m,)
         Sizes of the gradients.
     """
@@ -232,22 +232,41 @@ class Stage:
         n_sets, m = self.penalties.shape
         shape = (n_sets * m, *zero.shape[1:])
         # A step on in the logarithm of the penalty is mostly a step on of the same length.
-        reached, way = Reached(np.empty(shape), np.empty(shape), np.empty(shape[0])), _Way(zero)
+        reached, way = Reached(np.empty(shape), np.zeros(shape), np.empty(shape[0])), _Way(zero)
         for settings in self._waves(start is None):
             columns = (np.arange(n_sets)[:, None] * m + settings).ravel()
             begin = way.ahead(self.penalties[0, settings]) if start is None else start[columns]
-            W, _, reached.size[columns] = self._follow(
+            W, G, reached.size[columns] = self._follow(
                 columns, *self._sound(begin, zero, columns, goal), goal
             )
-            reached.W[columns], reached.away[columns] = W, self.hessians.solve(self._unit(W), columns)
+            reached.W[columns] = W
+            if goal.asked:
+                reached.away[columns] = self._away(W, G, columns, goal.asked)
             self.hessians.release(columns)
             way.reached(
                 W.reshape(n_sets, len(settings), *zero.shape[1:])[:, -1], self.penalties[0, settings[-1]]
             )
         return reached
 
-    def _unit(self, W: Array) -> Array:
-        """A gradient of size one for each column, the same for all."""
+    def _away(self, W: Array, G: Array, columns: Array, size: float) -> Array:
+        """How far a gradient of size one leads from where columns came to.
+
+        The Hessians were taken on the way. One pass shows whether a gradient of `size` leads to where the
+        gradient is as large: where it does not, the loss has become flatter or steeper since, as at the edge
+        of a hinge, and the column gets a Hessian of where it is.
+        """
+        unit = self._unit(W, columns)
+        away = self.hessians.solve(unit, columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.problem.size(self.problem.gradient(W + size * away, columns) - G, columns) / size
+        other = np.flatnonzero(~(np.abs(found - 1.0) <= HESSIAN_SHARE))
+        if other.size:
+            self.hessians.renew(W[other], columns[other], HESSIAN_SHARE * NEARER)
+            away[other] = self.hessians.solve(unit[other], columns[other])
+        return away
+
+    def _unit(self, W: Array, columns: Array) -> Array:
+        """A gradient of size one for each column, the same for all in scikit-learn's coordinates."""
         _, K, d = W.shape
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(K, d))
         if self.problem.intercept == "none":
@@ -255,7 +274,8 @@ class Stage:
         if K > 1:  # gradients of several classes sum to zero over the classes
             signs -= signs.mean(axis=0)
         size = np.abs(signs).max() if self.problem.norm == "largest" else np.linalg.norm(signs)
-        return np.broadcast_to(signs / max(size, np.finfo(float).tiny), W.shape).copy()
+        unit = np.broadcast_to(signs / max(size, np.finfo(float).tiny), W.shape).copy()
+        return self.problem.to_origin(unit, columns)
 
     def _waves(self, one_from_another: bool) -> list[Array]:
         """The settings in groups that are followed at once, those with large penalties first."""

@@ -20,7 +20,7 @@ from manyfit.model_selection._score_answers import Scored, blocks_of_settings, f
 
 Array = NDArray[Any]
 # A score that `tol` leaves open by more than this is scikit-learn's: its own fit may lie anywhere in there.
-MOST_OPEN = 0.01
+MOST_OPEN = 0.02
 # By the name of the scorer.
 Doubt = Mapping[str, float]
 

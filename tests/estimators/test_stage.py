@@ -56,7 +56,7 @@ def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch)
         return follow(columns, *rest)
 
     one._follow = counting
-    reached = one.solve(None, np.zeros((2, 1, P + 1)), Goal(1e-9, 0.0, 1.0))
+    reached = one.solve(None, np.zeros((2, 1, P + 1)), Goal(1e-9, 1e-9, 1.0))
     assert (
         followed
         == {
