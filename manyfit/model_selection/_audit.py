@@ -50,22 +50,22 @@ class Round:
 
     @property
     def stopped_audit(self) -> set[Pair]:
-        """What is shared, and was in doubt when an earlier process was interrupted."""
+        """Shared pairs that were in doubt when an earlier process was interrupted."""
         return set() if self.checkpoint is None else self.arrivals.shared & self.checkpoint.doubted
 
     def in_doubt(self, best: int) -> set[Pair]:
-        """What scikit-learn is to fit after all if its solver stops early in the refit of candidate `best`.
+        """Pairs that scikit-learn is to fit if its solver stops early in the refit of candidate `best`.
 
-        These are the pairs that were shared in one group with the best one, by iterations that scikit-learn's
-        own solver is expected to finish.
+        They were shared in one group with the best one, by iterations that scikit-learn's own solver was
+        expected to finish.
         """
         return pairs_in_doubt(self.job, self.plan, self.arrivals.shared, best)
 
     def fit_again(self, pairs: Collection[Pair], out: list[Result], report: Report) -> None:
         """Have scikit-learn fit pairs that were shared, whose results it puts into `out`.
 
-        The checkpoint knows which they are before the first of them is fitted. A search that goes on there
-        makes the others, too: its best setting never is one of scores of two kinds.
+        The checkpoint knows the pairs before the first of them is fitted. A search that goes on there fits
+        the others, too, and so never compares scores of two kinds.
         """
         job, arrivals, n = self.job, self.arrivals, len(pairs)
         checkpoint = None if self.checkpoint is None else self.checkpoint.reopened(pairs)

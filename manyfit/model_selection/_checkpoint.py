@@ -191,16 +191,16 @@ class Checkpoint:
 
     @property
     def doubted(self) -> set[Pair]:
-        """Of `kept`, what scikit-learn was to fit after all when a process was interrupted."""
+        """Pairs of `kept` that scikit-learn was to fit when a process was interrupted."""
         return {pair for pair, one in self.kept.items() if one.doubted}
 
     def reopened(self, doubted: Iterable[Pair]) -> Checkpoint | None:
-        """The same file, open again, which notes first that results of shared work are to be replaced.
+        """Open the same file again, and note there that results of shared work are to be replaced.
 
         Parameters
         ----------
         doubted : iterable of pair
-            What scikit-learn is to fit after all.
+            Pairs that scikit-learn is to fit.
 
         Returns
         -------
