@@ -8,7 +8,7 @@ import sqlite3
 import time
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,7 @@ from manyfit.model_selection._stored import NotStored, decoded, encoded
 
 # "mnyf" in the header of the file says whose it is, the next number how it is laid out.
 APPLICATION_ID = 0x6D6E7966
-LAYOUT = 2
+LAYOUT = 3
 # Share of the time of a search that writing may take: results are written together when their fits took so
 # much longer than the last writing did.
 WRITING_SHARE = 0.02
@@ -39,17 +39,28 @@ _TABLES = (
     "CREATE TABLE results (candidate INTEGER, split INTEGER, alone INTEGER NOT NULL, result TEXT NOT NULL, "
     "versions TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (candidate, split))",
 )
+# Values of `alone`: answered by shared work, fitted one by one, and answered where scikit-learn is to fit.
+_SHARED, _ALONE, _DOUBTED = 0, 1, -1
+# Shared work of another process, which is not as far, replaces no fit that was made one by one after all, and
+# no mark of one that is to be made.
+_WRITE = (
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (candidate, split) DO UPDATE SET "
+    "alone = excluded.alone, result = excluded.result, versions = excluded.versions, crc = excluded.crc "
+    f"WHERE excluded.alone = {_ALONE} OR results.alone = {_SHARED} OR results.versions != excluded.versions"
+)
 
 
 class Kept(NamedTuple):
     """A result that was finished before, whether its fit was made one by one, and what computed it.
 
-    The versions are those of a worker, by package; None where they are those that the file says.
+    The versions are those of a worker, by package; None where they are those that the file says. A result of
+    shared work is `doubted` where scikit-learn is to make the fit after all.
     """
 
     result: Result
     alone: bool
     versions: Mapping[str, str] | None = None
+    doubted: bool = False
 
 
 class Checkpoint:
@@ -66,6 +77,8 @@ class Checkpoint:
         What the results depend on.
     workers : int, default=1
         Fits that are made at a time.
+    quiet : bool, default=False
+        Whether nothing is said of versions.
 
     Attributes
     ----------
@@ -86,30 +99,32 @@ class Checkpoint:
     each worker at most.
     """
 
-    def __init__(self, path: str | os.PathLike[str], identity: Identity, workers: int = 1) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], identity: Identity, workers: int = 1, quiet: bool = False
+    ) -> None:
         self.path = Path(path)
-        self._workers = max(1, workers)
+        self._identity, self._workers = identity, max(1, workers)
         self._waiting: dict[Pair, tuple[str, bool, str]] = {}
         self._spent = 0.0
         self._told = False
         _require_place(self.path, os.fspath(path))
         self._file = _connect(self.path)
         try:
-            self.kept = self._begin(identity)
+            self.kept = self._begin(identity, quiet)
         except BaseException:
             self._file.close()
             raise
         self._last = time.perf_counter()
         self._cost = FIRST_GUESS_S
 
-    def _begin(self, identity: Identity) -> dict[Pair, Kept]:
+    def _begin(self, identity: Identity, quiet: bool) -> dict[Pair, Kept]:
         try:
             if _is_empty(self._file) and self._made(identity):
                 return {}
             _require_ours(self._file, self.path)
             _require_whole(self._file, self.path)
             _require_same(self._file, self.path, identity)
-            return _of_these_versions(_read(self._file, self.path), self.path)
+            return _of_these_versions(_read(self._file, self.path), self.path, quiet)
         except sqlite3.OperationalError as error:
             # Locked, a full disk, a folder that cannot be written to: nothing is wrong with what is there.
             if str(error).startswith("no such"):  # a table or column of ours
@@ -166,20 +181,55 @@ class Checkpoint:
         ]
         try:
             with _transaction(self._file):
-                self._file.executemany("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)", rows)
+                self._file.executemany(_WRITE, rows)
             self._waiting.clear()
         except sqlite3.Error as error:
-            if not self._told:
-                self._told = True
-                warnings.warn(
-                    f"checkpoint={str(self.path)!r} cannot be written ({error}). The search goes on and "
-                    f"tries again; {len(rows)} finished fits are not in the file yet.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
+            self._warn(error, f"goes on and tries again; {len(rows)} finished fits are not in the file yet")
         self._spent = 0.0
         self._last = time.perf_counter()
         self._cost = self._last - start
+
+    @property
+    def doubted(self) -> set[Pair]:
+        """Pairs of `kept` that scikit-learn was to fit when a process was interrupted."""
+        return {pair for pair, one in self.kept.items() if one.doubted}
+
+    def reopened(self, doubted: Iterable[Pair]) -> Checkpoint | None:
+        """Open the same file again, and note there that results of shared work are to be replaced.
+
+        Parameters
+        ----------
+        doubted : iterable of pair
+            Pairs that scikit-learn is to fit.
+
+        Returns
+        -------
+        Checkpoint or None
+            None, with a warning, where that cannot be written: the search goes on all the same.
+        """
+        try:
+            other = Checkpoint(self.path, self._identity, self._workers, quiet=True)
+        except (OSError, ValueError) as error:
+            self._warn(error, "goes on without it")
+            return None
+        try:
+            with _transaction(other._file):
+                for pair in doubted:
+                    _doubt(other._file, *pair)
+        except sqlite3.Error as error:
+            other._file.close()
+            self._warn(error, "goes on without it")
+            return None
+        return other
+
+    def _warn(self, error: Exception, what_is_done: str) -> None:
+        if not self._told:
+            self._told = True
+            warnings.warn(
+                f"checkpoint={str(self.path)!r} cannot be written ({error}). The search {what_is_done}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -286,7 +336,16 @@ def _both(there: str, here: str) -> str:
     return f"{there} in the file, {here} here" if there != here else f"{here or 'it'}, with another content"
 
 
-def _crc(c: int, i: int, alone: bool, text: str, made_by: str) -> int:
+def _doubt(file: sqlite3.Connection, c: int, i: int) -> None:
+    """Mark a result, if it is there and of shared work."""
+    where = "WHERE candidate = ? AND split = ? AND alone = ?"
+    row = file.execute(f"SELECT result, versions FROM results {where}", (c, i, _SHARED)).fetchone()
+    if row is not None:
+        new = _DOUBTED, _crc(c, i, _DOUBTED, *row)
+        file.execute(f"UPDATE results SET alone = ?, crc = ? {where}", (*new, c, i, _SHARED))
+
+
+def _crc(c: int, i: int, alone: int, text: str, made_by: str) -> int:
     return zlib.crc32(f"{c} {i} {int(alone)} {text} {made_by}".encode())
 
 
@@ -297,13 +356,14 @@ def _read(file: sqlite3.Connection, path: Path) -> dict[Pair, Kept]:
         try:
             if _crc(c, i, alone, text, made_by) != crc:
                 raise ValueError("another checksum")
-            kept[c, i] = Kept(decoded(text), bool(alone), json.loads(made_by) if made_by else None)
+            versions = json.loads(made_by) if made_by else None
+            kept[c, i] = Kept(decoded(text), alone == _ALONE, versions, doubted=alone == _DOUBTED)
         except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise _damaged(path, f"the result of setting {c} on split {i}: {error}") from error
     return kept
 
 
-def _of_these_versions(kept: dict[Pair, Kept], path: Path) -> dict[Pair, Kept]:
+def _of_these_versions(kept: dict[Pair, Kept], path: Path, quiet: bool) -> dict[Pair, Kept]:
     """Results that this process could have computed as well, with a warning where a patch differs."""
     refused: dict[str, bool] = {}
     for one in kept.values():
@@ -311,6 +371,8 @@ def _of_these_versions(kept: dict[Pair, Kept], path: Path) -> dict[Pair, Kept]:
             there = {name.lower(): version for name, version in one.versions.items()}
             wrong, other = version_differences(there, versions_here())
             refused[str(one.versions)] = bool(wrong)
+            if quiet:
+                continue
             said = "are computed again" if wrong else "are taken over"
             warnings.warn(
                 f"checkpoint={str(path)!r} has scores that workers of other versions computed: "

@@ -1,7 +1,7 @@
 """Runs a planned job: shared groups first, then whatever is fitted one by one."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from manyfit._compat import holds_callbacks
@@ -17,7 +17,7 @@ from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._moment_groups import run_moments
-from manyfit.model_selection._on_cluster import run_on_workers
+from manyfit.model_selection._on_cluster import fit_on_workers, run_on_workers
 from manyfit.model_selection._one_by_one import folds_here, run_one_by_one
 from manyfit.model_selection._outcome import Outcome
 from manyfit.model_selection._pass_groups import run_passes
@@ -26,6 +26,8 @@ from manyfit.model_selection._planner import Prepared
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._rest_of_fold import Then
 from manyfit.model_selection._where import where_fitted
+
+FITTED_BEFORE = "scikit-learn had fitted it when the checkpoint was written"
 
 
 def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple[list[Result], Report]:
@@ -60,10 +62,28 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     report.fits_done = len({*shared.alone, *planned} - arrived.restored)
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
-    report.groups = [_described(group, shared) for group in prepared.plan.groups]
+    before = arrived.restored - arrived.shared
+    report.groups = [_described(group, shared, before) for group in prepared.plan.groups]
     report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
     report.synchronisations = crossed.synchronisations
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
+
+
+def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> Report:
+    """Fit and score some pairs of a job one by one, as those that its shared work leaves; say what was done.
+
+    Pairs that the checkpoint of `arrivals` has as such are restored.
+    """
+    report = Report(fits_requested=len(pairs), workers=n_workers(job))
+    with transfers() as crossed, arrivals as arrived:
+        if _on_cluster(job):
+            _note(job, fit_on_workers(job, plan, pairs, arrived), report)
+        else:
+            _run_rest(job, plan, pairs, report, arrived, None)
+    report.cross(crossed)
+    report.fits_restored = len(arrived.restored)
+    report.fits_done = len(pairs) - report.fits_restored
+    return report
 
 
 def n_workers(job: Job) -> int:
@@ -169,8 +189,12 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
     return job.pairs(sorted(rest))
 
 
-def _described(group: Group, outcome: Outcome) -> dict[str, object]:
+def _described(group: Group, outcome: Outcome, before: Collection[Pair]) -> dict[str, object]:
+    """What a report says of a group; `before` is what was fitted one by one before the search went on."""
     own = set(group.candidates)
+    left = Counter(why for (c, _), why in outcome.alone.items() if c in own)
+    if group.kind not in ("steps", "one by one"):
+        left += Counter(FITTED_BEFORE for c, i in before if c in own and (c, i) not in outcome.alone)
     return {
         "kind": group.kind,
         "estimator": group.estimator,
@@ -179,5 +203,5 @@ def _described(group: Group, outcome: Outcome) -> dict[str, object]:
         "reason": group.reason,
         "fits_undecided": group.fits_undecided,
         "decided_by": group.decided_by,
-        "left_to_sklearn": dict(Counter(why for (c, _), why in outcome.alone.items() if c in own)),
+        "left_to_sklearn": dict(left),
     }

@@ -49,6 +49,13 @@ def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     return search.total
 
 
+def fit_on_workers(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> Outcome:
+    """Fit some pairs of a planned job one by one, on the workers of ``job.client``."""
+    search = _Search(job, plan, arrivals)
+    search.run(search.fits(pairs))
+    return search.total
+
+
 class _Search:
     """A job on its way through the workers."""
 

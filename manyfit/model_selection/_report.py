@@ -1,13 +1,19 @@
 """What a search really did."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manyfit.arrays import Transfers
+
+_COUNTS = (
+    "fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
+    "transformer_fits_saved", "steps_repeated", "passes", "bytes_to_device", "bytes_to_host",
+    "synchronisations",
+)  # fmt: skip
 
 
 @dataclass
@@ -119,24 +125,29 @@ class Report:
         for one in counted:
             self.add(vars(one))
 
-    def take_back(self, n_shared: int, n_restored: int, reason: str, again: "Report") -> None:
+    def take_back(
+        self, again: "Report", groups: Iterable[tuple[Mapping[str, Any], int]], n_restored: int, reason: str
+    ) -> None:
         """Count fits that were answered by shared work, and that scikit-learn has made after all.
 
         Parameters
         ----------
-        n_shared : int
-            How many there were.
-        n_restored : int
-            How many were restored from a checkpoint.
-        reason : str
-            Why.
         again : Report
             What scikit-learn's fits took.
+        groups : iterable of (dict, int)
+            Items of the list `groups`, each with how many of its fits there are.
+        n_restored : int
+            How many of the answers were restored from a checkpoint.
+        reason : str
+            Why.
         """
-        self.fits_shared -= n_shared
         self.fits_restored -= n_restored
-        self.fits_done += again.fits_done
-        self.left_to_sklearn[reason] = self.left_to_sklearn.get(reason, 0) + n_shared + n_restored
+        self.fits_shared -= again.fits_requested - n_restored
+        self.add({name: getattr(again, name) for name in _COUNTS if name != "fits_requested"})
+        for left, n in [(self.left_to_sklearn, again.fits_requested)] + [
+            (group["left_to_sklearn"], n) for group, n in groups if n
+        ]:
+            left[reason] = left.get(reason, 0) + n
         for kind, seconds in again.seconds.items():
             self.spend(kind, seconds)
 
@@ -154,10 +165,7 @@ class Report:
             A new one: counts, times and reasons are summed, lists joined, and of `workers` the larger is
             kept.
         """
-        numbers = ("fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
-                   "transformer_fits_saved", "steps_repeated", "passes", "bytes_to_device",
-                   "bytes_to_host", "synchronisations")  # fmt: skip
-        sums = {name: getattr(self, name) + getattr(other, name) for name in numbers}
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _COUNTS}
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
         seconds.update(other.seconds)
         left.update(other.left_to_sklearn)

@@ -3,8 +3,9 @@
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from manyfit._compat import (
@@ -15,7 +16,7 @@ from manyfit._compat import (
 from manyfit.arrays import Transfers, transfers
 from manyfit.folds import Splits
 from manyfit.model_selection._arrivals import Arrivals, as_partial
-from manyfit.model_selection._audit import REFIT_STOPPED, settings_in_doubt
+from manyfit.model_selection._audit import Round, stopped_early
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._engine import n_workers, run
 from manyfit.model_selection._hooks import (
@@ -24,24 +25,11 @@ from manyfit.model_selection._hooks import (
 )
 from manyfit.model_selection._identity import identity
 from manyfit.model_selection._job import Job, Pair, Result
-from manyfit.model_selection._plan import Plan
 from manyfit.model_selection._planner import Prepared, prepare
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._setup import Frozen, Setup, draw_splits
 from manyfit.model_selection._verify import verify
 from manyfit.model_selection._where import where_asked, where_refitted
-
-
-@dataclass(frozen=True)
-class Round:
-    """Settings that were evaluated together; `before` counts those of earlier rounds."""
-
-    job: Job
-    plan: Plan
-    shared: set[Pair]
-    restored: set[Pair]
-    doubts: dict[Pair, Mapping[str, float]]
-    before: int
 
 
 class Evaluation:
@@ -85,7 +73,8 @@ class Evaluation:
             job = self._placed(search._job(setup, candidates, splits, contexts))
             prepared: Prepared = prepare(job)
         planned = time.perf_counter()
-        arrivals = Arrivals(job, self._checkpoint(job), self._metric())
+        checkpoint = self._checkpoint(job)
+        arrivals = Arrivals(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
         out, report = run(job, prepared, arrivals)
         if not out:
@@ -96,50 +85,59 @@ class Evaluation:
         report.spend("plan", planned - start)
         report.cross(drawn, crossed, self._crossed)  # what was sent and read before the first fit
         self._crossed = Transfers()
-        if search.verify:
-            report.verification += verify(job, out, search.verify, report)
+        verified = verify(job, out, search.verify, report) if search.verify else {}
+        report.verification += chain.from_iterable(verified.values())
         self._keep(candidates, out, more_results, report)
         self._arrivals = None
         before = len(self.candidates) - len(candidates)
-        self._rounds.append(
-            Round(job, prepared.plan, arrivals.shared, arrivals.restored, arrivals.doubts, before)
-        )
+        own = Round(job, prepared.plan, arrivals, report.groups, verified, checkpoint, before)
+        self._rounds.append(own)
         add_sizes(search, out, splits)
+        if own.stopped_audit:
+            self._fit_again(own, own.stopped_audit)
         return self._format(splits.n_splits)
 
     @property
     def doubts(self) -> dict[Pair, Mapping[str, float]]:
         """How far `tol` leaves scores open, by setting and split."""
-        return {(one.before + c, i): doubt for one in self._rounds for (c, i), doubt in one.doubts.items()}
+        return {
+            (one.before + c, i): doubt
+            for one in self._rounds
+            for (c, i), doubt in one.arrivals.doubts.items()
+        }
 
-    def refit_doubts(self, best: int, refitted: Any) -> bool:
+    def may_doubt(self, best: int) -> bool:
+        """Whether scores are made anew if the refit of the best setting stops early."""
+        own = self._round_of(best)
+        return bool(own.in_doubt(best - own.before))
+
+    def refit_doubts(self, best: int, refitted: Any, raised: bool) -> bool:
         """Have scikit-learn fit what was shared with the best setting if the refit stopped early.
 
-        Returns whether scores were made anew.
+        `raised` is whether its solver said so by an exception. Returns whether scores were made anew. Each
+        time that they are, less is shared.
         """
-        own = next(one for one in reversed(self._rounds) if one.before <= best)
-        job, k = own.job, own.job.splits.n_splits
-        doubted = settings_in_doubt(job, own.plan, own.shared, best - own.before, refitted)
-        if not doubted:
+        if not (self.may_doubt(best) and (raised or stopped_early(refitted))):
             return False
-        again = own.shared & set(job.pairs(doubted))
-        n_restored = len(again & own.restored)
-        alone = replace(job, candidates=[job.candidates[c] for c in doubted], sharing="none")
-        out, report = run(alone, prepare(alone))
-        check_fit_failures(out, self.search.error_score)
-        add_sizes(self.search, out, job.splits)
-        for j, c in enumerate(doubted):
-            start = (own.before + c) * k
-            self.out[start : start + k] = out[j * k : (j + 1) * k]
-        own.shared.difference_update(job.pairs(doubted))
-        for pair in job.pairs(doubted):
-            own.doubts.pop(pair, None)
-        self.report.take_back(len(again) - n_restored, n_restored, REFIT_STOPPED, report)
-        replaced = [job.candidates[c] for c in doubted]
-        kept = [row for row in self.report.verification if row["params"] not in replaced]
-        self.report.verification = kept
-        self._format(k)
+        own = self._round_of(best)
+        self._fit_again(own, own.in_doubt(best - own.before))
+        self._format(own.job.splits.n_splits)
         return True
+
+    def _round_of(self, best: int) -> Round:
+        return next(one for one in reversed(self._rounds) if one.before <= best)
+
+    def _fit_again(self, own: Round, pairs: Collection[Pair]) -> None:
+        """Have scikit-learn fit pairs that were shared, and treat failures as those of other fits."""
+        search, k = self.search, own.job.splits.n_splits
+        own.fit_again(pairs, self.out, self.report)
+        first = own.before * k
+        out = self.out[first : first + own.job.n_pairs]
+        if any(out[c * k + i]["fit_error"] is not None for c, i in pairs):
+            check_fit_failures(out, search.error_score)  # of all fits, as scikit-learn counts them
+            if callable(search.scoring):
+                insert_error_scores(out, search.error_score)
+        add_sizes(search, out, own.job.splits)
 
     def _format(self, n_splits: int) -> dict[str, Any]:
         """All results so far as scikit-learn has them in ``cv_results_``."""

@@ -66,7 +66,9 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         As in scikit-learn. Moments give these scores without another pass over X.
     sharing : {"auto", "exact", "optimum", "none"}, default="auto"
         How far settings share their work. "auto" shares fits that iterate only where scikit-learn's own
-        solver would meet its ``tol`` before ``max_iter``, and where that is expected to be twice as fast.
+        solver would meet its ``tol`` before ``max_iter``, and where that is expected to be twice as fast; the
+        refit is a check of that, which ``refit=False`` leaves out. If it stops at ``max_iter``, scikit-learn
+        makes the fits that were shared with the best setting's, and the best is chosen again.
         "optimum" answers them with the optimum everywhere. "exact" leaves them out. "none" fits every
         setting on its own.
     verify : int, default=0
@@ -112,9 +114,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     Fits made one by one are restored one by one. What is answered together (all groups shared through
     moments; a group of shared iterations; a group behind steps on one split) is restored where all of it is
-    there, and otherwise run again as a whole. Scores are stored as they are, to the last bit. Warnings of
-    single fits are not stored; scikit-learn's summary of failed fits is given again. Callbacks hear of the
-    fits that are made. The file stays when the search has ended: then nothing but the refit is left to do.
+    there, and otherwise run again as a whole. Where the refit shows that scikit-learn has to make shared fits
+    (see `sharing`), its scores take the place of the shared ones. Scores are stored as they are, to the last
+    bit. Warnings of single fits are not stored; scikit-learn's summary of failed fits is given again.
+    Callbacks hear of the fits that are made. The file stays when the search has ended: then nothing but the
+    refit is left to do.
 
     Examples
     --------

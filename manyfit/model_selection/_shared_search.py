@@ -5,9 +5,11 @@ import numbers
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self, get_args
 
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
@@ -28,6 +30,7 @@ from manyfit.cluster._remote import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection._doubts import as_good_as_best
+from manyfit.model_selection._held_warnings import HeldWarnings
 from manyfit.model_selection._hooks import (
     attributes_restored,
     check_input,
@@ -171,12 +174,7 @@ class SharedSearch:
             self._choose(setup, evaluation)
             if self.refit:
                 context = root.subcontext(task_name="refit-with-best-params")
-                self._refit(setup, evaluation, context, metadata)
-                while evaluation.refit_doubts(self.best_index_, self.best_estimator_):
-                    refitted = self.best_index_
-                    self._choose(setup, evaluation)
-                    if self.best_index_ != refitted:
-                        self._refit(setup, evaluation, context, metadata)
+                self._refit_audited(setup, evaluation, context, metadata)
         except BaseException:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
             raise
@@ -274,6 +272,28 @@ class SharedSearch:
             scores = evaluation.formatted[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
             self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
+
+    def _refit_audited(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
+        """Refit the best setting; where scores are doubted after that, choose and refit until none are."""
+        held = HeldWarnings()  # a refit that is made again warns of a model that nobody gets
+        try:
+            while True:
+                refitted, raised = self.best_index_, None
+                try:
+                    with held.of("refit") if evaluation.may_doubt(refitted) else nullcontext():
+                        self._refit(setup, evaluation, context, metadata)
+                except ConvergenceWarning as error:  # of a user whose filters raise it
+                    raised = error
+                while self.best_index_ == refitted:
+                    if evaluation.refit_doubts(refitted, self.best_estimator_, raised is not None):
+                        self._choose(setup, evaluation)
+                    elif raised is None:
+                        return
+                    else:
+                        raise raised
+                held.settle(())
+        finally:
+            held.settle(("refit",))
 
     def _refit(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
         """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""

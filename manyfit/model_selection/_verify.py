@@ -1,19 +1,19 @@
 """A second route for shared scores: some pairs fitted again by scikit-learn's own function."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from manyfit.model_selection._evaluate import FoldStore, alone
-from manyfit.model_selection._job import Job, Result
+from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._where import where_fitted
 
 
-def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[dict[str, Any]]:
+def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[Pair, list[dict[str, Any]]]:
     """Fit `n` random pairs again by scikit-learn and compare the scores.
 
     Parameters
@@ -29,7 +29,7 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[
 
     Returns
     -------
-    list of dict
+    dict of pair to list of dict
         A row for each pair and scorer: params, split, scorer, set, shared, sklearn, difference.
     """
     start = time.perf_counter()
@@ -39,12 +39,12 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> list[
     chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)
     quiet = replace(job.options, verbose=0)
     folds = FoldStore(job.X, job.y, job.splits, quiet, False)
-    rows: list[dict[str, Any]] = []
+    rows: dict[Pair, list[dict[str, Any]]] = {}
     for position in sorted(int(j) for j in chosen):
         c, i = divmod(position, k)
         ours = results[position]
         theirs = alone(job.estimator, job.candidates[c], i, folds, (None, None))
-        rows += _compared(dict(job.candidates[c]), i, ours, theirs)
+        rows[c, i] = _compared(dict(job.candidates[c]), i, ours, theirs)
     report.spend("verify", time.perf_counter() - start)
     return rows
 
@@ -59,10 +59,21 @@ def _compared(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> l
         named = mine if isinstance(mine, dict) else {"score": mine}
         others = other if isinstance(other, dict) else dict.fromkeys(named, other)
         for name, value in named.items():
-            same = value == others[name] or (np.isnan(value) and np.isnan(others[name]))
-            difference = 0.0 if same else abs(value - others[name])
             rows.append(
                 {"params": params, "split": i, "scorer": name, "set": role, "shared": value,
-                 "sklearn": others[name], "difference": difference}
+                 "sklearn": others[name], "difference": _difference(value, others[name])}
             )  # fmt: skip
     return rows
+
+
+def compare_again(rows: Iterable[dict[str, Any]], ours: Result) -> None:
+    """Put another result of their pair into rows of `verify`."""
+    for row in rows:
+        scores = ours[f"{row['set']}_scores"]
+        row["shared"] = scores[row["scorer"]] if isinstance(scores, dict) else scores
+        row["difference"] = _difference(row["shared"], row["sklearn"])
+
+
+def _difference(ours: Any, theirs: Any) -> Any:
+    same = ours == theirs or (np.isnan(ours) and np.isnan(theirs))
+    return 0.0 if same else abs(ours - theirs)

@@ -158,4 +158,4 @@ def test_scores_of_another_minor_version_are_computed_again(tmp_path: Path) -> N
         Checkpoint(tmp_path / "file", identity) as file,
     ):
         assert set(file.kept) == {(0, 1)}
-    assert _checkpoint.LAYOUT == 2
+    assert _checkpoint.LAYOUT == 3

@@ -50,8 +50,8 @@ def test_a_score_comes_back_as_it_was(score, path):
         assert file.kept == {}
         file.add({(3, 1): given}, alone=True)
     with Checkpoint(path, OURS) as file:
-        ((pair, (back, alone, versions)),) = file.kept.items()
-    assert pair == (3, 1) and alone is True and versions is None
+        ((pair, (back, alone, versions, doubted)),) = file.kept.items()
+    assert pair == (3, 1) and alone is True and versions is None and doubted is False
     assert list(back) == list(given) and repr(back) == repr(given)
     types = [type(one) for one in (score.values() if isinstance(score, dict) else [score])]
     back = back["test_scores"]
@@ -78,7 +78,7 @@ def test_a_later_result_takes_the_place_of_an_earlier_one(path):
         with Checkpoint(path, OURS) as file:
             file.add({(0, 0): result(score)}, alone=alone)
     with Checkpoint(path, OURS) as file:
-        assert file.kept == {(0, 0): (result(2.0), True, None)}
+        assert file.kept == {(0, 0): (result(2.0), True, None, False)}
 
 
 def untouched(path, match, error=ValueError, identity=OURS):
@@ -271,3 +271,49 @@ def test_a_file_that_another_process_holds(path, filled, monkeypatch):
     holder.close()
     with Checkpoint(filled, OURS) as file:
         assert len(file.kept) == 1000
+
+
+def kinds(path):
+    with Checkpoint(path, OURS) as file:
+        return {
+            pair: ("alone" if one.alone else "doubted" if one.doubted else "shared")
+            for pair, one in file.kept.items()
+        }
+
+
+def test_results_that_are_to_be_replaced_are_marked_until_they_are(path):
+    pairs = [(0, 0), (0, 1), (1, 0)]
+    with Checkpoint(path, OURS) as file:
+        file.add({pair: result(0.1) for pair in pairs}, alone=False)
+        file.add({(1, 1): result(0.2)}, alone=True)
+    again = file.reopened([*pairs, (1, 1), (7, 7)])
+    assert kinds(path) == {**dict.fromkeys(pairs, "doubted"), (1, 1): "alone"}
+    with again:
+        again.add({(0, 0): result(0.3)}, alone=True)
+    assert kinds(path) == {(0, 0): "alone", (0, 1): "doubted", (1, 0): "doubted", (1, 1): "alone"}
+    with Checkpoint(path, OURS) as file:
+        assert file.doubted == {(0, 1), (1, 0)}
+        assert file.kept[0, 0].result["test_scores"] == 0.3
+
+
+def test_shared_work_replaces_no_fit_that_scikit_learn_made_after_all(path):
+    """Two processes run one search, and one is behind."""
+    with Checkpoint(path, OURS) as ahead, Checkpoint(path, OURS) as behind:
+        ahead.add({(0, 0): result(0.1)}, alone=True)
+        ahead.write()
+        behind.add({(0, 0): result(0.2), (0, 1): result(0.2)}, alone=False)
+    with Checkpoint(path, OURS) as file:
+        assert [one.result["test_scores"] for one in file.kept.values()] == [0.1, 0.2]
+    with Checkpoint(path, OURS) as other:  # of other versions: it was computed again
+        other.add({(0, 0): result(0.4)}, alone=False, versions={"numpy": np.__version__})
+    with pytest.warns(RuntimeWarning, match="workers of other versions"):
+        assert kinds(path)[0, 0] == "shared"
+
+
+def test_a_file_that_cannot_be_opened_again_is_said_and_done_without(path):
+    with Checkpoint(path, OURS) as file:
+        file.add({(0, 0): result(0.1)}, alone=False)
+    path.write_bytes(b"something else" * 100)
+    with pytest.warns(RuntimeWarning, match="cannot be written .*The search goes on without it"):
+        assert file.reopened([(0, 0)]) is None
+    assert path.read_bytes() == b"something else" * 100
