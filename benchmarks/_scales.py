@@ -77,6 +77,7 @@ def scales(X: Array) -> Iterator[tuple[str, Array]]:
     yield "a column of 1e6", huge
     yield "around 30", Z + 30.0
     yield "small", Z * 1e-2
+    yield "columns of 200", Z * 200.0
     yield "float32", Z.astype(np.float32)
 
 

@@ -107,12 +107,14 @@ class LBFGS:
             if worth is not None:
                 limit = min(self.max_passes, worth(done.shape[0] - n_done))
             if n_done == done.shape[0] or passes >= limit or steps == self.max_steps:
-                finished.append((place, state.W, state.G, done, state.curvature, state.steps))
+                finished.append(
+                    (place, state.W, state.G, done, state.curvature, state.overshoot, state.steps)
+                )
                 state.keep(xp.nonzero(~done)[0])
                 break
             if n_done:
                 out, kept = xp.nonzero(done)[0], xp.nonzero(~done)[0]
-                left = (place, state.W, state.G, done, state.curvature, state.steps)
+                left = (place, state.W, state.G, done, state.curvature, state.overshoot, state.steps)
                 finished.append(tuple(xp.take(A, out, axis=0) for A in left))
                 state.keep(kept)
                 place, tol = xp.take(place, kept), xp.take(tol, kept)
@@ -120,8 +122,8 @@ class LBFGS:
             steps += 1
         order, *found = (xp.concat(parts, axis=0) for parts in zip(*finished, strict=True))
         back = xp.argsort(order)
-        W, G, converged, curvature, taken = (xp.take(A, back, axis=0) for A in found)
-        return Solution(W, G, converged, curvature, taken, passes, state)
+        W, G, converged, curvature, overshoot, taken = (xp.take(A, back, axis=0) for A in found)
+        return Solution(W, G, converged, curvature, overshoot, taken, passes, state)
 
     # What overflows is found by its slope, and stepped back from.
     @np.errstate(over="ignore", invalid="ignore")
@@ -135,6 +137,7 @@ class LBFGS:
         length, passes = xp.ones_like(slope), 1
         while True:
             end = _dot(G, D)
+            state.overshoot = xp.maximum(state.overshoot, _ratio(end, slope))
             # Not finite: the step went where the loss overflows. NaN compares as too steep.
             steep = ~(end <= self.max_slope * xp.abs(slope))
             if not bool(xp.any(steep)):
@@ -174,6 +177,9 @@ class Solution:
     curvature : array of shape (m,)
         The largest curvature that the steps met: a lower bound of the largest eigenvalue of the Hessians on
         the way; 0 before the first step.
+    overshoot : array of shape (m,)
+        The largest slope at the end of a step that was tried, by the size of the slope at its start; infinite
+        where the loss overflowed.
     steps : array of int of shape (m,)
         Steps that each took.
     passes : int
@@ -186,6 +192,7 @@ class Solution:
     G: Array
     converged: Array
     curvature: Array
+    overshoot: Array
     steps: Array
     passes: int
     left: "State"
@@ -209,6 +216,8 @@ class State:
         Places that are used, the oldest first.
     curvature : array of shape (m,)
         The largest that the steps met.
+    overshoot : array of shape (m,)
+        See `Solution`.
     steps : array of int of shape (m,)
         How many there were.
     """
@@ -219,14 +228,14 @@ class State:
         kind = {"dtype": W.dtype, "device": device(W)}
         self.S, self.Y = (xp.zeros((m, memory, K * d), **kind) for _ in range(2))
         self.inverse, self.cross = xp.zeros((m, memory), **kind), xp.zeros((m, memory, memory), **kind)
-        self.curvature = xp.zeros((m,), **kind)
+        self.curvature, self.overshoot = (xp.zeros((m,), **kind) for _ in range(2))
         self.steps = xp.zeros((m,), dtype=xp.int64, device=device(W))
         self.order: list[int] = []
 
     def keep(self, kept: Array) -> None:
         """Only some of the columns."""
         xp = array_namespace(self.W)
-        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross", "curvature", "steps"):
+        for name in ("columns", "W", "G", "S", "Y", "inverse", "cross", "curvature", "overshoot", "steps"):
             setattr(self, name, xp.take(getattr(self, name), kept, axis=0))
 
     def direction(self, precondition: Callable[[Array], Array]) -> Array:
@@ -277,6 +286,15 @@ class State:
         self.curvature = xp.where(met > self.curvature, met, self.curvature)
         self.S[:, place, :], self.Y[:, place, :] = s, y
         self.cross[:, place, :], self.cross[:, :, place] = _times(self.Y, s), _times(self.S, y)
+
+
+def _ratio(end: Array, start: Array) -> Array:
+    """Slopes by the size of those at the start; what is not finite is infinite, and 0 by 0 is 0."""
+    xp = array_namespace(end)
+    size = xp.abs(start)
+    ratio = end / xp.where(size > 0.0, size, xp.ones_like(size))
+    ratio = xp.where(xp.isfinite(ratio), ratio, xp.full_like(ratio, xp.inf))
+    return xp.where(size == 0.0, xp.zeros_like(size), ratio)
 
 
 def _times(A: Array, v: Array) -> Array:

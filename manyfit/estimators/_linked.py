@@ -168,10 +168,12 @@ class LinkedAnswers:
         """Responses from one product of the rows with the coefficients of all settings."""
         return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
 
-    def shifted(self) -> "LinkedAnswers":
-        """Other answers that `tol` would allow."""
+    def shifted(self, side: float) -> "LinkedAnswers":
+        """Other answers that `tol` would allow, on one side (1) or the other (-1)."""
         linear, error = self.fitted.linear, self.fitted.error
-        moved = LinearPredictors(linear.coef + error.coef, linear.at_origin + error.at_origin, linear.origin)
+        moved = LinearPredictors(
+            linear.coef + side * error.coef, linear.at_origin + side * error.at_origin, linear.origin
+        )
         return replace(self, fitted=replace(self.fitted, linear=moved))
 
     def near_boundary(self, role: Role, fold: Fold) -> Any:

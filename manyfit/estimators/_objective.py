@@ -305,7 +305,7 @@ class LinearProblem:
         return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
 
     def to_origin(self, G: Array, columns: Array) -> Array:
-        """Gradients of scikit-learn's coordinates, whose free intercept is the value at zero, in those here."""
+        """Gradients in scikit-learn's coordinates, with free intercepts at zero, as those in ours."""
         if self.intercept != "free" or not self.passes.origin.any():
             return G
         own = G.copy()

@@ -27,6 +27,10 @@ MEMORY = 10
 # `python -m benchmarks convergence` counts what these margins trust wrongly.
 SPARE, MARGIN, MARGIN_OF_SAMPLE = 10, 1.5, 2.0
 STEEP, MARGIN_OF_STEEP = 1000.0, 2.5
+# Where the end of a step is steeper than its start by more than this, SciPy's line search goes back so far
+# that the loss hardly falls, and takes that for the end. Exponentials of columns of 1 came to 1e2, of 5 to
+# 1e7, of 200 to 1e187, where some fits stopped after one iteration without a word.
+OVERSHOT = 1e10
 # Evaluations for a step: columns that went too far are stepped back, while the others wait.
 EVALUATIONS = 3
 # Steps that show the largest curvature.
@@ -153,6 +157,7 @@ def try_columns(
         found.W[part], found.steps[part] = one.moved(solution.W, 1.0), solution.steps
         steep = solution.curvature > STEEP * stopping.loss
         in_time = solution.converged & (~steep | (solution.steps <= most / MARGIN_OF_STEEP))
+        in_time &= solution.overshoot <= OVERSHOT
         told = solution.curvature <= stopping.steepest * stopping.loss
         if stopping.enough is not None:  # from a singular Hessian scikit-learn goes on in another way
             told &= problem.columns.penalty[columns[part]] >= SINGULAR * solution.curvature
@@ -206,7 +211,7 @@ class _AsSklearn:
         found.left.keep(np.flatnonzero(on))
         more = open_[on]
         rest = self._solve(steps - few, tol[more], found.left)
-        for name in ("W", "converged", "curvature", "steps"):
+        for name in ("W", "converged", "curvature", "overshoot", "steps"):
             getattr(found, name)[more] = getattr(rest, name)
         return found, _shows(tol, found.curvature, stopping)
 

@@ -7,6 +7,9 @@ from manyfit.folds import Unsupported
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._where import fits_are_ours
 
+# scikit-learn's default. A larger `tol` leaves more open than the scores of fits that meet it tell.
+MOST_TOL = 1e-4
+
 
 def stops_as_sklearn(job: Job) -> bool:
     """Whether a setting may be shared only where scikit-learn's own solver would meet its tolerance."""
@@ -14,9 +17,12 @@ def stops_as_sklearn(job: Job) -> bool:
 
 
 def require_gradient_stop(family: Family, estimator: Any, shape: Shape) -> None:
-    """Refuse estimators whose fit in scikit-learn does not end at a gradient of `tol`, whatever the data."""
+    """Refuse estimators whose fit in scikit-learn does not end at a small gradient, whatever the data."""
     asked = getattr(family, "why_stops_elsewhere", None)
     why = asked(estimator, shape) if asked is not None else None
+    tol = getattr(estimator, "tol", None)
+    if why is None and tol is not None and not tol <= MOST_TOL:
+        why = f"tol={tol:g} leaves scores open, where {MOST_TOL:g} would not"
     if why is not None:
         raise Unsupported(why)
 

@@ -19,8 +19,9 @@ from manyfit.model_selection._job import Options, Pair
 from manyfit.model_selection._score_answers import Scored, blocks_of_settings, folded_there
 
 Array = NDArray[Any]
-# A score that `tol` leaves open by more than this is scikit-learn's: its own fit may lie anywhere in there.
-MOST_OPEN = 0.02
+# A score that `tol` leaves open by more than this is scikit-learn's to give, and so is one of labels of which
+# `tol` leaves so many open: about half of them fall the other way.
+MOST_OPEN, MOST_LABELS_OPEN = 0.01, 0.02
 # By the name of the scorer.
 Doubt = Mapping[str, float]
 
@@ -29,8 +30,8 @@ class Doubts:
     """What `tol` leaves open of the test scores of a split: begun where the rows lie, and ended on the host.
 
     A scorer of labels is in doubt by the share of rows whose label `tol` leaves open. Any other whose metric
-    is known for many settings at once is in doubt by the difference that another answer within `tol` makes.
-    On a device it is not asked.
+    is known for many settings at once is in doubt by the difference that other answers within `tol` make: as
+    far on either side. On a device it is not asked.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class Doubts:
         options: Options,
     ) -> None:
         self.there: list[Any] = []
-        self._labels, self._shifted = frozenset[str](), dict[str, Array]()
+        self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
         if not isinstance(answers, LinkedAnswers) or len(answers.alone) == n_settings:
             return
         fold = folded.fold(i)
@@ -62,7 +63,10 @@ class Doubts:
             self._labels = scoring.label_scorers
             self.there = [answers.near_boundary("test", fold)]
         if not (folded_there(folded) or self._labels.issuperset(scoring.named)):
-            self._shifted = _known_scores(scoring, answers.shifted(), n_settings, fold, options.memory_limit)
+            self._shifted = [
+                _known_scores(scoring, answers.shifted(side), n_settings, fold, options.memory_limit)
+                for side in (1.0, -1.0)
+            ]
 
     def finish(self, home: Sequence[Array], scored: Scored) -> dict[int, Doubt]:
         """The doubt of each setting that is shared, given what was brought to the host."""
@@ -70,11 +74,26 @@ class Doubts:
         for j, score in enumerate(scored.scores["test"]):
             if score is None or isinstance(score, Exception):
                 continue
-            own = {name: _difference(score, other[j], name) for name, other in self._shifted.items()}
+            own: dict[str, float] = {}
+            for shifted in self._shifted:
+                for name, other in shifted.items():
+                    own[name] = float(np.maximum(own.get(name, 0.0), _difference(score, other[j], name)))
             own |= {name: float(home[0][j] / self._n_rows) for name in self._labels}
             if own:
                 doubts[j] = own
         return doubts
+
+    def too_open(self, doubts: Mapping[int, Doubt], scored: Scored) -> dict[int, str]:
+        """Settings whose test scores `tol` leaves open by more than is told apart, with the reason."""
+        found = {}
+        for j, doubt in doubts.items():
+            score = scored.scores["test"][j]
+            for name, amount in doubt.items():
+                size = abs(score[name] if isinstance(score, Mapping) else score)
+                most = MOST_LABELS_OPEN if name in self._labels else MOST_OPEN * max(1.0, size)
+                if not amount <= most:  # NaN, too: scikit-learn's scorer might warn
+                    found[j] = "tol leaves its score open"
+        return found
 
 
 def _known_scores(
@@ -87,18 +106,6 @@ def _known_scores(
     for block in blocks_of_settings(range(n_settings), len(y), answers, memory_limit // 8):
         parts.append(scoring.from_responses(answers.subset(block).respond("test", fold), truth))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def too_open(doubts: Mapping[int, Doubt], scored: Scored) -> dict[int, str]:
-    """Settings whose test scores `tol` leaves open by more than is told apart, with the reason."""
-    found = {}
-    for j, doubt in doubts.items():
-        score = scored.scores["test"][j]
-        for name, amount in doubt.items():
-            size = abs(score[name] if isinstance(score, Mapping) else score)
-            if not amount <= MOST_OPEN * max(1.0, size):  # NaN, too: scikit-learn's scorer might warn
-                found[j] = "tol leaves its score open"
-    return found
 
 
 def without(doubts: Mapping[int, Doubt], left: Collection[int]) -> dict[int, Doubt]:

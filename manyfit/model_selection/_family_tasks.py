@@ -27,7 +27,7 @@ from manyfit.folds import (
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._convergence import require_gradient_stop, stops_as_sklearn
-from manyfit.model_selection._doubts import Doubts, too_open, without
+from manyfit.model_selection._doubts import Doubts, without
 from manyfit.model_selection._evaluate import FoldStore, SharedFold
 from manyfit.model_selection._front import Fronts
 from manyfit.model_selection._job import Job, Options, Pair, Result
@@ -218,7 +218,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
     scored = score_answers(scoring, answers, n, folded, 0, task.options)
     doubts = Doubts(scoring, answers, n, folded, 0, task.options)
     found = doubts.finish(brought_home(*doubts.there), scored)
-    left = too_open(found, scored) if task.sklearn_stops else {}
+    left = doubts.too_open(found, scored) if task.sklearn_stops else {}
     outcome.note_iterations(group.candidates, task.i, answers, without(found, left))
     score_time = time.perf_counter() - start - fitted
     cache.count_saved((n - 1) * step_fits)

@@ -13,7 +13,7 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._chain import Step
 from manyfit.model_selection._convergence import stops_as_sklearn
-from manyfit.model_selection._doubts import Doubts, too_open, without
+from manyfit.model_selection._doubts import Doubts, without
 from manyfit.model_selection._job import Job, Pair, Result
 from manyfit.model_selection._less_memory import in_less_memory
 from manyfit.model_selection._moment_groups import why_not
@@ -108,7 +108,7 @@ class _Split:
         start, n = time.perf_counter(), len(self.candidates)
         scored = self.begun.finish(scores)
         found = self.doubts.finish(doubts, scored)
-        left = too_open(found, scored) if self.sklearn_stops else {}
+        left = self.doubts.too_open(found, scored) if self.sklearn_stops else {}
         outcome.note_iterations(self.candidates, self.i, self.answers, without(found, left))
         times = (self.fit_time, (self.seconds + time.perf_counter() - start) / n)
         return scored.keep(outcome, self.candidates, self.i, times, left)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from manyfit.estimators import _stage
+from manyfit.estimators import _hessians, _stage
 from manyfit.estimators._lbfgs import LBFGS
 from manyfit.estimators._losses import HalfBinomial
 from manyfit.estimators._objective import Rowwise
@@ -23,11 +23,12 @@ COUNTS = np.array([[1.0, 0.0], [0.0, 1.0]])
 PENALTIES = np.array([1e-2, 1.0, 1e-3, 1e-1])
 
 
-def stage(X=X, *, penalties=PENALTIES, memory_limit=2**30, max_passes=200):
+def stage(X=X, *, penalties=PENALTIES, memory_limit=2**30, max_passes=200, intercept="none", origin=0.0):
     passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
+    passes.origin[...] = origin
     rowwise, totals = Rowwise(HalfBinomial(), Y[None]), np.array([100.0, 200.0])
     return Stage(
-        X, passes, rowwise, COUNTS, totals, np.tile(penalties, (2, 1)), [None, None], "none", "largest",
+        X, passes, rowwise, COUNTS, totals, np.tile(penalties, (2, 1)), [None, None], intercept, "largest",
         LBFGS(max_passes), memory_limit,
     )  # fmt: skip
 
@@ -73,6 +74,51 @@ def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch)
     expected = [optimum(penalty, rows) for rows in ATOMS for penalty in PENALTIES]
     np.testing.assert_allclose(reached.W[:, 0, :-1], expected, atol=1e-5)
     assert not one.hessians._factors  # they are needed no more
+
+
+def test_the_way_that_tol_leaves_open_is_that_of_scikit_learns_coordinates():
+    """Where columns are around 30, a gradient of the intercept leads far, wherever the passes count from."""
+    Z, zero = X + 30.0, np.zeros((2, 1, P + 1))
+    one = stage(Z, intercept="free", origin=30.0)
+    reached = one.solve(None, zero, Goal(1e-9, 1e-9, 1.0))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=P + 1)
+    for j, (rows, penalty) in enumerate((rows, penalty) for rows in ATOMS for penalty in PENALTIES):
+        A = np.c_[Z[rows], np.ones(len(Z[rows]))]
+        w = np.append(reached.W[j, 0, :-1], reached.W[j, 0, -1] - 30.0 * reached.W[j, 0, :-1].sum())
+        p = 1.0 / (1.0 + np.exp(-A @ w))
+        hessian = (A * (p * (1 - p))[:, None]).T @ A / len(A) + penalty * np.diag([1.0] * P + [0.0])
+        expected = A @ np.linalg.solve(hessian, signs)
+        found = X[rows] @ reached.away[j, 0, :-1] + reached.away[j, 0, -1]
+        far = np.abs(found - expected).max() / np.abs(expected).max()
+        assert far < 0.5, (rows, penalty, far)
+
+
+def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monkeypatch):
+    """As at the edge of a hinge: else what tol leaves open would look as if it were held."""
+    stiff, solve, renewed = stage(), _hessians.Hessians.solve, []
+    renew = stiff.hessians.renew
+
+    def stiffer(self, G, columns):
+        return solve(self, G, columns) / (1.0 if renewed else 100.0)
+
+    def follow(columns, W, G, goal):
+        found = follow_first(columns, W, G, goal)
+        monkeypatch.setattr(_hessians.Hessians, "solve", stiffer)
+        stiff.hessians.renew = lambda *given: (renewed.append(given[1].tolist()), renew(*given))
+        return found
+
+    follow_first, stiff._follow = stiff._follow, follow
+    stiff._waves = lambda _: [np.argsort(-PENALTIES)]
+    reached = stiff.solve(None, np.zeros((2, 1, P + 1)), Goal(1e-9, 1e-9, 1.0))
+    assert len(renewed) == 1
+    assert sorted(renewed[0]) == list(range(8))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=P + 1)[:-1]
+    for j, (rows, penalty) in enumerate((rows, penalty) for rows in ATOMS for penalty in PENALTIES):
+        p = 1.0 / (1.0 + np.exp(-X[rows] @ reached.W[j, 0, :-1]))
+        hessian = (X[rows] * (p * (1 - p))[:, None]).T @ X[rows] / len(p) + penalty * np.eye(P)
+        expected = np.linalg.solve(hessian, signs)
+        far = np.abs(reached.away[j, 0, :-1] - expected).max() / np.abs(expected).max()
+        assert far < 0.3, (rows, penalty, far)
 
 
 def test_a_start_of_their_own_and_one_that_is_worse_than_zero():

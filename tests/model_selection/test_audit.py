@@ -40,6 +40,7 @@ def trust(monkeypatch):
 
         monkeypatch.setattr(_path, "try_columns", trusting)
         monkeypatch.setattr(_doubts, "MOST_OPEN", np.inf)
+        monkeypatch.setattr(_doubts, "MOST_LABELS_OPEN", np.inf)
 
     return on_splits
 

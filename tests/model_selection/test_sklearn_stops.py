@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import model_selection
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_regression
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -74,6 +74,29 @@ def test_a_solver_that_stops_without_a_warning_is_scikit_learns(scale, dtype):
     assert warned == 0
     same(ours, theirs)
     assert ours.report_.left_to_sklearn == {EARLY: 15}
+
+
+@pytest.mark.parametrize("model", [GammaRegressor(), PoissonRegressor()], ids=["gamma", "poisson"])
+def test_a_line_search_that_gives_up_without_a_warning_is_scikit_learns(model):
+    """The exponential of the first step is far too large, and SciPy goes back to where it was."""
+    Z, y = make_regression(300, 5, noise=10, random_state=1)
+    y, Z, grid = np.exp(y / y.std()), 200.0 * Z, {"alpha": np.logspace(-2, 0, 10)}
+    ours, _ = searched(GridSearchCV, model, grid, Z, y, cv=3)
+    theirs, warned = searched(model_selection.GridSearchCV, model, grid, Z, y, cv=3)
+    same(ours, theirs)
+    assert ours.report_.left_to_sklearn == {EARLY: 30}
+    if isinstance(model, GammaRegressor):
+        assert warned == 0
+        assert theirs.best_estimator_.n_iter_ == 1
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), LinearSVC(dual=False)], ids=["logistic", "svc"])
+def test_a_large_tol_is_scikit_learns(model):
+    ours, _ = searched(GridSearchCV, model.set_params(tol=1e-2), C, X, Y)
+    same(ours, searched(model_selection.GridSearchCV, model, C, X, Y)[0])
+    assert "tol=0.01 leaves scores open, where 0.0001 would not" in str(GridSearchCV(model, C).plan(X, Y))
+    optimum = GridSearchCV(model, C, cv=5, sharing="optimum").fit(X, Y)
+    assert optimum.report_.fits_shared == 15
 
 
 ESTIMATORS = {
