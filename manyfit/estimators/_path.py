@@ -47,8 +47,9 @@ ALIKE = 1.25
 # On few rows the gradient need not be smaller than chance makes it: this share of its size at zero over the
 # square root of the rows.
 CHANCE = 0.3
-# scikit-learn's fits are that many times as far from the optimum, at most, as a gradient of size `tol`
-# with signs at random leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts others.
+# scikit-learn's fits are that many times as far from the optimum, at most, as a gradient of size `tol` with
+# signs at random leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts winners that are
+# not named as ties for it.
 MARGIN_OF_ERROR = 2.0
 
 
