@@ -146,9 +146,7 @@ def _model(
         "penalised" if estimator.fit_intercept else "none",
         float(estimator.tol) * rarest,
         norm="euclidean",
-        stopping=Stopping(
-            min(estimator.max_iter, LIBLINEAR_ITERATIONS), None, LIBLINEAR_RESOLUTION, loss, STEEP
-        ),
+        stopping=Stopping(estimator.max_iter, LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, loss, STEEP),
     )
 
 

@@ -48,8 +48,8 @@ ALIKE = 1.25
 # square root of the rows.
 CHANCE = 0.3
 # scikit-learn's fits are that many times as far from the optimum, at most, as a gradient of size `tol` with
-# signs at random leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts winners that are
-# not named as ties for it.
+# signs at random leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts winners whose
+# ties are not named for it.
 MARGIN_OF_ERROR = 2.0
 
 
