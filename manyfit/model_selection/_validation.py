@@ -113,7 +113,7 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def learning_curve(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        if given.get("exploit_incremental_learning") is True:
+        if given.get("exploit_incremental_learning"):
             data = {name: given[name] for name in ("X", "y", "groups") if name in given}
             there = [value for value in data.values() if is_foreign(value)]
             if there:

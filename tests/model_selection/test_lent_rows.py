@@ -9,13 +9,15 @@ import pytest
 import scipy.linalg
 from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
@@ -140,6 +142,33 @@ def test_each_fit_is_announced_once(estimator, grid, capsys):
         lines = [line.split("total time")[0] for line in capsys.readouterr().out.splitlines()]
         printed.append(sorted(line.replace(".", "") for line in lines))
     assert printed[1] == printed[0] and sum("START" in line for line in printed[0]) == 4
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (
+            make_pipeline(
+                make_union(PCA(2, copy=np.False_, svd_solver="full"), FunctionTransformer()),
+                DecisionTreeRegressor(max_depth=3, random_state=0),
+            ),
+            {"decisiontreeregressor__min_samples_leaf": [1, 5]},
+        ),
+        (
+            make_pipeline(StandardScaler(), DecisionTreeRegressor(random_state=0)),
+            {"standardscaler__copy": np.array([True, False]), "decisiontreeregressor__max_depth": [2, 3]},
+        ),
+        (
+            make_pipeline(make_union(Normalizer(copy=np.False_), FunctionTransformer()), Lasso()),
+            {"lasso__alpha": [0.1, 1.0]},
+        ),
+        (Ridge(), {"copy_X": np.array([False]), "alpha": [0.1, 1.0]}),
+        (make_pipeline(StandardScaler(copy=np.False_), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
+    ],
+)
+def test_numpys_false_is_false(estimator, grid):
+    # A refit would write into rows that the other search reads next.
+    both(estimator, grid, 10 * X + 3, Y, cv=3, return_train_score=True, refit=False)
 
 
 class KernelRegression(RegressorMixin, BaseEstimator):

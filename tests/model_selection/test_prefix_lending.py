@@ -50,6 +50,8 @@ def test_what_is_told_to_work_in_place_is_left_to_scikit_learn():
     X, y = data()
     for step in (
         StandardScaler(copy=False),
+        StandardScaler(copy=np.False_),
+        StandardScaler(copy=0),
         PCA(copy=False),
         make_union(MinMaxScaler(copy=False)),
         FunctionTransformer(functools.partial(scale, copy=False)),
