@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_array
 
 from manyfit.model_selection._lend import guard
-from manyfit.model_selection._own_rows import InputWritten, own_copy, unchanged
+from manyfit.model_selection._own_rows import InputWritten, own_copy
 from manyfit.model_selection._prefix import (
     FoldCache,
     Shared,
@@ -33,6 +33,7 @@ from manyfit.model_selection._prefix import (
     share_prefixes,
     writes_in_place,
 )
+from manyfit.model_selection._same_data import unchanged
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,
