@@ -72,7 +72,7 @@ class Job:
         The rest of what a fit needs.
     n_jobs, pre_dispatch
         As in scikit-learn.
-    sharing : {"auto", "exact", "none"}
+    sharing : {"auto", "exact", "optimum", "none"}
         How far to share.
     search : estimator or None
         The search itself, for callbacks.

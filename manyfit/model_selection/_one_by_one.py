@@ -158,9 +158,9 @@ def _here(
         progress = progress_of(c, i, sizes)
         total.results[c, i] = result = fit(job.estimator, job.candidates[c], i, folds, progress)
         if arrivals.shown:
-            arrivals.steps_saved = saved_before + (folds.work - before)["transformer_fits_saved"]
+            arrivals.steps_saved = saved_before + folds.work_since(before)["transformer_fits_saved"]
         arrivals.add({(c, i): result}, alone=True)
-    total.work = folds.work - before
+    total.work = folds.work_since(before)
     total.seconds = time.perf_counter() - start
     return total
 

@@ -7,8 +7,9 @@ import datetime
 import io
 import numbers
 import pickle
+import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -81,17 +82,41 @@ def call_on_copies(method: Callable[..., Any], data: Iterable[Any], params: Mapp
     own = own_copy(output)
     if own is output:
         return own
-    memory = weakref.ref(_root(output))
-    del output
-    if memory() is not None:
+    if type(output) is list:  # to which there are no weak references; nobody but this function has its copy
+        kept = sys.getrefcount(output) > sys.getrefcount(own)
+    else:
+        memory = [weakref.ref(piece) for piece in _pieces(output)]
+        del output
+        kept = any(piece() is not None for piece in memory)
+    if kept:
         raise InputWritten("a transformer keeps what it returns")
     return own
 
 
-def _root(X: Any) -> Any:
-    """The array that has the memory of another one; a frame itself."""
-    X = getattr(X, "data", X) if is_sparse(X) else X
-    while isinstance(X, np.ndarray) and isinstance(X.base, np.ndarray):
+def _pieces(X: Any) -> Iterator[Any]:
+    """The arrays that have the memory of an array, a sparse matrix or a frame; a frame itself, too."""
+    if is_sparse(X):
+        for name in SPARSE_PARTS[X.format]:
+            part = getattr(X, name)
+            yield from map(_root, part if isinstance(part, tuple) else (part,))
+    elif is_array(X):
+        yield _root(X)
+    else:
+        yield X
+        if frame_kind(X) == "pandas":
+            kinds = {X.dtype} if X.ndim == 1 else set(X.dtypes)
+            one = X.ndim == 1 or len(kinds) == 1
+            columns = [X] if one else (X.iloc[:, j] for j in range(X.shape[1]))
+            yield from (_root(column.to_numpy()) for column in columns if _is_numpys(column))
+
+
+def _is_numpys(column: Any) -> bool:
+    kind = column.dtype if column.ndim == 1 else column.dtypes.iloc[0]
+    return isinstance(kind, np.dtype)
+
+
+def _root(X: np.ndarray) -> np.ndarray:
+    while isinstance(X.base, np.ndarray):
         X = X.base
     return X
 

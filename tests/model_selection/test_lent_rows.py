@@ -21,6 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
+from manyfit.model_selection import _evaluate
 from tests.model_selection._same import WEIGHTS, X, Y, assert_same_results, both
 
 
@@ -272,3 +273,23 @@ def test_items_of_lists_that_fits_have_in_common_are_left_to_scikit_learn():
     search = ours.GridSearchCV(model, grid, refit=False).fit(rows, Y)
     assert_same_results(search, theirs)
     assert "X holds" not in str(ours.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).plan(rows, Y))
+
+
+def test_an_error_of_sharing_does_not_go_unseen(monkeypatch, caplog):
+    """Fits are made again by scikit-learn, but it is logged, and the fixture of all tests here reads that."""
+
+    def fails(*args, **kwargs):
+        raise TypeError("our own error")
+
+    monkeypatch.setattr(_evaluate, "share_prefixes", fails)
+    both(make_pipeline(StandardScaler(), KNeighborsRegressor()), {"kneighborsregressor__n_neighbors": [1, 3]})
+    assert "failed where steps are shared: TypeError('our own error')" in caplog.text
+    caplog.clear()
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+def test_an_error_of_the_users_is_none_of_sharing(caplog):
+    grid = {"kneighborsregressor__n_neighbors": [1, 1000]}
+    search = both(make_pipeline(StandardScaler(), KNeighborsRegressor()), grid, may_fail=True)
+    assert np.isnan(search.cv_results_["mean_test_score"]).any() and not caplog.records
