@@ -57,7 +57,7 @@ class _EngineParallel:
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         job = Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
-            self._n_jobs, self._pre_dispatch, client=client_for(None),
+            self._n_jobs, self._pre_dispatch, client=client_for(None), by_split=True,
         )  # fmt: skip
         job = where_asked(job)
         results, _ = run(job, prepare(job))
