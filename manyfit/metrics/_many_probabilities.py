@@ -97,7 +97,9 @@ def _positives(targets: Targets, pos_label: Any) -> Array:
 
 @kernel
 def _brier(targets: Targets, P: Array, *, pos_label: Any, labels: Labels, scale_by_half: bool | str) -> Array:
-    scale = 0.5 if scale_by_half is True or (scale_by_half == "auto" and P.shape[2:] in ((), (2,))) else 1.0
+    if isinstance(scale_by_half, str):  # "auto"
+        scale_by_half = P.shape[2:] in ((), (2,))
+    scale = 0.5 if scale_by_half else 1.0
     mean, valid, _ = _mean_squares(targets, P, pos_label, labels)
     return nan_unless(valid, scale * mean)
 

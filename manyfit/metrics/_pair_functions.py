@@ -95,11 +95,12 @@ def distances_of(
     **options: Any,
 ) -> Array:
     """See `sklearn.metrics.pairwise_distances`."""
+    every = not isinstance(ensure_all_finite, str) and bool(ensure_all_finite)
     if metric == "precomputed":
         x, doubts = given_distances(X, Y, there)
-        settle(doubts if ensure_all_finite is True else doubts[-1:])
+        settle(doubts if every else doubts[-1:])
         return x
-    if ensure_all_finite is not True and metric not in (*OWN, "nan_euclidean", *OF_SETS):
+    if not every and metric not in (*OWN, "nan_euclidean", *OF_SETS):
         raise Unsupported(f"ensure_all_finite={ensure_all_finite!r}")
     measure, x, y, doubts = measured(metric, X, Y, there, options)
     settle(doubts)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 from manyfit._twins import twin_of
 from manyfit.model_selection._chain import Chain, Step
 from manyfit.model_selection._drawn import Draw, first_draw
-from manyfit.model_selection._evaluate import folds_kept
+from manyfit.model_selection._folds_kept import folds_kept
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._parts import makes_sparse
 from manyfit.model_selection._prefix_key import SEEDS, Sizes, judge

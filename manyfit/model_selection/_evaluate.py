@@ -1,6 +1,7 @@
 """One setting on one split: fitted, scored and timed, with the rows and steps that others share."""
 
 import copy
+import logging
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
@@ -27,16 +28,18 @@ from manyfit._config import config_context
 from manyfit.arrays import HomeCopies, home_copies, refusals_heard
 from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
+from manyfit.model_selection._folds_kept import folds_kept
 from manyfit.model_selection._front import FoldFront, Fronts
 from manyfit.model_selection._held_warnings import HeldWarnings, in_main_thread
 from manyfit.model_selection._job import Options, Result
-from manyfit.model_selection._lend import bytes_of
 from manyfit.model_selection._messages import print_end, print_start
 from manyfit.model_selection._own_rows import InputWritten, OwnRows
 from manyfit.model_selection._prefix import FoldCache, has_shareable_prefix, share_prefixes, writes_in_place
 from manyfit.model_selection._prefix_key import judge
 from manyfit.model_selection._trust import any_of, strangers, strangers_among_scorers
 from manyfit.model_selection._unshare import unshare
+
+_LOG = logging.getLogger(__name__)
 
 
 class SharedFold:
@@ -161,7 +164,7 @@ class FoldStore:
             while len(self._kept) >= self._most:
                 # The last one: where folds are read in turn, again and again, the first one is read next.
                 _, newest = self._kept.popitem()
-                self._spent += _work(newest.cache)
+                self._spent.update(_work(newest.cache))
             limit = self.options.memory_limit // 2 // self._most
             fronts = None if key[1] else self._fronts  # a kernel is cut in columns, too
             self._kept[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit, fronts)
@@ -195,36 +198,22 @@ class FoldStore:
     @property
     def work(self) -> Counter[str]:
         """Counts of a `Report` about shared steps, over the folds so far."""
-        return sum((_work(fold.cache) for fold in self._kept.values()), Counter(self._spent))
+        counts = Counter(self._spent)
+        for fold in self._kept.values():
+            counts.update(_work(fold.cache))
+        return counts
+
+    def work_since(self, before: Mapping[str, int]) -> Counter[str]:
+        """What `work` has more than before; negative where counted fits have to be made after all."""
+        counts = self.work
+        counts.subtract(before)
+        return counts
 
 
 def _work(cache: FoldCache) -> Counter[str]:
     return Counter(
         transformer_fits=cache.fits, transformer_fits_saved=cache.saved, steps_repeated=cache.repeated
     )
-
-
-def folds_kept(X: Any, n_splits: int, memory_limit: int) -> int:
-    """How many folds are kept at once where each is read several times: a quarter of the limit is theirs.
-
-    A fold is about as large as X; of what does not tell its size, one is kept.
-    """
-    size = _size(X)
-    return 1 if size is None else max(1, min(n_splits, memory_limit // 4 // max(size, 1)))
-
-
-def _size(X: Any) -> int | None:
-    """Bytes of X, if it tells; of a list those of its references, since a fold has the same items."""
-    if is_foreign(X):
-        return bytes_of(X)
-    if isinstance(X, list | tuple | range):
-        return 8 * len(X)
-    if hasattr(X, "memory_usage"):  # pandas
-        return int(np.sum(X.memory_usage()))  # of a series one number, of a frame one a column
-    if hasattr(X, "estimated_size"):  # polars
-        return int(X.estimated_size())
-    size = getattr(X, "nbytes", None) or getattr(getattr(X, "data", None), "nbytes", None)
-    return None if size is None else int(size)
 
 
 def evaluate(
@@ -234,23 +223,28 @@ def evaluate(
 
     Whatever goes wrong is repeated by scikit-learn's own function on rows of its own, so that errors,
     warnings and `error_score` are scikit-learn's: also where an estimator or a scorer that was given copies
-    has written into them, since others may read the same array under scikit-learn.
+    has written into them, as far as `unchanged` sees it, since others may read the same array under
+    scikit-learn. Where scikit-learn's function goes through, the error was of sharing: it is logged.
     """
     ready = _ready(estimator, params, i, folds)
     if ready is None:
         return alone(estimator, params, i, folds, progress)
     print_start(folds.options, params, progress)
     result: Result | None = None
+    failed: Exception | None = None
     try:
         with _trial(draws=judge(ready.model) is not True), folds.at_work():
             result = _shared_fit(ready, folds)
     except InputWritten:
         folds.writers |= ready.strange
-    except Exception:
-        pass
+    except Exception as error:
+        failed = error.with_traceback(None)  # whose frames hold the rows
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:
         result = alone(estimator, params, i, folds, progress, verbose=0)
+        known = failed is None or isinstance(failed, Unsupported)
+        if not (known or _failed(result, folds.options.error_score)):
+            _LOG.debug("%r failed where steps are shared: %r", ready.model, failed)
     print_end(folds.options, params, progress, result)
     return result
 

@@ -192,20 +192,30 @@ def _run(
                 take(answered, False)
     if task.rest is not None:
         task.rest.fit(task.estimator, folds, outcome, enough, take)
-    outcome.work += folds.work - before
+    outcome.work.update(folds.work_since(before))
     outcome.seconds = time.perf_counter() - start
     return outcome
 
 
 def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> dict[Pair, Result]:
-    start = time.perf_counter()
+    """The results that the family has for a group; what it leaves is noted."""
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
-    sparse = group.family.needs == "passes"
-    cache = folds.get(task.i, model).cache
+    fold = folds.get(task.i, model)
+    before, answered = fold.cache.stands_for, dict[Pair, Result]()
+    try:
+        answered = _ask(task, group, model, fold, folds, outcome)
+    finally:
+        # The fits of steps for the family stand for those of one setting; those that it leaves count theirs.
+        fold.cache.count_saved((len(answered) - 1) * (fold.cache.stands_for - before))
+    return answered
+
+
+def _ask(
+    task: _Task, group: _Group, model: Any, fold: SharedFold, folds: FoldStore, outcome: Outcome
+) -> dict[Pair, Result]:
+    start = time.perf_counter()
     with folds.at_work():
-        before = cache.stands_for
-        rows = _rows(model, folds.get(task.i, model), task.options.return_train_score, sparse)
-        step_fits = cache.stands_for - before
+        rows = _rows(model, fold, task.options.return_train_score, group.family.needs == "passes")
         if not type(group.family).__module__.startswith("manyfit."):  # a user's family may write into them
             rows = GivenRows(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
     folded = GivenFold(rows)
@@ -221,7 +231,6 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
     left = doubts.too_open(found, scored) if task.sklearn_stops else {}
     outcome.note_iterations(group.candidates, task.i, answers, without(found, left))
     score_time = time.perf_counter() - start - fitted
-    cache.count_saved((n - 1) * step_fits)
     return scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n), left)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import pickle
 import sys
 from typing import Any
@@ -43,5 +44,5 @@ def copy_with_gaps(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
         return None
     made = copy_with_strides(whole, memory)
     copied = pandas.DataFrame(made, index=frame.index, columns=frame.columns, copy=False)
-    copied.attrs = frame.attrs
+    copied.attrs = copy.deepcopy(frame.attrs)
     return copied.set_flags(allows_duplicate_labels=frame.flags.allows_duplicate_labels)

@@ -72,7 +72,7 @@ class Job:
         The rest of what a fit needs.
     n_jobs, pre_dispatch
         As in scikit-learn.
-    sharing : {"auto", "exact", "none"}
+    sharing : {"auto", "exact", "optimum", "none"}
         How far to share.
     search : estimator or None
         The search itself, for callbacks.
@@ -86,6 +86,8 @@ class Job:
         Of the cluster whose workers do the work; None: this process, and joblib's workers.
     fronts : Fronts or None
         What steps that see one row at a time make of all rows; None: such steps are applied to each split's.
+    by_split : bool
+        Whether scikit-learn makes these fits split by split, and not candidate by candidate.
     """
 
     estimator: Any
@@ -103,6 +105,7 @@ class Job:
     home: tuple[Any, Any] | None = None
     brought: Brought = field(default_factory=Brought, compare=False)
     fronts: Fronts | None = None
+    by_split: bool = False
 
     @property
     def n_pairs(self) -> int:

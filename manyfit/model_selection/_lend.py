@@ -397,7 +397,7 @@ class FoldCache:
         return self.fits + self.saved
 
     def count_saved(self, n: int) -> None:
-        """Count fits that were saved."""
+        """Count fits that were saved; negative where some of those counted have to be made after all."""
         with self._lock:
             self.saved += n
 

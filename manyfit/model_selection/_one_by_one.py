@@ -107,7 +107,7 @@ def run_one_by_one(
     job : Job
         The search.
     pairs : sequence of (candidate, split)
-        What to fit, candidate by candidate.
+        What to fit, candidate by candidate; it is fitted in scikit-learn's order where that can be seen.
     plan : Plan
         Says whether steps are shared and in which order (with several processes there is none).
     arrivals : Arrivals
@@ -115,6 +115,8 @@ def run_one_by_one(
     folds : FoldStore, optional
         Folds whose steps are fitted in part, in this process.
     """
+    if job.by_split:
+        pairs = sorted(pairs, key=lambda pair: pair[::-1])
     if job.contexts is not None:
         return _with_callbacks(job, pairs, arrivals)
     if workers(job.n_jobs) == 1 and not plan.alone:
@@ -158,9 +160,9 @@ def _here(
         progress = progress_of(c, i, sizes)
         total.results[c, i] = result = fit(job.estimator, job.candidates[c], i, folds, progress)
         if arrivals.shown:
-            arrivals.steps_saved = saved_before + (folds.work - before)["transformer_fits_saved"]
+            arrivals.steps_saved = saved_before + folds.work_since(before)["transformer_fits_saved"]
         arrivals.add({(c, i): result}, alone=True)
-    total.work = folds.work - before
+    total.work = folds.work_since(before)
     total.seconds = time.perf_counter() - start
     return total
 

@@ -65,7 +65,7 @@ class Outcome:
         self.results.update(other.results)
         self.alone.update(other.alone)
         self.fitted |= other.fitted
-        self.work += other.work
+        self.work.update(other.work)  # which keeps negative counts
         self.doubts.update(other.doubts)
         self.rows_read += other.rows_read
         self.seconds += other.seconds

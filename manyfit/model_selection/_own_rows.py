@@ -7,8 +7,9 @@ import datetime
 import io
 import numbers
 import pickle
+import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,15 +17,10 @@ import numpy as np
 from manyfit._compat import safe_indexing
 from manyfit.arrays import copy_with_strides
 from manyfit.model_selection._frame_copy import copy_with_gaps
-from manyfit.model_selection._lend import (
-    SPARSE_PARTS,
-    FoldCache,
-    frame_kind,
-    is_array,
-    is_sparse,
-)
+from manyfit.model_selection._lend import SPARSE_PARTS, FoldCache, frame_kind, is_array, is_sparse
+from manyfit.model_selection._same_data import unchanged
 
-__all__ = ["InputWritten", "OwnRows", "call_on_copies", "items_in_common", "own_copy", "unchanged"]
+__all__ = ["InputWritten", "OwnRows", "call_on_copies", "items_in_common", "own_copy"]
 
 T = TypeVar("T")
 _IMMUTABLE = (str, bytes, numbers.Number, datetime.date, datetime.timedelta, type(None), np.generic)
@@ -86,17 +82,41 @@ def call_on_copies(method: Callable[..., Any], data: Iterable[Any], params: Mapp
     own = own_copy(output)
     if own is output:
         return own
-    memory = weakref.ref(_root(output))
-    del output
-    if memory() is not None:
+    if type(output) is list:  # to which there are no weak references; nobody but this function has its copy
+        kept = sys.getrefcount(output) > sys.getrefcount(own)
+    else:
+        memory = [weakref.ref(piece) for piece in _pieces(output)]
+        del output
+        kept = any(piece() is not None for piece in memory)
+    if kept:
         raise InputWritten("a transformer keeps what it returns")
     return own
 
 
-def _root(X: Any) -> Any:
-    """The array that has the memory of another one; a frame itself."""
-    X = getattr(X, "data", X) if is_sparse(X) else X
-    while isinstance(X, np.ndarray) and isinstance(X.base, np.ndarray):
+def _pieces(X: Any) -> Iterator[Any]:
+    """The arrays that have the memory of an array, a sparse matrix or a frame; a frame itself, too."""
+    if is_sparse(X):
+        for name in SPARSE_PARTS[X.format]:
+            part = getattr(X, name)
+            yield from map(_root, part if isinstance(part, tuple) else (part,))
+    elif is_array(X):
+        yield _root(X)
+    else:
+        yield X
+        if frame_kind(X) == "pandas":
+            kinds = {X.dtype} if X.ndim == 1 else set(X.dtypes)
+            one = X.ndim == 1 or len(kinds) == 1
+            columns = [X] if one else (X.iloc[:, j] for j in range(X.shape[1]))
+            yield from (_root(column.to_numpy()) for column in columns if _is_numpys(column))
+
+
+def _is_numpys(column: Any) -> bool:
+    kind = column.dtype if column.ndim == 1 else column.dtypes.iloc[0]
+    return isinstance(kind, np.dtype)
+
+
+def _root(X: np.ndarray) -> np.ndarray:
+    while isinstance(X.base, np.ndarray):
         X = X.base
     return X
 
@@ -164,45 +184,6 @@ def _copied_part(part: Any) -> Any:
     return tuple(map(_copied_part, part)) if isinstance(part, tuple) else part.copy()
 
 
-def unchanged(X: Any, own: Any) -> bool:
-    """Whether a copy is still what it was copied from."""
-    if is_array(X):
-        return _same_array(X, own)
-    if is_sparse(X):
-        parts = SPARSE_PARTS[X.format]
-        return X.shape == own.shape and all(
-            _same_parts(getattr(X, name), getattr(own, name)) for name in parts
-        )
-    kind = frame_kind(X)
-    if kind == "pandas":
-        return _same_pandas(X, own)
-    if kind == "polars":
-        return bool(X.equals(own))
-    return len(X) == len(own) and all(a is b for a, b in zip(X, own, strict=True))
-
-
-def _same_parts(one: Any, other: Any) -> bool:
-    if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(_same_parts, one, other))
-    return _same_array(one, other)
-
-
-def _same_array(one: np.ndarray, other: np.ndarray) -> bool:
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if one.dtype.hasobject:
-        return one.dtype != object or all(a is b for a, b in zip(one.ravel(), other.ravel(), strict=True))
-    if one.dtype.kind in "biufcmM" and one.dtype.itemsize in (1, 2, 4, 8):
-        bits = f"u{one.dtype.itemsize}"  # NaN is equal to itself by its bits
-        return bool((one.view(bits) == other.view(bits)).all())
-    return one.tobytes() == other.tobytes()
-
-
-def _same_pandas(one: Any, other: Any) -> bool:
-    same = one.equals(other) and one.index.identical(other.index)
-    return bool(same and (one.ndim == 1 or one.columns.identical(other.columns)))
-
-
 def items_in_common(X: Any) -> bool:
     """Whether fits have items of `X` in common that can be written into, although each has rows of its own.
 
@@ -211,6 +192,8 @@ def items_in_common(X: Any) -> bool:
     if isinstance(X, list | tuple):
         return not all(isinstance(item, _IMMUTABLE) for item in X)
     if isinstance(X, np.ndarray):
+        if X.dtype.names is not None:
+            return any(items_in_common(X[name]) for name in X.dtype.names)
         return bool(X.dtype.hasobject) and not all(isinstance(item, _IMMUTABLE) for item in X.ravel())
     if frame_kind(X) != "pandas":
         return False

@@ -244,6 +244,8 @@ class _Planner:
             raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
         options, prototype = self.job.options, chain.final.build()
         scoring = SharedScoring(options.scorer, options.score_params, prototype)
+        if scoring.by_itself and routing_enabled():
+            require_scored_by_last_step(sample(self.job, candidates[0]), options.score_params)
         affine, operations = all(affine_step_of(step.cls) for step in chain.steps), 0.0
         if affine and family.needs in ("moments", "passes"):
             self._require_weights(candidates[0], chain, scoring)
@@ -341,11 +343,9 @@ class _Planner:
 
     def _require_weights(self, candidate: int, chain: Chain, scoring: SharedScoring) -> None:
         """The weights of fits and scores, which are the same for all groups that read one matrix."""
-        fit_params, score_params = self.job.options.fit_params, self.job.options.score_params
-        routed = routing_enabled() and (fit_params or score_params)
+        fit_params = self.job.options.fit_params
+        routed = routing_enabled() and fit_params
         model = sample(self.job, candidate) if routed else self.job.estimator
-        if scoring.by_itself:
-            require_scored_by_last_step(model, score_params)
         given = fit_weights(model, chain.final.path, fit_params), scoring.weights
         self._given = self._given or given
         if any(one is not other for one, other in zip(given, self._given, strict=True)):

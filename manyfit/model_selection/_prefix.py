@@ -25,7 +25,7 @@ from manyfit._compat import callback_context_passed_on
 from manyfit._twins import twin_of
 from manyfit.arrays import deep_copy
 from manyfit.model_selection._lend import FoldCache, Item, guard, lendable, own
-from manyfit.model_selection._own_rows import OwnRows, call_on_copies
+from manyfit.model_selection._own_rows import OwnRows, call_on_copies, items_in_common
 from manyfit.model_selection._prefix_key import (
     Sizes,
     holds_generator,
@@ -206,6 +206,10 @@ class Shared(Wrapped):
         named = type(self._shared_inner) is Pipeline and cache.is_known(output)
         return output if named or output is None else cache.name(output, None)
 
+    def _shared_may_keep(self, output: Any) -> bool:
+        """Whether settings can be given the same output: not where it holds lists, which they may change."""
+        return self._shared_cache.lends(output) and not items_in_common(output)
+
     def _shared_kept(self, output: Any) -> Any:
         named = type(self._shared_inner) is Pipeline and self._shared_cache.is_known(output)
         return output if named else own(output)
@@ -216,7 +220,7 @@ class Shared(Wrapped):
             return None
         if method == "fit":
             return Item(fitted, volatile=holds_generator(fitted))
-        if not self._shared_cache.lends(output):
+        if not self._shared_may_keep(output):
             return None
         return Item(fitted, self._shared_kept(output), has_output=True, volatile=holds_generator(fitted))
 
@@ -264,7 +268,7 @@ class Shared(Wrapped):
         item = cache.get(key)
         if item is None:
             output = self._shared_transform(X, token, params)
-            if not self._shared_cache.lends(output):
+            if not self._shared_may_keep(output):
                 return self._shared_private(output)
             item = cache.put(key, Item(output=self._shared_kept(output), has_output=True))
         if cache.front is not None and not params:

@@ -43,6 +43,7 @@ from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, pca_is_randomized
 from manyfit._twins import twin_of
+from manyfit.model_selection._flags import is_flag
 from manyfit.model_selection._structural_key import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 __all__ = ["holds_generator", "judge", "shareable", "writes_in_place"]
@@ -340,7 +341,7 @@ def writes_in_place(thing: Any, depth: int = 0) -> bool:
     if type(thing) is functools.partial:
         return writes_in_place([thing.func, thing.args, thing.keywords], depth)
     state = thing if type(thing) is dict else object_state(thing) if hasattr(thing, "get_params") else {}
-    return any(state.get(name, True) is False for name in _COPIES) or any(
+    return any(is_flag(state.get(name, True), False) for name in _COPIES) or any(
         writes_in_place(value, depth + 1) for value in state.values()
     )
 

@@ -43,14 +43,15 @@ def fit_weights(model: Any, path: str, params: Mapping[str, Any]) -> Any:
 def require_scored_by_last_step(model: Any, params: Mapping[str, Any]) -> None:
     """Refuse a model whose own ``score`` hands its parameters to anything but its last step, as weights.
 
+    A Pipeline routes `sample_weight` whether there are any or not, and raises where no step takes a stand.
+
     Raises
     ------
     Unsupported
         If it does so.
     """
-    given = _not_none(params)
-    if given and routing_enabled():
-        _only_weights(_routed(model, "score", given))
+    if routing_enabled():
+        _only_weights(_routed(model, "score", _not_none(params)))
 
 
 def _not_none(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,7 +66,9 @@ def _only_weights(given: Mapping[str, Any], name: str = "sample_weight") -> Any:
 
 def _routed(model: Any, method: str, given: dict[str, Any]) -> dict[str, Any]:
     """What a method of the last step is given, if no step before it is given anything."""
-    while type(model) is Pipeline and given:
+    while type(model) is Pipeline and (given or method == "score"):
+        if method == "score":
+            given = {"sample_weight": None, **given}
         try:
             routed = process_routing(model, method, **given)
         except Exception as error:  # raised again by the fit

@@ -14,7 +14,7 @@ from manyfit._twins import twin_of
 from manyfit.cluster._local import workers
 from manyfit.cluster._remote import slots
 from manyfit.model_selection._chain import Chain
-from manyfit.model_selection._evaluate import folds_kept
+from manyfit.model_selection._folds_kept import folds_kept
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._one_by_one import pieces
 from manyfit.model_selection._plan import Group

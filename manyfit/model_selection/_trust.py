@@ -32,6 +32,7 @@ from manyfit._compat import (
     scorers_by_name,
 )
 from manyfit._twins import twin_of
+from manyfit.model_selection._flags import is_flag
 from manyfit.model_selection._structural_key import Wrapped
 
 __all__ = ["READERS", "strangers", "strangers_among_scorers"]
@@ -180,7 +181,7 @@ def strangers(thing: Any, depth: int = 0) -> Iterator[Any]:
 
 def _of_params(params: Mapping[Any, Any], depth: int) -> Iterator[Any]:
     for name, value in params.items():
-        if (name in _TOLD and value is _TOLD[name]) or (name == "out" and value is not None):
+        if (name in _TOLD and is_flag(value, _TOLD[name])) or (name == "out" and value is not None):
             yield name
         else:
             yield from strangers(value, depth + 1)

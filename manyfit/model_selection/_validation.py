@@ -57,7 +57,7 @@ class _EngineParallel:
         splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
         job = Job(
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
-            self._n_jobs, self._pre_dispatch, client=client_for(None),
+            self._n_jobs, self._pre_dispatch, client=client_for(None), by_split=True,
         )  # fmt: skip
         job = where_asked(job)
         results, _ = run(job, prepare(job))
@@ -113,7 +113,7 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def learning_curve(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
-        if given.get("exploit_incremental_learning") is True:
+        if given.get("exploit_incremental_learning"):
             data = {name: given[name] for name in ("X", "y", "groups") if name in given}
             there = [value for value in data.values() if is_foreign(value)]
             if there:

@@ -98,7 +98,7 @@ def test_log_loss_that_is_a_sum(xp, device, weighted):
     check(log_loss, *of_many(), xp, device, weights(weighted), normalize=False)
 
 
-@pytest.mark.parametrize("scale_by_half", [True, False, "auto"])
+@pytest.mark.parametrize("scale_by_half", [True, False, np.True_, np.False_, "auto"])
 def test_scale_of_squares(xp, device, scale_by_half):
     for y, P in (of_two(), of_many(2), of_many(4)):
         check(brier_score_loss, y, P, xp, device, scale_by_half=scale_by_half)

@@ -84,7 +84,7 @@ def options(estimator: Any) -> Iterator[dict[str, Any]]:
             if isinstance(one, StrOptions | Options):
                 values += sorted(one.options, key=repr)
             elif isinstance(one, str) and one == "boolean":
-                values += [True, False]
+                values += [True, False, np.True_, np.False_]
             elif one is None:
                 values.append(None)
         for value in values:

@@ -14,6 +14,16 @@ def _count_from_zero():
     CALLS.clear()
 
 
+@pytest.fixture(autouse=True)
+def _sharing_does_not_fail(caplog):
+    """No fit fails where steps are shared that goes through in scikit-learn."""
+    caplog.set_level("DEBUG", logger="manyfit.model_selection._evaluate")
+    yield
+    failed = [record.getMessage() for record in caplog.get_records("call")]
+    failed = [message for message in failed if "failed where steps are shared" in message]
+    assert not failed, failed
+
+
 @pytest.fixture
 def registered():
     """Register families for the time of a test."""

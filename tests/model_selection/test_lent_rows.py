@@ -9,16 +9,19 @@ import pytest
 import scipy.linalg
 from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
+from manyfit.model_selection import _evaluate
 from tests.model_selection._same import WEIGHTS, X, Y, assert_same_results, both
 
 
@@ -142,6 +145,33 @@ def test_each_fit_is_announced_once(estimator, grid, capsys):
     assert printed[1] == printed[0] and sum("START" in line for line in printed[0]) == 4
 
 
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (
+            make_pipeline(
+                make_union(PCA(2, copy=np.False_, svd_solver="full"), FunctionTransformer()),
+                DecisionTreeRegressor(max_depth=3, random_state=0),
+            ),
+            {"decisiontreeregressor__min_samples_leaf": [1, 5]},
+        ),
+        (
+            make_pipeline(StandardScaler(), DecisionTreeRegressor(random_state=0)),
+            {"standardscaler__copy": np.array([True, False]), "decisiontreeregressor__max_depth": [2, 3]},
+        ),
+        (
+            make_pipeline(make_union(Normalizer(copy=np.False_), FunctionTransformer()), Lasso()),
+            {"lasso__alpha": [0.1, 1.0]},
+        ),
+        (Ridge(), {"copy_X": np.array([False]), "alpha": [0.1, 1.0]}),
+        (make_pipeline(StandardScaler(copy=np.False_), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
+    ],
+)
+def test_numpys_false_is_false(estimator, grid):
+    # A refit would write into rows that the other search reads next.
+    both(estimator, grid, 10 * X + 3, Y, cv=3, return_train_score=True, refit=False)
+
+
 class KernelRegression(RegressorMixin, BaseEstimator):
     """Solves in the memory of y, whatever its flags say."""
 
@@ -243,3 +273,23 @@ def test_items_of_lists_that_fits_have_in_common_are_left_to_scikit_learn():
     search = ours.GridSearchCV(model, grid, refit=False).fit(rows, Y)
     assert_same_results(search, theirs)
     assert "X holds" not in str(ours.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).plan(rows, Y))
+
+
+def test_an_error_of_sharing_does_not_go_unseen(monkeypatch, caplog):
+    """Fits are made again by scikit-learn, but it is logged, and the fixture of all tests here reads that."""
+
+    def fails(*args, **kwargs):
+        raise TypeError("our own error")
+
+    monkeypatch.setattr(_evaluate, "share_prefixes", fails)
+    both(make_pipeline(StandardScaler(), KNeighborsRegressor()), {"kneighborsregressor__n_neighbors": [1, 3]})
+    assert "failed where steps are shared: TypeError('our own error')" in caplog.text
+    caplog.clear()
+
+
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+def test_an_error_of_the_users_is_none_of_sharing(caplog):
+    grid = {"kneighborsregressor__n_neighbors": [1, 1000]}
+    search = both(make_pipeline(StandardScaler(), KNeighborsRegressor()), grid, may_fail=True)
+    assert np.isnan(search.cv_results_["mean_test_score"]).any() and not caplog.records

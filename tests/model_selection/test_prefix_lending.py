@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_array
 
 from manyfit.model_selection._lend import guard
-from manyfit.model_selection._own_rows import InputWritten, own_copy, unchanged
+from manyfit.model_selection._own_rows import InputWritten, own_copy
 from manyfit.model_selection._prefix import (
     FoldCache,
     Shared,
@@ -33,6 +33,7 @@ from manyfit.model_selection._prefix import (
     share_prefixes,
     writes_in_place,
 )
+from manyfit.model_selection._same_data import unchanged
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,
@@ -50,6 +51,8 @@ def test_what_is_told_to_work_in_place_is_left_to_scikit_learn():
     X, y = data()
     for step in (
         StandardScaler(copy=False),
+        StandardScaler(copy=np.False_),
+        StandardScaler(copy=0),
         PCA(copy=False),
         make_union(MinMaxScaler(copy=False)),
         FunctionTransformer(functools.partial(scale, copy=False)),

@@ -132,6 +132,25 @@ def test_the_score_of_a_pipeline_itself():
     assert search.report_.fits_done == 0
 
 
+@pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+@pytest.mark.parametrize("make", [scaler, MinMaxScaler, lambda: make_pipeline(scaler())])
+@pytest.mark.parametrize("fitted", [True, False])
+@pytest.mark.parametrize("scored", [True, False])
+def test_the_score_of_a_pipeline_routes_weights_also_where_there_are_none(make, fitted, scored):
+    """It raises where no step says whether it takes them; a Ridge without steps does not."""
+    step, last = make(), ridge(fitted).set_score_request(sample_weight=scored)
+    # A search of 1.7 asks for a score request of the Pipeline's own where it is given any.
+    old = parse_version(sklearn.__version__) < parse_version("1.9")
+    given = GIVEN if fitted and not old else {}
+    search = both(make_pipeline(step, last), {"ridge__alpha": ALPHAS}, fit_params=given)
+    assert np.isnan(search.cv_results_["mean_test_score"]).all() is np.bool_(not scored)
+    nested = Pipeline([("first", step), ("rest", make_pipeline("passthrough", last))])
+    both(nested, {"rest__ridge__alpha": ALPHAS}, fit_params=given)
+    if not fitted:
+        assert both(last, {"alpha": ALPHAS}).report_.fits_done == 0
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_settings_with_other_requests(turned):
     """What is passed goes to the step that requests it in each setting."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
-from sklearn.linear_model import Lasso, Ridge
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScaler, StandardScaler
 
+from manyfit.estimators._linear import RidgeFamily
+from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection._arrivals import Arrivals
 from tests.model_selection._same import X, Y
@@ -68,3 +71,45 @@ def test_the_bar_says_so(last, n_jobs, monkeypatch):
     search = GridSearchCV(pipe, grid, cv=4, n_jobs=n_jobs, verbose=1).fit(X, Y)
     (arrivals,) = kept
     assert arrivals.steps_saved == search.report_.transformer_fits_saved == 16
+
+
+TEXTS = [" ".join(np.random.default_rng(i).choice(list("abcdefghij"), 6)) * 2 for i in range(60)]
+LABELS = np.arange(60) % 2
+WORDS = TfidfVectorizer(token_pattern="[a-j]")
+
+
+class LeavesSome(RidgeFamily):
+    """Leaves the settings named by `left`, or refuses all; some only after it was asked."""
+
+    left: tuple[float, ...] = ()
+    fails = False
+
+    def fit_many(self, prototype, settings, folded):
+        if self.fails:
+            raise Unsupported("not today")
+        for answers in super().fit_many(prototype, settings, folded):
+            alone = {j: "left" for j, one in enumerate(settings) if one["alpha"] in self.left}
+            yield replace(answers, alone={**answers.alone, **alone})
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("steps", [(MinMaxScaler(clip=True),), (COLUMNS, QuantileTransformer(n_quantiles=9))])
+@pytest.mark.parametrize(
+    ("left", "fails"), [((), False), ((1.0,), False), (tuple(ALPHAS), False), ((), True)]
+)
+def test_made_and_saved_are_all_where_a_family_leaves_settings(left, fails, steps, n_jobs, registered):
+    family = registered(LeavesSome())
+    family.left, family.fails = left, fails
+    pipe = make_pipeline(*steps, Ridge())
+    report = GridSearchCV(pipe, {"ridge__alpha": ALPHAS}, cv=4, n_jobs=n_jobs).fit(X, Y).report_
+    n_steps = {1: 1, 2: 4}[len(steps)]
+    assert report.transformer_fits == n_steps * 4
+    assert report.transformer_fits_saved == n_steps * 8
+
+
+@pytest.mark.parametrize("steps", [(WORDS,), (WORDS, TfidfTransformer())])
+def test_made_and_saved_are_all_where_a_family_declines(steps):
+    pipe = make_pipeline(*steps, LogisticRegression())
+    grid = {"logisticregression__C": [0.01, 0.1, 1.0, 10.0]}
+    report = GridSearchCV(pipe, grid, cv=3).fit(TEXTS, LABELS).report_
+    assert report.transformer_fits + report.transformer_fits_saved == len(steps) * 12

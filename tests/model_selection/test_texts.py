@@ -14,6 +14,8 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC
 
 from manyfit import model_selection as ours
 from manyfit.cluster import local_cluster
@@ -135,3 +137,38 @@ def test_on_a_cluster():
         for kind in ("series", "polars", "array of objects", "list"):
             search = ours.GridSearchCV(clone(COUNTS), SMOOTHED, cv=3, error_score="raise", client=client)
             assert_same_results(search.fit(CONTAINERS[kind], LABELS), expected)
+
+
+class CountedVectorizer(CountVectorizer):
+    fits = 0
+
+    def fit_transform(self, raw_documents, y=None):
+        type(self).fits += 1
+        return super().fit_transform(raw_documents, y)
+
+
+def lowered(texts):
+    return [text.lower() for text in texts]
+
+
+ALL_LOWERED = {True: [], False: []}
+
+
+def lowered_and_kept(texts):
+    kept = ALL_LOWERED[len(texts) > 30]
+    kept[:] = [text.lower() for text in texts]
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("function", "fits"), [(lowered, 4), (tuple, 4), (np.array, 4), (lowered_and_kept, 10)]
+)
+@pytest.mark.parametrize("container", [list, np.array])
+def test_steps_behind_one_that_returns_a_list_are_shared(function, fits, container):
+    model = make_pipeline(FunctionTransformer(function), CountedVectorizer(), SVC())
+    grid, X = {"svc__C": [0.1, 1.0, 3.0]}, container(TEXTS)
+    expected = theirs.GridSearchCV(model, grid, cv=3).fit(X, LABELS)
+    CountedVectorizer.fits = 0
+    search = ours.GridSearchCV(model, grid, cv=3).fit(X, LABELS)
+    assert_same_results(search, expected)
+    assert CountedVectorizer.fits == fits

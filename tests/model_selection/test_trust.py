@@ -132,6 +132,9 @@ def own(X):
         LassoCV(fit_intercept=False),
         MultiTaskLasso(fit_intercept=False),
         Lasso(copy_X=False),
+        Lasso(copy_X=np.False_),
+        StandardScaler(copy=0),
+        FunctionTransformer(preprocessing.scale, kw_args={"copy": np.array(False)}),
     ],
 )
 def test_strangers_are_found_at_any_depth(estimator):
@@ -145,6 +148,7 @@ def test_strangers_are_found_at_any_depth(estimator):
         ColumnTransformer([("a", StandardScaler(), make_column_selector(dtype_include=float))]),
         TransformedTargetRegressor(Ridge(), func=np.log, inverse_func=np.exp),
         FunctionTransformer(functools.partial(preprocessing.scale, axis=1)),
+        StandardScaler(copy=np.True_),
         SelectKBest(f_regression),
         GaussianProcessRegressor(RBF() + WhiteKernel()),
         TfidfVectorizer(tokenizer=own, dtype=np.float32),

@@ -8,11 +8,14 @@ import pickle
 import numpy as np
 import pytest
 from sklearn import model_selection as sk
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y
@@ -162,3 +165,49 @@ def test_our_functions_are_pickled_by_name(name):
     function = getattr(ours, name)
     assert pickle.loads(pickle.dumps(function)) is function
     assert pickle.loads(pickle.dumps(getattr(sk, name))) is getattr(sk, name)
+
+
+class Refuses(BaseEstimator):
+    """Refuses 1, and 0 on all splits but the first."""
+
+    def __init__(self, a=0):
+        self.a = a
+
+    def fit(self, X, y):
+        if self.a == 1 or X[0, 0] == FIRST:
+            raise ValueError(f"a = {self.a} is refused")
+        return self
+
+    def score(self, X, y):
+        return 0.0
+
+
+FIRST = X[0, 0]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeRegressor(max_features=2),
+        make_pipeline(StandardScaler(), DecisionTreeRegressor(max_features=2)),
+        make_pipeline(MinMaxScaler(), SGDRegressor(max_iter=5, tol=None)),
+        make_pipeline(PCA(2, svd_solver="randomized"), DecisionTreeRegressor(random_state=0)),
+    ],
+)
+@pytest.mark.parametrize("error_score", [np.nan, "raise"])
+def test_what_is_drawn_is_drawn_split_by_split(model, error_score):
+    name = next(one for one in model.get_params() if one.endswith(("max_depth", "alpha")))
+    found = []
+    for module in (sk, ours):
+        np.random.seed(0)
+        options = {"param_name": name, "param_range": [1, 3, 5], "cv": 3, "error_score": error_score}
+        found.append(module.validation_curve(model, X, Y, **options))
+    np.testing.assert_array_equal(*found)
+
+
+def test_the_first_error_is_raised_first():
+    for module in (sk, ours):
+        with pytest.raises(ValueError, match="a = 1 is refused"):
+            module.validation_curve(
+                Refuses(), X, Y, param_name="a", param_range=[0, 1], cv=3, error_score="raise"
+            )

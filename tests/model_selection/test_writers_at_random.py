@@ -16,6 +16,7 @@ from sklearn.metrics import make_scorer
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, Normalizer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
 from tests.model_selection._same import assert_same_results
@@ -202,7 +203,7 @@ def problem(seed):
     return Pipeline([*steps, ("last", last)]), grid, options, given, lambda: (make(X.copy()), as_y(y))
 
 
-def check(seed):
+def check(seed, problem=problem):
     estimator, grid, options, given, data = problem(seed)
     searches, errors = [], []
     for module in (sk, ours):
@@ -216,6 +217,140 @@ def check(seed):
         assert not searches and errors[0] is errors[1]
     else:
         assert_same_results(*reversed(searches))
+
+
+# Texts, records and objects: what is written there is no number.
+
+ITEMS = ("b", "a", "a text that is longer than a pointer", "c", None, np.nan, 1, True, 1.0, 0.0, -0.0)
+
+
+def as_object_frame(rows):
+    return pd.DataFrame({f"c{j}": pd.Series(rows[:, j], dtype=object) for j in range(rows.shape[1])})
+
+
+def as_records(rows):
+    return np.array([(*row, float(i)) for i, row in enumerate(rows)], dtype="O, O, O, f8")
+
+
+def as_texts(rows):
+    return np.array(rows.tolist(), dtype=np.dtypes.StringDType(na_object=np.nan))
+
+
+def codes_of(X):
+    """Numbers that tell all items from each other."""
+    if isinstance(X, pd.DataFrame):
+        X = X.to_numpy()
+    rows = [tuple(row) for row in X] if isinstance(X, list | tuple) or X.dtype.names else X.tolist()
+    return np.array(
+        [[sum(map(ord, f"{type(item).__name__}{item}")) % 97 for item in row] for row in rows], float
+    )
+
+
+def items_written(X, where, value):
+    """X with a value written into it."""
+    if isinstance(X, pd.DataFrame):
+        X.iloc[:: where + 2, where] = value
+    elif isinstance(X, list):
+        X[:] = [(value, *row[1:]) for row in X]
+    elif isinstance(X, tuple):
+        return X[::-1]
+    elif X.dtype.names:
+        X[f"f{where}"][:: where + 2] = value
+    elif X.dtype == object or (X.dtype.kind == "T" and isinstance(value, str | float)):
+        X[:: where + 2, where] = value
+    return X
+
+
+class OfItems(TransformerMixin, BaseEstimator):
+    HOW = ("reads", "early", "late", "list", "tuple", "none", "array", "kept", "notes")
+
+    def __init__(self, how="reads", where=0, value="a", by=1.0):
+        self.how = how
+        self.where = where
+        self.value = value
+        self.by = by
+
+    def fit(self, X, y=None):
+        if self.how == "early":
+            items_written(X, self.where, self.value)
+        if self.how == "notes" and isinstance(X, pd.DataFrame):
+            X.attrs["notes"] = self.where
+        return self
+
+    def transform(self, X):
+        if self.how == "late":
+            return items_written(X, self.where, self.value)
+        if self.how in ("list", "tuple", "kept"):
+            rows = X.to_numpy() if isinstance(X, pd.DataFrame) else X
+            self.kept_ = [tuple(row) for row in (rows if isinstance(rows, list | tuple) else rows.tolist())]
+            return {"list": list, "tuple": tuple}.get(self.how, lambda rows: rows)(self.kept_)
+        if self.how == "none":
+            return None
+        return np.array(codes_of(X), dtype=object) if self.how == "array" else X
+
+
+class Codes(TransformerMixin, BaseEstimator):
+    def __init__(self, by=1.0):
+        self.by = by
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        noted = getattr(X, "attrs", {}).get("notes", 0)
+        return (codes_of(X) + noted) * self.by
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def problem_of_items(seed):
+    rng = np.random.default_rng(seed)
+
+    def pick(items):
+        return items[rng.integers(len(items))]
+
+    make = pick([as_texts, as_records, as_object_frame, np.array, np.ndarray.tolist])
+    items = ITEMS[:4] if make is as_texts else ITEMS
+    rows = np.empty((48, 3), dtype=object)
+    rows[:] = [[pick(items) for _ in range(3)] for _ in range(48)]
+    y = codes_of(rows) @ [1.0, 0.3, 0.1] + rng.normal(size=48)
+
+    def step():
+        return OfItems(pick(OfItems.HOW), int(rng.integers(3)), pick(items))
+
+    def union():
+        return FeatureUnion([(name, Pipeline([("s", step()), ("c", Codes())])) for name in "ab"])
+
+    middle = pick([union, union, Codes])()
+    scaler = StandardScaler(copy=pick([True, np.True_, np.False_, False]))
+    steps = [(f"s{j}", step()) for j in range(rng.integers(3))]
+    last, values = pick(
+        [
+            (DecisionTreeRegressor(random_state=0), {"last__max_depth": [1, 2, 4]}),
+            (KNeighborsRegressor(), {"last__n_neighbors": [1, 3]}),
+            (Lasso(), {"last__alpha": [0.1, 1.0], "last__copy_X": np.array([True, False])}),
+        ]
+    )
+    if rng.integers(2):
+        values["scaler__copy"] = np.array([True, False])
+    if isinstance(middle, Codes):
+        values["middle__by"] = [1.0, 2.0]
+    options = {"cv": pick([3, sk.KFold(3, shuffle=True, random_state=0)])}
+    options["return_train_score"] = bool(rng.integers(2))
+    model = Pipeline([*steps, ("middle", middle), ("scaler", scaler), ("last", last)])
+    return model, values, options, {}, lambda: (make(rows.copy()), y.copy())
+
+
+@pytest.mark.parametrize("seed", range(108, 124))
+def test_random_searches_of_items_have_the_results_of_scikit_learn(seed):
+    check(seed, problem_of_items)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", [*range(108), *range(124, 400)])
+def test_many_random_searches_of_items_have_the_results_of_scikit_learn(seed):
+    check(seed, problem_of_items)
 
 
 @pytest.mark.parametrize("seed", range(24))
