@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -186,11 +187,14 @@ class Dispatch:
             worker = next((lane.receiver for lane in self._lanes if lane.receiver), None)
             if self._names or worker is None or worker == before:
                 return  # a task will miss it, and it is sent then
+            failed: list[Exception] = []
             try:
-                self._names = self.placement.send(self.package, worker)
+                self._names = self.placement.send(self.package, worker, partial(self._wait, worker, failed))
             except MemoryError:
                 raise
             except Exception as error:
+                if error in failed:
+                    raise
                 if tries == MOST_SENDS - 1:
                     raise RuntimeError(
                         f"The search could not send its data to the cluster at {self._standing.address}, at "
@@ -199,6 +203,17 @@ class Dispatch:
                 time.sleep(LOOK_S)  # it went away meanwhile, which the scheduler notices soon
                 self._look()
                 before = worker if worker in self._standing.stuck.silent else None
+
+    def _wait(self, worker: str, failed: list[Exception]) -> None:
+        """See who is there while data wait for room on a worker; `failed` gets the error to end with."""
+        if self._standing.is_old:
+            try:
+                self._look()
+            except Exception as error:
+                failed.append(error)
+                raise
+            if not any(worker in lane.able for lane in self._lanes):
+                raise ConnectionError(f"The worker {worker} begins no tasks, and others do.")
 
     def _look(self) -> None:
         self._standing.look(self._running, time.monotonic() - self._last)
@@ -276,8 +291,7 @@ class Dispatch:
         if futures:
             self.client.cancel(list(futures), force=True)
         for future in futures:
-            if future.status == "finished":
-                self._results.give_up(future)
+            self._results.give_up(future)
             self._let_go(future)
 
     def _count_stuck(self) -> None:
@@ -333,7 +347,7 @@ class Dispatch:
             with contextlib.suppress(OSError, CancelledError):  # it goes away now
                 self.client.cancel(running)
         for future in running:
-            if future.status == "finished":
+            with contextlib.suppress(Exception):  # the client is closed, and its loop with it
                 self._results.give_up(future)
             future.release()
 
