@@ -241,6 +241,7 @@ class Dispatch:
             self._cancel(copies)
             yield from self._killed(task)
         elif failed:
+            self._standing.require_versions()  # of another one the error says little
             raise _Raised(came)
         else:  # it lacks its data, was cancelled by another search of the same tasks, or is lost
             self._look()
@@ -274,13 +275,22 @@ class Dispatch:
 
     def _take_back(self) -> None:
         """Take back suspects whose worker is there no more: they may run on no other."""
+        workers = self._standing.workers
         for future, task in list(self._running.items()):
-            if task.worker is not None and task.worker not in self._standing.workers:
-                deaths = task.deaths + self._standing.deaths_of(future.key)
-                now = replace(task, deaths=deaths, tries=task.tries + 1)
-                if not _is_to_blame(now):
-                    self._cancel([future])
-                    task.lane.suspects.append(now)
+            if future not in self._running or task.worker is None or task.worker in workers:
+                continue
+            deaths = task.deaths + self._standing.deaths_of(future.key)
+            now = replace(task, deaths=deaths, tries=task.tries + 1)
+            if _is_to_blame(now):
+                continue
+            copies = self._copies.others(future)
+            others = {one: self._running[one] for one in copies if self._running[one].worker in workers}
+            if others:  # they are at it still
+                self._running.update({one: replace(of, deaths=deaths) for one, of in others.items()})
+                self._cancel([future])
+            else:
+                self._cancel([future, *copies])
+                task.lane.suspects.append(now)
 
     def _let_go(self, future: Future) -> None:
         self._running.pop(future).lane.running -= 1
@@ -337,6 +347,7 @@ class Dispatch:
         if any(str(one.key) not in self._standing.stuck.keys for one in copies):
             return  # another worker is at it
         if task.suspect:
+            self._cancel(copies)  # or one of them would answer it, too, when its worker goes on
             task.lane.suspects.appendleft(replace(task, worker=None))
         else:
             self._submit(task, like=copies[0] if copies else None)

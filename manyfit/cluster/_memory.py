@@ -11,7 +11,7 @@ from distributed import Status, Worker
 from tornado.ioloop import PeriodicCallback
 
 from manyfit.cluster._store import Store
-from manyfit.cluster._unwanted import GRACE_S
+from manyfit.cluster._unwanted import GRACE_S, holds_no_other
 
 # How often a worker looks at its memory.
 LOOK_S = 0.5
@@ -132,7 +132,7 @@ class Keeper:
     def _end_if_lost(self, paused: bool) -> None:
         worker = self._worker
         # Somebody else's results would go with the process.
-        ours = all(str(name).startswith("manyfit-") for name in worker.data)
+        ours = holds_no_other(worker)
         if not (paused and ours and worker.nanny) or worker.state.executing_count or self._store.keys():
             self._lost_since = None
             return

@@ -19,13 +19,16 @@ from distributed import Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
+from manyfit.cluster._copies import Copies
+from manyfit.cluster._dispatch import Dispatch, _Task
 from manyfit.cluster._heartbeats import Heartbeats
+from manyfit.cluster._lane import Lane
 from manyfit.cluster._memory import Keeper, Patience, Room
 from manyfit.cluster._placement import Placement, placement_of
 from manyfit.cluster._results import Results
 from manyfit.cluster._store import Store
 from manyfit.cluster._stuck import Stuck
-from manyfit.cluster._unwanted import Report
+from manyfit.cluster._unwanted import Report, Runs
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward
@@ -286,3 +289,78 @@ def test_an_answer_that_comes_while_somebody_looks_counts() -> None:
 
 def test_a_silent_worker_that_is_removed_between_two_questions(client: Client) -> None:
     assert Stuck(client)._on_silent(["tcp://127.0.0.1:1"], []) == (set(), frozenset())
+
+
+# ------------------------------------------------------------------------------------------ suspects
+
+
+class _Future:
+    status = "pending"
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def release(self) -> None:
+        pass
+
+
+def _dispatch(*workers: str) -> tuple[Any, list[_Future], list[_Future]]:
+    """A run with a suspect under way on each of these workers, of which b is there; what it cancels."""
+    cancelled: list[_Future] = []
+    dispatch: Any = Dispatch.__new__(Dispatch)
+    dispatch.client = SimpleNamespace(cancel=lambda futures, force: cancelled.extend(futures))
+    dispatch.package, dispatch._names = SimpleNamespace(key="package"), {}
+    dispatch._results, dispatch._copies = SimpleNamespace(give_up=lambda future: None), Copies()
+    stuck = SimpleNamespace(keys=frozenset("0123"))
+    dispatch._standing = SimpleNamespace(workers=frozenset("b"), deaths_of=lambda key: 1, stuck=stuck)
+    lane = Lane([], lambda item: True, {})
+    lane.running = len(workers)
+    futures = [_Future(str(i)) for i in range(len(workers))]
+    tasks = [_Task(("item",), lane, suspect=True, worker=worker) for worker in workers]
+    dispatch._running = dict(zip(futures, tasks, strict=True))
+    dispatch._lanes = [lane]
+    for one in futures[1:]:
+        dispatch._copies.add(one, futures[0])
+    return dispatch, futures, cancelled
+
+
+@pytest.mark.parametrize(("workers", "goes_on"), [("ab", True), ("ac", False), ("a", False)])
+def test_a_suspect_whose_worker_is_gone_is_answered_once(workers: str, goes_on: bool) -> None:
+    dispatch, futures, cancelled = _dispatch(*workers)
+    dispatch._take_back()
+    (lane,) = dispatch._lanes
+    assert cancelled == (futures[:1] if goes_on else futures)
+    assert len(lane.suspects) == 1 - goes_on
+    assert lane.running == len(dispatch._running) == goes_on
+    assert all(task.deaths == 1 for task in dispatch._running.values())
+
+
+def test_a_suspect_that_is_lost_is_answered_once() -> None:
+    """Its copy is on a worker that does not answer, and may answer later."""
+    dispatch, futures, cancelled = _dispatch("b", "a")
+    task = dispatch._running[futures[0]]
+    dispatch._let_go(futures[0])
+    assert list(dispatch._again(task, (), [futures[1]])) == []
+    assert cancelled == [futures[1]]
+    assert len(dispatch._lanes[0].suspects) == 1
+    assert not dispatch._running
+
+
+# ------------------------------------------------------------------------------------------ actors
+
+
+@pytest.mark.parametrize("actors", [{}, {"actor-1": object()}])
+def test_a_worker_with_an_actor_of_others_is_left_as_it_is(
+    actors: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("manyfit.cluster._memory.os._exit", ended.append)
+    monkeypatch.setattr("manyfit.cluster._memory.LOST_S", -1.0)
+    state = SimpleNamespace(actors=actors, executing_count=0)
+    manager = SimpleNamespace(memory_limit=100, memory_pause_fraction=0.8, memory_spill_fraction=0.7)
+    worker: Any = SimpleNamespace(
+        nanny="tcp://a:2", address="tcp://a:1", data={"manyfit-array": 1}, state=state, memory_manager=manager
+    )
+    assert Runs(worker)._may_end() is not bool(actors)
+    Keeper(worker, Store(100))._end_if_lost(True)
+    assert ended == [1] * (not actors)
