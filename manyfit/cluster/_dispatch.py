@@ -5,6 +5,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -186,11 +187,14 @@ class Dispatch:
             worker = next((lane.receiver for lane in self._lanes if lane.receiver), None)
             if self._names or worker is None or worker == before:
                 return  # a task will miss it, and it is sent then
+            failed: list[Exception] = []
             try:
-                self._names = self.placement.send(self.package, worker)
+                self._names = self.placement.send(self.package, worker, partial(self._wait, worker, failed))
             except MemoryError:
                 raise
             except Exception as error:
+                if error in failed:
+                    raise
                 if tries == MOST_SENDS - 1:
                     raise RuntimeError(
                         f"The search could not send its data to the cluster at {self._standing.address}, at "
@@ -199,6 +203,17 @@ class Dispatch:
                 time.sleep(LOOK_S)  # it went away meanwhile, which the scheduler notices soon
                 self._look()
                 before = worker if worker in self._standing.stuck.silent else None
+
+    def _wait(self, worker: str, failed: list[Exception]) -> None:
+        """See who is there while data wait for room on a worker; `failed` gets the error to end with."""
+        if self._standing.is_old:
+            try:
+                self._look()
+            except Exception as error:
+                failed.append(error)
+                raise
+            if not any(worker in lane.able for lane in self._lanes):
+                raise ConnectionError(f"The worker {worker} begins no tasks, and others do.")
 
     def _look(self) -> None:
         self._standing.look(self._running, time.monotonic() - self._last)
@@ -226,6 +241,7 @@ class Dispatch:
             self._cancel(copies)
             yield from self._killed(task)
         elif failed:
+            self._standing.require_versions()  # of another one the error says little
             raise _Raised(came)
         else:  # it lacks its data, was cancelled by another search of the same tasks, or is lost
             self._look()
@@ -259,13 +275,22 @@ class Dispatch:
 
     def _take_back(self) -> None:
         """Take back suspects whose worker is there no more: they may run on no other."""
+        workers = self._standing.workers
         for future, task in list(self._running.items()):
-            if task.worker is not None and task.worker not in self._standing.workers:
-                deaths = task.deaths + self._standing.deaths_of(future.key)
-                now = replace(task, deaths=deaths, tries=task.tries + 1)
-                if not _is_to_blame(now):
-                    self._cancel([future])
-                    task.lane.suspects.append(now)
+            if future not in self._running or task.worker is None or task.worker in workers:
+                continue
+            deaths = task.deaths + self._standing.deaths_of(future.key)
+            now = replace(task, deaths=deaths, tries=task.tries + 1)
+            if _is_to_blame(now):
+                continue
+            copies = self._copies.others(future)
+            others = {one: self._running[one] for one in copies if self._running[one].worker in workers}
+            if others:  # they are at it still
+                self._running.update({one: replace(of, deaths=deaths) for one, of in others.items()})
+                self._cancel([future])
+            else:
+                self._cancel([future, *copies])
+                task.lane.suspects.append(now)
 
     def _let_go(self, future: Future) -> None:
         self._running.pop(future).lane.running -= 1
@@ -276,8 +301,7 @@ class Dispatch:
         if futures:
             self.client.cancel(list(futures), force=True)
         for future in futures:
-            if future.status == "finished":
-                self._results.give_up(future)
+            self._results.give_up(future)
             self._let_go(future)
 
     def _count_stuck(self) -> None:
@@ -323,6 +347,7 @@ class Dispatch:
         if any(str(one.key) not in self._standing.stuck.keys for one in copies):
             return  # another worker is at it
         if task.suspect:
+            self._cancel(copies)  # or one of them would answer it, too, when its worker goes on
             task.lane.suspects.appendleft(replace(task, worker=None))
         else:
             self._submit(task, like=copies[0] if copies else None)
@@ -333,7 +358,7 @@ class Dispatch:
             with contextlib.suppress(OSError, CancelledError):  # it goes away now
                 self.client.cancel(running)
         for future in running:
-            if future.status == "finished":
+            with contextlib.suppress(Exception):  # the client is closed, and its loop with it
                 self._results.give_up(future)
             future.release()
 

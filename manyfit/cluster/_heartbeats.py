@@ -25,6 +25,9 @@ WATCH_S = 1.0
 MOST_BETWEEN_LOOKS_S = 2.5
 # Bytes a second at which data arrive at least, for which a worker may be silent while it receives them.
 LEAST_BYTES_PER_S = 2**27
+# Seconds that a send which was given up has to complete. By then a scheduler has removed its worker: with
+# Dask's settings it does after 300 s of silence.
+COMPLETES_S = 600.0
 
 
 class Heartbeats:
@@ -34,7 +37,9 @@ class Heartbeats:
     """
 
     def __init__(self) -> None:
-        self._heard: dict[str, tuple[float, float]] = {}  # last heartbeat, by the scheduler's clock; silence
+        # Last heartbeat, by the scheduler's clock, and silence. It is never changed, replaced only: several
+        # threads look, and read it meanwhile.
+        self._heard: dict[str, tuple[float, float]] = {}
         self._looked = time.monotonic()
         self._lock = threading.Lock()
 
@@ -43,21 +48,21 @@ class Heartbeats:
         with self._lock:
             now = time.monotonic()
             passed = min(now - self._looked, MOST_BETWEEN_LOOKS_S)
-            self._looked, before = now, self._heard
-            self._heard = {}
+            self._looked, before, heard = now, self._heard, dict[str, tuple[float, float]]()
             newest = max((float(info["last_seen"]) for info in workers.values()), default=0.0)
             for address, info in workers.items():
                 last = float(info["last_seen"])
                 known, silence = before.get(address, (None, 0.0))
                 counted = silence + passed if last == known else 0.0
-                self._heard[address] = last, max(counted, newest - last)
+                heard[address] = last, max(counted, newest - last)
+            self._heard = heard
 
     def missed(self, address: str) -> None:
         """Count a worker that did not answer a call as silent until its next heartbeat."""
         with self._lock:
             if address in self._heard:
                 last, silence = self._heard[address]
-                self._heard[address] = last, max(silence, self._limit)
+                self._heard = {**self._heard, address: (last, max(silence, _limit(len(self._heard))))}
 
     def silence(self, address: str) -> float:
         """Seconds that a worker has been silent for."""
@@ -66,11 +71,14 @@ class Heartbeats:
     @property
     def silent(self) -> frozenset[str]:
         """Addresses of the workers that no longer answer."""
-        return frozenset(one for one, (_, silence) in self._heard.items() if silence >= self._limit)
+        heard = self._heard
+        limit = _limit(len(heard))
+        return frozenset(one for one, (_, silence) in heard.items() if silence >= limit)
 
-    @property
-    def _limit(self) -> float:
-        return max(SILENT_S, 4 * (len(self._heard) / 200 + 1))
+
+def _limit(n_workers: int) -> float:
+    """Seconds without a heartbeat from which on one of so many workers is silent."""
+    return max(SILENT_S, 4 * (n_workers / 200 + 1))
 
 
 _of_clients: "weakref.WeakKeyDictionary[Any, Heartbeats]" = weakref.WeakKeyDictionary()
@@ -90,6 +98,7 @@ def with_worker(
     *,
     limit: float = float("inf"),
     nbytes: int = 0,
+    completes: bool = False,
 ) -> Any:
     """Make a call that a worker takes part in, for as long as the worker answers.
 
@@ -105,6 +114,9 @@ def with_worker(
         Seconds that the call may take.
     nbytes : int
         Bytes that the worker receives by it.
+    completes : bool
+        Whether a call that is given up goes on by itself, and what it comes to then goes, be it an error. One
+        that leaves data on the cluster has to: a client lets go only of what it has heard of.
 
     Returns
     -------
@@ -138,6 +150,26 @@ def with_worker(
                     raise ConnectionError(f"The worker {address} no longer answers.")
             return calling.result()
         finally:
-            calling.cancel()
+            if completes and not calling.done():
+                _complete(calling)
+            else:
+                calling.cancel()
 
     return client.sync(watched)
+
+
+_left: set["asyncio.Future[Any]"] = set()  # asyncio itself would forget them
+
+
+def _complete(calling: "asyncio.Future[Any]") -> None:
+    """Have a call go on that nobody waits for."""
+    too_late = asyncio.get_running_loop().call_later(COMPLETES_S, calling.cancel)
+
+    def done(call: "asyncio.Future[Any]") -> None:
+        too_late.cancel()
+        _left.discard(call)
+        if not call.cancelled():
+            call.exception()  # asyncio would report one that nobody has seen
+
+    _left.add(calling)
+    calling.add_done_callback(done)

@@ -147,10 +147,10 @@ class Lane:
         self.slots = sum(slots[one] for one in self.able)
         # A paused one takes nothing.
         running = [one for one in sorted(self.able) if workers[one]["status"] == "running"]
-        self.receiver = max(running, key=lambda one: _free(workers[one]), default=None)
+        self.receiver = max(running, key=lambda one: memory_left(workers[one]), default=None)
 
 
-def _free(worker: Mapping[str, Any]) -> float:
+def memory_left(worker: Mapping[str, Any]) -> float:
     """Bytes that a worker has left, as it last said."""
     return float(worker["memory_limit"] or "inf") - float(worker["metrics"].get("memory", 0))
 

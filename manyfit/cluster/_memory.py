@@ -11,6 +11,7 @@ from distributed import Status, Worker
 from tornado.ioloop import PeriodicCallback
 
 from manyfit.cluster._store import Store
+from manyfit.cluster._unwanted import GRACE_S, holds_no_other
 
 # How often a worker looks at its memory.
 LOOK_S = 0.5
@@ -18,6 +19,12 @@ LOOK_S = 0.5
 LOST_S = 3.0
 # What no search has used for this long goes: its client may have ended without a word.
 STORED_S = 600.0
+# So long room is waited for that nobody uses: memory comes back late ...
+LONGEST_WAIT_S = 5.0
+# ... that cancelled tasks have, whose process may start again ...
+UNWANTED_WAIT_S = 2 * GRACE_S
+# ... and that tasks of other searches use.
+LATER_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -29,19 +36,41 @@ class Room:
     fits : bool
     later : bool
         Whether it may fit when tasks of other searches have ended.
+    unwanted : bool
+        Whether it may fit when tasks have ended that were cancelled.
     used, usable, limit : int
         Bytes: in use without them, those from which on Dask pauses the worker, and its memory limit.
     """
 
     fits: bool
     later: bool = False
+    unwanted: bool = False
     used: int = 0
     usable: int = 0
     limit: int = 0
 
     def __str__(self) -> str:
         used, usable, limit = map(format_bytes, (self.used, self.usable, self.limit))
-        return f"uses {used} without them, and Dask pauses it at {usable} (memory limit: {limit})"
+        held = ", some of it for tasks of other searches" if self.later else ""
+        held = ", some of it for a task that was cancelled and has not ended" if self.unwanted else held
+        return f"uses {used} without them{held}, and Dask pauses it at {usable} (memory limit: {limit})"
+
+
+class Patience:
+    """For how long a task or a search waits for room on a worker."""
+
+    def __init__(self) -> None:
+        self._start = self._used = self._held = time.monotonic()
+
+    def ends(self, room: Room) -> bool:
+        """Whether it has waited long enough, after another answer of the worker."""
+        now = time.monotonic()
+        if room.later:
+            self._used = now
+        if room.later or room.unwanted:
+            self._held = now
+        late = now - self._start > LATER_S
+        return late or now - self._used > UNWANTED_WAIT_S or now - self._held > LONGEST_WAIT_S
 
 
 class Keeper:
@@ -81,7 +110,8 @@ class Keeper:
             self._store.drop_oldest() or self._spill()
         ):
             gc.collect()
-        return Room(fits, self._store.used_beside(key), self._used(), self._usable, self.limit)
+        uses = self._store.used_beside(key)
+        return Room(fits, True in uses, False in uses, self._used(), self._usable, self.limit)
 
     def _spill(self) -> bool:
         """Have Dask write something of its own to disk; whether it did."""
@@ -102,7 +132,7 @@ class Keeper:
     def _end_if_lost(self, paused: bool) -> None:
         worker = self._worker
         # Somebody else's results would go with the process.
-        ours = all(str(name).startswith("manyfit-") for name in worker.data)
+        ours = holds_no_other(worker)
         if not (paused and ours and worker.nanny) or worker.state.executing_count or self._store.keys():
             self._lost_since = None
             return

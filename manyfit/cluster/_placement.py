@@ -9,6 +9,7 @@ import contextlib
 import sys
 import threading
 import time
+import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -23,10 +24,10 @@ from distributed import Client, Future, LocalCluster
 from manyfit._compat import be_patient
 from manyfit.cluster._heartbeats import with_worker
 from manyfit.cluster._kept import Kept
-from manyfit.cluster._memory import Room
+from manyfit.cluster._memory import Patience, Room
 from manyfit.cluster._package import Package, is_pickle
 from manyfit.cluster._scheduler import soon
-from manyfit.cluster._worker import LONGEST_WAIT_S, WAIT_S, drop, room_for
+from manyfit.cluster._worker import WAIT_S, drop, room_for
 
 # A worker has so long to say whether it has room.
 ANSWER_S = 5.0
@@ -35,6 +36,8 @@ TELL_S = 60.0
 FOREVER_S = 86400.0
 # Before as many bytes are sent to a worker it is asked for room.
 LARGE = 16 * 2**20
+# Seconds that data wait for room before the user is told.
+TELL_ROOM_S = 10.0
 # How soon it is tried again to let go of what an array left behind while a search was sending.
 TIDY_S = 0.05
 
@@ -114,11 +117,16 @@ class Placement:
             self._in_use += Counter()
         self.tidy()
 
-    def send(self, package: Package, worker: str) -> dict[str, str]:
-        """Send what is not there of a package to a worker; what Dask calls its parts then, and itself."""
+    def send(
+        self, package: Package, worker: str, meanwhile: Callable[[], None] = lambda: None
+    ) -> dict[str, str]:
+        """Send what is not there of a package to a worker; what Dask calls its parts then, and itself.
+
+        While it waits for room there, it calls `meanwhile`, which may raise.
+        """
         with self._lock:
             nbytes = sum(nbytes_of(part) for key, part in package.parts.items() if not self._is_there(key))
-        self._wait_for_room(worker, package.key, nbytes)
+        self._wait_for_room(worker, package.key, nbytes, meanwhile)
         with self._lock:
             there = {key for key in package.parts if self._is_there(key)}
             others = package.parts.keys() - {package.key}
@@ -153,7 +161,7 @@ class Placement:
         def send() -> Any:
             return client.scatter(parts, workers=[worker], hash=False, timeout=FOREVER_S, asynchronous=True)
 
-        return with_worker(client, worker, send, nbytes=nbytes)
+        return with_worker(client, worker, send, nbytes=nbytes, completes=True)
 
     def names(self, keys: Iterable[str]) -> dict[str, str]:
         """What Dask calls some parts, an empty text where they are not there."""
@@ -182,18 +190,23 @@ class Placement:
         within = worker.startswith("inproc://")
         return {name: copy(part) for name, part in parts.items()} if within else parts
 
-    def _wait_for_room(self, worker: str, key: str, nbytes: int) -> None:
+    def _wait_for_room(
+        self, worker: str, key: str, nbytes: int, meanwhile: Callable[[], None] = lambda: None
+    ) -> None:
         if nbytes < LARGE:
             return
-        until = time.monotonic() + LONGEST_WAIT_S
+        patience, start, told = Patience(), time.monotonic(), False
         while not (room := self._room_on(worker, nbytes, key)).fits:
-            if room.later or time.monotonic() < until:
-                time.sleep(WAIT_S)
-                continue
-            raise MemoryError(
-                f"The data of the search take {format_bytes(nbytes)}, and the worker {worker}, which has the "
-                f"most memory left, {room}. Give workers more memory, or have fewer on a machine."
-            )
+            if patience.ends(room):
+                raise MemoryError(
+                    f"The data of the search take {format_bytes(nbytes)}, and the worker {worker}, which has "
+                    f"the most memory left, {room}. Give workers more memory, or have fewer on a machine."
+                )
+            if not told and (room.later or room.unwanted) and time.monotonic() - start > TELL_ROOM_S:
+                told = True
+                _warn_of_room(worker, nbytes, room)
+            time.sleep(WAIT_S)
+            meanwhile()
 
     def _room_on(self, worker: str, nbytes: int, key: str) -> Room:
         client = self.client
@@ -263,6 +276,11 @@ class Placement:
             self._lock.release()
         if left:
             soon(client, _tell, client, left)
+
+
+def _warn_of_room(worker: str, nbytes: int, room: Room) -> None:
+    text = f"Data of {format_bytes(nbytes)} wait for room on the worker {worker}, which {room}."
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 async def _tell(client: Client, keys: list[str]) -> None:

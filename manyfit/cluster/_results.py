@@ -40,7 +40,16 @@ class Results:
         soon(self._client, self._watch, future)
 
     def give_up(self, future: "Future") -> None:
-        """Stop fetching a result: no worker that has it answers. The task comes as one that was cancelled."""
+        """Stop fetching a result, if that is under way: no worker that has it answers, or nobody reads it.
+
+        The task comes as one that was cancelled.
+
+        Notes
+        -----
+        `Client.cancel` does not do that. What is fetched from a worker that does not answer would take one of
+        the few messages by which a client fetches results, for ever. Whether a future was cancelled while its
+        result was on its way is not seen from it: by then its status is ``"cancelled"``.
+        """
         soon(self._client, self._give_up, future)
 
     async def _watch(self, future: "Future") -> None:

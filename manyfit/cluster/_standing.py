@@ -118,10 +118,18 @@ class Standing:
         died = self._deaths.look(workers)
         self._somebody_died |= died
         self._any_died |= died
-        self._versions.require(frozenset().union(*(lane.workers for lane in self._lanes)), wait=first)
+        self._versions.require(self._of_lanes, wait=first)
         self._warn_of_no_worker()
         self._warn_of_stuck_workers()
         self._require_one_not_paused()
+
+    @property
+    def _of_lanes(self) -> frozenset[str]:
+        return frozenset[str]().union(*(lane.workers for lane in self._lanes))
+
+    def require_versions(self) -> None:
+        """Raise if a worker has other versions; one that has not said them is asked again, and waited for."""
+        self._versions.require(self._of_lanes, wait=True, again=True)
 
     def gone(self) -> SchedulerLost:
         """The error to raise if the scheduler is away."""

@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +34,7 @@ class Store:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._parts: OrderedDict[str, _Part] = OrderedDict()
-        self._in_use: Counter[str] = Counter()
+        self._in_use: defaultdict[str, list[Callable[[], bool]]] = defaultdict(list)
         self._lock = threading.Lock()  # never held for long: the worker's event loop takes it, too
 
     @property
@@ -47,22 +47,22 @@ class Store:
         return sum(part.nbytes for part in self._parts.values())
 
     @contextmanager
-    def using(self, key: str) -> Iterator[None]:
-        """Within it, a part and what it holds does not make room for others."""
+    def using(self, key: str, wanted: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Within it, a part and what it holds does not make room for others; `wanted` by somebody, or not."""
         with self._lock:
-            self._in_use[key] += 1
+            self._in_use[key].append(wanted)
         try:
             yield
         finally:
             with self._lock:
-                self._in_use[key] -= 1
+                self._in_use[key].remove(wanted)
                 if not self._in_use[key]:
                     del self._in_use[key]
 
-    def used_beside(self, key: str) -> bool:
-        """Whether other parts than this one are in use."""
+    def used_beside(self, key: str) -> set[bool]:
+        """Of the uses of other parts than this one: whether somebody wants them."""
         with self._lock:
-            return bool(self._in_use.keys() - {key})
+            return {wanted() for one, uses in self._in_use.items() if one != key for wanted in uses}
 
     def keys(self) -> set[str]:
         """All keys."""

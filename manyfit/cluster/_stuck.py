@@ -6,6 +6,7 @@ longer answers, and on one whose threads are all at functions that nobody wants 
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,8 @@ class Stuck:
         self.keys: frozenset[str] = frozenset()
         self.lost: frozenset[str] = frozenset()
         self._since: dict[str, float] = {}
-        self._reports: dict[str, tuple[float, Report]] = {}
+        self._reports: dict[str, tuple[float, Report]] = {}  # never changed, replaced only: threads read it
+        self._lock = threading.Lock()
         self._asking: set[str] = set()
         self._asked = 0.0
         self._all: frozenset[str] = frozenset()
@@ -86,7 +88,9 @@ class Stuck:
 
     def _ask(self, paused: Iterable[str], others: Iterable[str], quiet_s: float) -> None:
         now = time.monotonic()
-        self._reports = {one: known for one, known in self._reports.items() if now - known[0] < 3 * QUIET_S}
+        with self._lock:
+            known = self._reports.items()
+            self._reports = {one: said for one, said in known if now - said[0] < 3 * QUIET_S}
         wanted = set(paused)
         if quiet_s > QUIET_S and now - self._asked > QUIET_S:
             self._asked = now
@@ -101,14 +105,18 @@ class Stuck:
                 call = self._client.run(report, workers=[address], on_error="ignore")
                 said = (await asyncio.wait_for(call, ASK_S)).get(address)
                 if isinstance(said, Report):
-                    self._reports[address] = time.monotonic(), said
+                    with self._lock:
+                        self._reports = {**self._reports, address: (time.monotonic(), said)}
         finally:
             self._asking.discard(address)
 
     def _on_silent(self, silent: Iterable[str], futures: "list[Future]") -> tuple[set[str], frozenset[str]]:
         """Tasks on workers that do not answer, and those of them whose results are there."""
         scheduler = self._client.scheduler
-        there = asked(self._client, scheduler.processing, workers=sorted(silent))
+        try:
+            there = asked(self._client, scheduler.processing, workers=sorted(silent))
+        except KeyError:  # one of them was removed since they were listed, and its tasks are others' now
+            there = {}
         done = [future.key for future in futures if future.status == "finished"]
         has = asked(self._client, scheduler.who_has, keys=done) if done else {}
         lost = frozenset(str(key) for key, holders in has.items() if holders and set(holders) <= set(silent))

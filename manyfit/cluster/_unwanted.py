@@ -134,7 +134,7 @@ class Runs:
         """Whether a nanny starts another process, and no data but those of searches go with this one."""
         worker = self._worker
         own = bool(worker.nanny) and not worker.address.startswith("inproc://")
-        return own and all(str(name).startswith("manyfit-") for name in worker.data)
+        return own and holds_no_other(worker)
 
     def report(self) -> Report:
         """What there is to say now."""
@@ -144,6 +144,11 @@ class Runs:
         return Report(
             tuple(waiting), {str(k): seconds for k, seconds in unwanted.items()}, held, self._may_end()
         )
+
+
+def holds_no_other(worker: "Worker") -> bool:
+    """Whether a worker holds nothing but data of searches: no results, no actors, which have no copies."""
+    return not worker.state.actors and all(str(name).startswith("manyfit-") for name in worker.data)
 
 
 _runs: "weakref.WeakKeyDictionary[Worker, Runs]" = weakref.WeakKeyDictionary()

@@ -47,6 +47,20 @@ def versions_here() -> Known:
     return {"python": python, "manyfit": __version__, **loaded}
 
 
+@cache
+def versions_installed() -> Known:
+    """Look up the versions that are installed here, as Dask's workers say theirs.
+
+    Returns
+    -------
+    mapping of str to (str or None)
+        By package. Of a module that is read from its sources, `versions_here` may know a later one.
+    """
+    from distributed.versions import get_versions
+
+    return plain_versions(get_versions(packages=list(CHECKED[1:])), CHECKED)
+
+
 def version_differences(there: Known, here: Known) -> tuple[dict[str, str], dict[str, str]]:
     """Compare versions.
 
@@ -73,15 +87,17 @@ def version_differences(there: Known, here: Known) -> tuple[dict[str, str], dict
     return wrong, other
 
 
-def require_versions(there: Known, where: str) -> None:
+def require_versions(there: Known, where: str, client: Any) -> None:
     """Raise, or warn, if versions are not those of this process.
 
     Parameters
     ----------
     there : mapping
-        Versions by package.
+        Versions by package, of the modules that compute results.
     where : str
         Whose they are, for messages.
+    client : distributed.Client
+        Whose worker it is. What it was warned of is not said again.
 
     Raises
     ------
@@ -90,13 +106,19 @@ def require_versions(there: Known, where: str) -> None:
     """
     wrong, other = version_differences(there, versions_here())
     if wrong:
-        raise RuntimeError(
-            f"{where} has other versions than this process: {'; '.join(wrong.values())}. Its results would "
-            "be those of another version. Install the same versions everywhere: "
-            "print(manyfit.cluster.describe(client)) lists what differs."
-        )
-    if other:
-        warn_of_versions(other, where)
+        raise other_versions(wrong, where)
+    new = {package: text for package, text in other.items() if _met_by(client).tells(text, "")}
+    if new:
+        warn_of_versions(new, where)
+
+
+def other_versions(wrong: Mapping[str, str], where: str) -> RuntimeError:
+    """The error that a process has versions that are no good here."""
+    return RuntimeError(
+        f"{where} has other versions than this process: {'; '.join(wrong.values())}. Its results would "
+        "be those of another version. Install the same versions everywhere: "
+        "print(manyfit.cluster.describe(client)) lists what differs."
+    )
 
 
 def warn_of_versions(found: Mapping[str, str], where: str) -> None:
@@ -142,11 +164,32 @@ class _Met:
     def __init__(self) -> None:
         self.known: dict[str, Known] = {}
         self.asked: dict[str, float] = {}
+        self.told: dict[str, set[str]] = {}  # addresses by what the user was warned of; "" is some worker
         self.lock = threading.Lock()
+
+    def forget(self, addresses: Iterable[str]) -> None:
+        """Another worker may be there another time."""
+        with self.lock:
+            for address in addresses:
+                self.known.pop(address, None)
+                self.asked.pop(address, None)
+
+    def tells(self, text: str, address: str) -> bool:
+        """Whether the user has not read that of this worker, and does now."""
+        with self.lock:
+            told = self.told.setdefault(text, set())
+            known = not told.isdisjoint({address, ""}) if address else bool(told)
+            told.add(address)
+        return not known
 
 
 _met: "weakref.WeakKeyDictionary[Any, _Met]" = weakref.WeakKeyDictionary()
 _met_lock = threading.Lock()
+
+
+def _met_by(client: Any) -> _Met:
+    with _met_lock:
+        return _met.setdefault(client, _Met())
 
 
 class Versions:
@@ -159,12 +202,12 @@ class Versions:
     """
 
     def __init__(self, client: Any) -> None:
-        self._client = client
-        with _met_lock:
-            self._met = _met.setdefault(client, _Met())
+        self._client, self._met = client, _met_by(client)
         self._checked: set[str] = set()
 
-    def require(self, workers: Iterable[str], *, wait: bool = False, lenient: bool = False) -> None:
+    def require(
+        self, workers: Iterable[str], *, wait: bool = False, lenient: bool = False, again: bool = False
+    ) -> None:
         """Compare the versions of workers that this run has not met, as far as they have said them.
 
         Parameters
@@ -175,29 +218,50 @@ class Versions:
             Whether workers that were never asked may answer first.
         lenient : bool
             Whether every difference is a warning.
+        again : bool
+            Whether workers that were asked and have not answered are asked now.
 
         Raises
         ------
         RuntimeError
             As `require_versions`.
         """
-        new = set(workers) - self._checked
+        workers = set(workers)
+        self._met.forget(self._checked - workers)
+        self._checked &= workers
+        new = workers - self._checked
         if not new:
             return
-        self._ask(new, wait)
+        if again:
+            self._met.forget(new - self._met.known.keys())
+        asked = self._ask(new, wait)
+        differ = {
+            one
+            for one, known in self._known(new).items()
+            if any(version_differences(known, versions_installed()))
+        }
+        if differ - asked:  # another worker may be there meanwhile, at the same address
+            self._met.forget(differ - asked)
+            self._ask(differ - asked, wait=True)
         patches: dict[str, list[str]] = {}
-        for address in sorted(new & self._met.known.keys()):
+        for address, known in self._known(new).items():
             self._checked.add(address)
-            wrong, other = version_differences(self._met.known[address], versions_here())
+            wrong, other = version_differences(known, versions_installed())
             if wrong and not lenient:
-                require_versions(self._met.known[address], f"The worker {address}")
+                raise other_versions(wrong, f"The worker {address}")
             for text in (wrong | other).values():
-                patches.setdefault(text, []).append(address)
+                if self._met.tells(text, address):
+                    patches.setdefault(text, []).append(address)
         for text, addresses in patches.items():
             few = ", ".join(addresses[:3]) + (f" and {len(addresses) - 3} more" if len(addresses) > 3 else "")
             warn_of_versions({"": text}, f"The worker {few}")
 
-    def _ask(self, addresses: Iterable[str], wait: bool) -> None:
+    def _known(self, addresses: Iterable[str]) -> dict[str, Known]:
+        known = self._met.known.copy()
+        return {address: known[address] for address in sorted(addresses) if address in known}
+
+    def _ask(self, addresses: Iterable[str], wait: bool) -> set[str]:
+        """Ask workers that have not said their versions; those that were waited for."""
         now, met = time.monotonic(), self._met
         with met.lock:
             ask = [a for a in addresses if a not in met.known and now - met.asked.get(a, -AGAIN_S) >= AGAIN_S]
@@ -206,8 +270,10 @@ class Versions:
         if wait and first:
             with contextlib.suppress(TimeoutError, OSError):
                 self._client.sync(self._learn, ask, callback_timeout=2 * MEET_S)
-        elif ask:
+            return set(ask)
+        if ask:
             soon(self._client, self._learn, ask)
+        return set()
 
     async def _learn(self, addresses: list[str]) -> None:
         told = await ask_versions(self._client, addresses, CHECKED, MEET_S)

@@ -22,7 +22,7 @@ from manyfit.arrays import to_place
 from manyfit.cluster._died import end_if_device_is_lost
 from manyfit.cluster._heartbeats import WATCH_S, Heartbeats
 from manyfit.cluster._here import Partly, Task, at_task, wanted
-from manyfit.cluster._memory import Keeper, Room
+from manyfit.cluster._memory import Keeper, Patience, Room
 from manyfit.cluster._package import array_key, is_pickle, key_at, placed, unpacked
 from manyfit.cluster._store import Store
 from manyfit.cluster._unwanted import runs_of
@@ -31,8 +31,8 @@ from manyfit.cluster._unwanted import runs_of
 LONGEST_TASK_S = 2.0
 # The part of a worker's memory that parts of searches may take.
 STORED_PART = 0.5
-# How often it is asked for room that others use, and for how long where nobody does: memory comes back late.
-WAIT_S, LONGEST_WAIT_S = 0.2, 5.0
+# How often a worker is asked whether it has room now.
+WAIT_S = 0.2
 
 
 @dataclass
@@ -99,7 +99,8 @@ def run(pickled: bytes, key: str, name: str | None) -> Ran:
         What Dask calls it, to have it from another worker.
     """
     worker = get_worker()
-    with store_of(worker).using(key), runs_of(worker).running(wanted_on(worker)):
+    still_wanted = wanted_on(worker)
+    with store_of(worker).using(key, still_wanted), runs_of(worker).running(still_wanted):
         return _run(worker, pickled, key, name)
 
 
@@ -255,9 +256,9 @@ def on_place(worker: Worker, key: str | None, host: Any, place: tuple[str, str])
 
 
 def _wait_for_room(worker: Worker, key: str, nbytes: int) -> None:
-    until = time.monotonic() + LONGEST_WAIT_S
+    patience, still_wanted = Patience(), wanted_on(worker)
     while not (room := sync(worker.loop, room_for, nbytes, key, dask_worker=worker)).fits:
-        if not room.later and time.monotonic() > until:
+        if patience.ends(room) or not still_wanted():
             raise MemoryError(
                 f"The data of the search take {format_bytes(nbytes)}, and the worker {worker.address} "
                 f"{room}. Give workers more memory, or have fewer on a machine."

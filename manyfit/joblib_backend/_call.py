@@ -120,7 +120,7 @@ class Call:
             with contextlib.suppress(OSError, CancelledError, RuntimeError):  # it goes away now
                 self._client.sync(cancel, callback_timeout=CANCEL_S)
         for future in futures:
-            if future.status == "finished":
+            with contextlib.suppress(Exception):  # the client is closed, and its loop with it
                 self._results.give_up(future)
             future.release()
 
@@ -142,14 +142,13 @@ class Call:
 
     def _hand_out(self, task: Task, like: Future | None = None) -> None:
         parts, options = task.parts, self._options
-        task = replace(task, names=self._parts.names(parts))
+        only = tuple(sorted(self._there.able)) if self._there.stuck.workers else ()
+        task = replace(task, names=self._parts.names(parts), only=only if options.workers is not None else ())
         batches = [batch.packed.whole or batch.packed.pickled for batch in task.batches]
         sizes = sizes_of(parts)
         load = pickle.dumps(Load(batches, task.names, sizes, options.copied, options.threads, options.device))
 
-        workers = None if options.workers is None else list(options.workers)
-        if workers is None and self._there.stuck.workers:
-            workers = sorted(self._there.able)
+        workers = list(only or options.workers or ()) or None
 
         def submit() -> Future:
             return self._client.submit(
@@ -286,7 +285,16 @@ class Call:
         if reasons:
             self._told.update(reasons)
             tell(_warn, "A call of Parallel", self._address, reasons)
+        self._take_back()
         self._unstick()
+
+    def _take_back(self) -> None:
+        """Take back tasks that may run on workers only which are there no more."""
+        for future, task in self._queue.stranded(self._there):
+            _, copies = self._queue.pop(future)
+            self._cancel([future])
+            if not copies:
+                self._put_back(replace(task, tries=task.tries + 1))
 
     def _unstick(self) -> None:
         """Hand out once more what sits on workers that do not get to it, where others have nothing to do."""

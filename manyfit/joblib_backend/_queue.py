@@ -49,11 +49,14 @@ class Task:
         What Dask called their parts when it was handed out.
     tries : int
         How often it was handed out before.
+    only : tuple of str
+        Addresses of the only workers that it may run on, while others that were named begin no tasks.
     """
 
     batches: tuple[Batch, ...]
     names: Mapping[str, str] = field(default_factory=dict)
     tries: int = 0
+    only: tuple[str, ...] = ()
 
     @property
     def needs(self) -> Needs:
@@ -123,6 +126,14 @@ class Queue:
         """Tasks under way, but for those that are stuck."""
         running = self._running.items()
         return [task for future, task in running if not keys or str(future.key) not in keys]
+
+    def stranded(self, there: There) -> list[tuple[Future, Task]]:
+        """Tasks that may run on workers only which are there no more."""
+        with self._lock:
+            running = list(self._running.items())
+        return [
+            (one, task) for one, task in running if task.only and there.workers.keys().isdisjoint(task.only)
+        ]
 
     def to_copy(self, there: There) -> list[tuple[Future, Task]]:
         """Stuck tasks that other workers, which have nothing else to do, may run as well."""

@@ -1,10 +1,10 @@
 """Which workers there are for a call of Parallel, and the errors if there are none that can do anything."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from manyfit.cluster._lane import slots_of
+from manyfit.cluster._lane import memory_left, slots_of
 from manyfit.cluster._scheduler import Workers, workers_of
 from manyfit.cluster._standing import PAUSED_S
 from manyfit.cluster._stuck import Stuck
@@ -82,7 +82,7 @@ class There:
         self._without_since = (self._without_since or now) if lacking else None
         if self._without_since is not None and now - self._without_since > self._patience:
             raise self._no_worker(lacking[0])
-        paused = all(info["status"] == "paused" for info in self.workers.values())
+        paused = bool(self.workers) and all(info["status"] == "paused" for info in self.workers.values())
         self._paused_since = (self._paused_since or now) if needs and paused else None
         if self._paused_since is not None and now - self._paused_since > PAUSED_S:
             raise MemoryError(
@@ -140,7 +140,7 @@ class There:
         silent = self.stuck.silent
         running = {one: info for one, info in self.able.items() if info["status"] == "running"}
         able = {one: info for one, info in running.items() if one not in silent} or running
-        return max(able, key=lambda address: _free(able[address]), default=None)
+        return max(able, key=lambda address: memory_left(able[address]), default=None)
 
     def _no_worker(self, needs: Needs) -> Exception:
         """The error that there is no worker."""
@@ -169,8 +169,3 @@ def _slots(workers: Workers, needs: Needs) -> int:
 
 def _probe() -> None:
     pass
-
-
-def _free(worker: Mapping[str, Any]) -> float:
-    """Bytes that a worker has left, as it last said."""
-    return float(worker["memory_limit"] or "inf") - float(worker["metrics"].get("memory", 0))

@@ -72,9 +72,10 @@ def run(pickled: bytes) -> list[bytes] | tuple[str, ...]:
         return missing
     store, outcomes = store_of(worker), []
     with ExitStack() as stack:
-        stack.enter_context(runs_of(worker).running(wanted_on(worker)))
+        still_wanted = wanted_on(worker)
+        stack.enter_context(runs_of(worker).running(still_wanted))
         for key in parts:
-            stack.enter_context(store.using(key))
+            stack.enter_context(store.using(key, still_wanted))
         for batch in load.batches:
             start = time.perf_counter()
             try:

@@ -144,7 +144,8 @@ class _Search:
     def _require_versions(self, part: Outcome) -> None:
         """Refuse what a worker of other versions computed before it said which they are."""
         if part.versions is not None and part.versions not in self._versions:
-            require_versions({name.lower(): version for name, version in part.versions.items()}, "A worker")
+            there = {name.lower(): version for name, version in part.versions.items()}
+            require_versions(there, "A worker", self.job.client)
             self._versions.append(part.versions)
 
     def _needs(self, candidates: Sequence[int]) -> Mapping[str, float]:

@@ -13,6 +13,7 @@ from manyfit._config import config_context as config
 from manyfit.cluster._died import end_if_device_is_lost
 from manyfit.cluster._here import Partly, alone, left_here, wanted
 from manyfit.cluster._progress import Progress
+from manyfit.cluster._versions import other_versions, version_differences
 from manyfit.folds import checked
 from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._callbacks import Callbacks
@@ -98,14 +99,25 @@ def run_item(item: Item, common: Common) -> Outcome | Partly:
     An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
     start no processes, and joblib would warn of each fit.
     """
+    here = versions()
+    if here != common.versions:
+        _refuse_versions(here, common.versions)
     told = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), told, common.callbacks.heard() as messages:
         done = _run_under(item, common)
     outcome = done.result if isinstance(done, Partly) else done
     outcome.messages = messages
-    if versions() != common.versions:
-        outcome.versions = versions()
+    if here != common.versions:
+        outcome.versions = here
     return done
+
+
+def _refuse_versions(here: Mapping[str, str], asked: Mapping[str, str]) -> None:
+    """Raise if this worker has other versions than who asks: what it computed would not be taken."""
+    there, theirs = ({name.lower(): one for name, one in of.items()} for of in (here, asked))
+    wrong, _ = version_differences(there, theirs)
+    if wrong:
+        raise other_versions(wrong, "A worker")
 
 
 def _run_under(item: Item, common: Common) -> Outcome | Partly:

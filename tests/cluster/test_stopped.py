@@ -18,7 +18,7 @@ from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import local_cluster
-from manyfit.cluster._lane import _free
+from manyfit.cluster._lane import memory_left
 from manyfit.cluster._scheduler import workers_of
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
@@ -52,7 +52,7 @@ def client(started: Client) -> Iterator[Client]:
 def first_receiver(client: Client) -> str:
     """The worker that data are sent to: the one with the most memory left."""
     workers = workers_of(client)
-    return max(sorted(workers), key=lambda one: _free(workers[one]))
+    return max(sorted(workers), key=lambda one: memory_left(workers[one]))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sklearn.linear_model import Ridge
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import _versions
 from manyfit.cluster._versions import version_differences, versions_here
-from manyfit.model_selection import GridSearchCV, _checkpoint, _on_worker
+from manyfit.model_selection import GridSearchCV, _on_worker
 from manyfit.model_selection._checkpoint import Checkpoint
 from manyfit.model_selection._identity import Identity
 from tests.cluster._processes import running, wait_for
@@ -51,9 +51,10 @@ def client() -> Iterator[Client]:
 
 
 def claims(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
-    """This process says that it has these versions; Dask's workers in it know better."""
+    """This process says that it has these versions; Dask's workers in it say what is installed."""
     other = {**versions_here(), **{name.replace("_", "-"): version for name, version in versions.items()}}
     monkeypatch.setattr(_versions, "versions_here", lambda: other)
+    monkeypatch.setattr(_versions, "versions_installed", lambda: other)
 
 
 def search(**params: Any) -> GridSearchCV:
@@ -74,6 +75,10 @@ def test_a_search_warns_of_another_patch_once(client: Client, monkeypatch: pytes
 
     minor = ".".join(sklearn.__version__.split(".")[:2])
     claims(monkeypatch, scikit_learn=f"{minor}.99")
+    # A worker says it once more, with what it computes: in one process it would not.
+    asked = {**_on_worker.versions(), "scikit-learn": f"{minor}.99"}
+    common = _on_worker.Common
+    monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=asked))
     with pytest.warns(
         RuntimeWarning, match=f"scikit-learn is {minor}.* there, and {minor}.99 here"
     ) as warned:
@@ -81,6 +86,60 @@ def test_a_search_warns_of_another_patch_once(client: Client, monkeypatch: pytes
     assert len([one for one in warned if "other versions" in str(one.message)]) == 1
     addresses = re.findall(r"inproc://[^\s,]+", str(warned[0].message))
     assert sorted(addresses) == sorted(client.nthreads())
+
+
+def test_a_module_of_a_later_version_than_what_is_installed(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An editable installation, whose sources were updated: the workers say what is installed."""
+    later = {**versions_here(), "manyfit": "9.9.9"}
+    monkeypatch.setattr(_versions, "versions_here", lambda: later)
+    search().fit(X, Y)
+
+
+def test_another_worker_at_the_same_address(client: Client) -> None:
+    """One of another version was ended, and a right one was started on its port."""
+    known = _versions._met_by(client).known
+    before, after = sorted(client.nthreads())
+    known[before] = {**versions_here(), "scikit-learn": "0.24.1"}
+    search().fit(X, Y)
+    assert known[before]["scikit-learn"] == versions_here()["scikit-learn"]
+    versions = _versions.Versions(client)
+    versions.require([before, after])
+    versions.require([after])
+    assert set(known) == {after}
+
+
+def test_a_worker_that_says_its_versions_late(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its fits raise may come of them."""
+    ask, asked = _versions.ask_versions, list[Any]()
+
+    async def late(*args: Any) -> dict[str, Any]:
+        asked.append(args)
+        return await ask(*args) if len(asked) > 1 else {}
+
+    def raises(**params: Any) -> None:
+        raise TypeError("config_context() got an unexpected keyword argument")
+
+    monkeypatch.setattr(_versions, "ask_versions", late)
+    monkeypatch.setattr(_on_worker, "config_context", raises)
+    claims(monkeypatch, scikit_learn="0.24.1")
+    with pytest.raises(RuntimeError, match=r"The worker inproc://\S+ has other versions"):
+        search().fit(X, Y)
+
+
+def test_a_worker_that_never_says_its_versions_fits_nothing(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def raises(**params: Any) -> None:
+        raise TypeError("config_context() got an unexpected keyword argument")
+
+    asked = {**_on_worker.versions(), "scikit-learn": "0.24.1"}
+    common = _on_worker.Common
+    monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=asked))
+    monkeypatch.setattr(_on_worker, "config_context", raises)
+    with pytest.raises(RuntimeError, match="A worker has other versions .* there, and 0.24.1 here"):
+        search().fit(X, Y)
 
 
 def test_a_worker_that_joins_is_compared_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,4 +217,3 @@ def test_scores_of_another_minor_version_are_computed_again(tmp_path: Path) -> N
         Checkpoint(tmp_path / "file", identity) as file,
     ):
         assert set(file.kept) == {(0, 1)}
-    assert _checkpoint.LAYOUT == 3

@@ -1,0 +1,366 @@
+"""What a run waits for no longer: it ends, it holds up no later run, and nothing of it is left."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from joblib import Parallel, delayed, parallel_config
+
+import manyfit.joblib_backend  # noqa: F401 - registers the backend
+from manyfit.cluster._copies import Copies
+from manyfit.cluster._dispatch import Dispatch, _Task
+from manyfit.cluster._heartbeats import Heartbeats
+from manyfit.cluster._lane import Lane
+from manyfit.cluster._memory import Keeper, Patience, Room
+from manyfit.cluster._placement import Placement, placement_of
+from manyfit.cluster._results import Results
+from manyfit.cluster._store import Store
+from manyfit.cluster._stuck import Stuck
+from manyfit.cluster._unwanted import Report, Runs
+from manyfit.model_selection import GridSearchCV
+from tests.cluster import _awkward
+from tests.cluster._awkward import Awkward
+from tests.cluster._processes import running, wait_for
+from tests.cluster.test_never_ends import interrupted
+
+cloudpickle.register_pickle_by_value(_awkward)
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(4_000, 5)), rng.integers(0, 3, 4_000)
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    """Two workers of this process."""
+    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def search(**params: Any) -> GridSearchCV:
+    return GridSearchCV(Awkward(), {"value": [0, 1, 2, 3]}, cv=2, refit=False, **params)
+
+
+# ------------------------------------------------------------------------------------------ room
+
+
+@pytest.mark.parametrize(("wanted", "later"), [((), False), ((False,), False), ((True, False), True)])
+def test_room_comes_later_only_where_somebody_waits_for_who_has_it(
+    wanted: tuple[bool, ...], later: bool
+) -> None:
+    limits = {"memory_limit": 100, "memory_pause_fraction": 0.8, "memory_spill_fraction": 0.7}
+    monitor = SimpleNamespace(get_process_memory=lambda: 70)
+    worker: Any = SimpleNamespace(
+        memory_manager=SimpleNamespace(**limits), address="tcp://a:1", monitor=monitor, data={}
+    )
+    store = Store(100)
+    with store.using("mine"):
+        used = [store.using("theirs", lambda one=one: one) for one in wanted]  # type: ignore[misc]
+        for one in used:
+            one.__enter__()
+        room = Keeper(worker, store).make_room(50, "mine")
+        for one in used:
+            one.__exit__(None, None, None)
+    assert (room.fits, room.later, room.unwanted) == (False, later, False in wanted)
+    assert not Keeper(worker, store).make_room(50, "mine").unwanted
+
+
+def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("manyfit.cluster._memory.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def waits(**room: Any) -> float:
+        patience, start = Patience(), now[0]
+        while not patience.ends(Room(False, **room)):
+            now[0] += 0.5
+        return now[0] - start
+
+    assert waits() == pytest.approx(5.0, abs=1.0)
+    assert waits(unwanted=True) == pytest.approx(20.0, abs=1.0)
+    assert waits(later=True) == waits(later=True, unwanted=True) == pytest.approx(600.0, abs=1.0)
+
+
+@pytest.mark.parametrize("kind", ["later", "unwanted"])
+def test_a_search_that_waits_for_room_says_so_and_ends(
+    kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manyfit.cluster._placement.LARGE", 1)
+    monkeypatch.setattr("manyfit.cluster._placement.TELL_ROOM_S", 0.5)
+    monkeypatch.setattr("manyfit.cluster._memory.LATER_S", 3.0)
+    monkeypatch.setattr("manyfit.cluster._memory.UNWANTED_WAIT_S", 3.0)
+    monkeypatch.setattr("manyfit.cluster._standing.LOOK_AT_LEAST_S", 0.1)
+    monkeypatch.setattr(Placement, "_room_on", lambda *a: Room(False, **{kind: True}))
+    looks: list[float] = []
+    look = Stuck.look
+
+    def counted(self: Stuck, *args: Any) -> None:
+        looks.append(time.monotonic())
+        look(self, *args)
+
+    monkeypatch.setattr(Stuck, "look", counted)
+    who = "tasks of other searches" if kind == "later" else "a task that was cancelled"
+    with (
+        pytest.warns(RuntimeWarning, match=f"wait for room on the worker inproc.* some of it for {who}"),
+        pytest.raises(MemoryError, match="Give workers more memory"),
+    ):
+        search().fit(X, Y)
+    assert len(looks) > 5
+
+
+def test_data_that_wait_for_room_go_to_a_worker_that_begins_tasks(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manyfit.cluster._placement.LARGE", 1)
+    monkeypatch.setattr("manyfit.cluster._standing.LOOK_AT_LEAST_S", 0.1)
+    look, held = Stuck.look, list[str]()
+
+    def room_on(self: Placement, worker: str, *args: Any) -> Room:
+        held[:] = held or [worker]
+        return Room(worker not in held, later=True)
+
+    def looked(self: Stuck, *args: Any) -> None:
+        look(self, *args)
+        self.workers = frozenset(held)
+
+    monkeypatch.setattr(Placement, "_room_on", room_on)
+    monkeypatch.setattr(Stuck, "look", looked)
+    start = time.monotonic()
+    search().fit(X, Y)
+    assert time.monotonic() - start < 30
+    assert len(held) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_room_that_a_cancelled_fit_holds(tmp_path: Path) -> None:
+    """The only worker has no nanny, and is held for ever."""
+    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
+    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
+    large = rng.normal(size=(500_000, 90))
+    with running(line, tmp_path), running(worker, tmp_path, "--memory-limit", "600MB"):
+        wait_for((tmp_path / "address.json").exists, "the scheduler")
+        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=True) as client:
+            client.wait_for_workers(1, timeout=60)
+            interrupted(client, n=1)
+            start = time.monotonic()
+            with (
+                pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"),
+                pytest.warns(RuntimeWarning, match="wait for room on the worker tcp"),
+                pytest.raises(MemoryError, match="some of it for a task that was cancelled"),
+            ):
+                search().fit(large, rng.integers(0, 3, len(large)))
+            assert time.monotonic() - start < 60
+
+
+# ------------------------------------------------------------------------------------------ results
+
+
+def _search_or_call(kind: str) -> None:
+    if kind == "search":
+        search().fit(X, Y)
+    else:
+        with parallel_config(backend="manyfit"):
+            Parallel()(delayed(abs)(-i) for i in range(4))
+
+
+@pytest.mark.parametrize("kind", ["search", "call"])
+def test_results_that_are_on_their_way_at_an_interrupt(
+    kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client fetches five messages at a time: one that never comes would be short of one for ever."""
+    made: list[Results] = []
+
+    class Noted(Results):
+        def __init__(self, client: Client) -> None:
+            super().__init__(client)
+            made.append(self)
+
+    where = "manyfit.cluster._dispatch" if kind == "search" else "manyfit.joblib_backend._call"
+    monkeypatch.setattr(f"{where}.Results", Noted)
+    handlers = client.cluster.scheduler.handlers
+    gather, asked = handlers["gather"], threading.Event()
+
+    async def never(**arguments: Any) -> None:
+        asked.set()
+        await asyncio.sleep(20.0)
+
+    handlers["gather"] = never  # as where the worker that has the result is stopped
+
+    def interrupt() -> None:
+        if asked.wait(60):
+            _thread.interrupt_main()
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(KeyboardInterrupt):
+        _search_or_call(kind)
+    handlers["gather"] = gather
+    wait_for(lambda: not made[0]._fetching, "the end of what was fetched")
+    wait_for(lambda: client._gather_semaphore._value == 5, "the client's messages")
+    assert client.submit(int, 7, pure=False).result(timeout=20) == 7
+
+
+# ------------------------------------------------------------------------------------------ data
+
+
+def test_data_whose_send_was_given_up_are_let_go_of(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They arrive at a worker that was silent for a while, and goes on."""
+    handlers = client.cluster.scheduler.handlers
+    scatter, was_silent = handlers["scatter"], Heartbeats.silent.fget  # type: ignore[attr-defined]
+    goes_on, arrived, silent = asyncio.Event(), threading.Event(), list[str]()
+
+    async def late(**arguments: Any) -> Any:
+        first = not silent
+        silent.extend(arguments["workers"] if first else ())
+        if first:
+            await goes_on.wait()
+        done = await scatter(**arguments)
+        if first:
+            arrived.set()
+        return done
+
+    handlers["scatter"] = late
+    monkeypatch.setattr(Heartbeats, "silent", property(lambda self: was_silent(self) | set(silent)))
+    monkeypatch.setattr(Heartbeats, "silence", lambda self, address: 30.0 * (address in silent))
+    data, target = X.copy(), Y.copy()
+    search().fit(data, target)
+    client.cluster.loop.add_callback(goes_on.set)
+    assert arrived.wait(20)
+    del data, target
+    gc.collect()
+    wait_for(lambda: not placement_of(client)._sent, "the end of what was sent")
+    wait_for(lambda: not client.who_has(), f"the end of {client.who_has()}")
+
+
+# ------------------------------------------------------------------------------------------ looks
+
+
+def test_a_silent_worker_is_silent_while_somebody_looks() -> None:
+    """Two threads of a client look, its loop does, and each reads what the others found."""
+    heartbeats, seen = Heartbeats(), list[frozenset[str]]()
+    heard = {f"w{i}": {"last_seen": 100.0} for i in range(8)} | {"gone": {"last_seen": 0.0}}
+    heartbeats.look(heard)
+
+    class InTheMiddle(dict[str, Any]):
+        def items(self) -> Any:
+            for one in super().items():
+                seen.append(heartbeats.silent if heartbeats.silence("gone") else frozenset())
+                yield one
+
+    heartbeats.look(InTheMiddle(heard))
+    assert seen == [frozenset({"gone"})] * 9
+
+
+def test_an_answer_that_comes_while_somebody_looks_counts() -> None:
+    answered: list[threading.Thread] = []
+
+    class Answers:
+        loop = SimpleNamespace(add_callback=lambda *a: None)
+
+        async def run(self, function: Any, workers: list[str], on_error: str) -> dict[str, Report]:
+            return {workers[0]: Report((), {}, False, False)}
+
+    class Now(float):
+        def __rsub__(self, other: float) -> float:
+            if not answered:
+                answered.append(threading.Thread(target=lambda: asyncio.run(stuck._ask_one("b"))))
+                answered[0].start()
+                answered[0].join(0.2)  # it may have to wait
+            return other - float(self)
+
+    stuck = Stuck(Answers())
+    now, report = time.monotonic(), Report((), {}, False, False)
+    stuck._reports = {"a": (Now(now), report), "c": (now, report)}
+    stuck.look({one: {"last_seen": 1.0, "status": "running"} for one in "abc"})
+    answered[0].join(20)
+    assert stuck._reports.keys() == {"a", "b", "c"}
+
+
+def test_a_silent_worker_that_is_removed_between_two_questions(client: Client) -> None:
+    assert Stuck(client)._on_silent(["tcp://127.0.0.1:1"], []) == (set(), frozenset())
+
+
+# ------------------------------------------------------------------------------------------ suspects
+
+
+class _Future:
+    status = "pending"
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def release(self) -> None:
+        pass
+
+
+def _dispatch(*workers: str) -> tuple[Any, list[_Future], list[_Future]]:
+    """A run with a suspect under way on each of these workers, of which b is there; what it cancels."""
+    cancelled: list[_Future] = []
+    dispatch: Any = Dispatch.__new__(Dispatch)
+    dispatch.client = SimpleNamespace(cancel=lambda futures, force: cancelled.extend(futures))
+    dispatch.package, dispatch._names = SimpleNamespace(key="package"), {}
+    dispatch._results, dispatch._copies = SimpleNamespace(give_up=lambda future: None), Copies()
+    stuck = SimpleNamespace(keys=frozenset("0123"))
+    dispatch._standing = SimpleNamespace(workers=frozenset("b"), deaths_of=lambda key: 1, stuck=stuck)
+    lane = Lane([], lambda item: True, {})
+    lane.running = len(workers)
+    futures = [_Future(str(i)) for i in range(len(workers))]
+    tasks = [_Task(("item",), lane, suspect=True, worker=worker) for worker in workers]
+    dispatch._running = dict(zip(futures, tasks, strict=True))
+    dispatch._lanes = [lane]
+    for one in futures[1:]:
+        dispatch._copies.add(one, futures[0])
+    return dispatch, futures, cancelled
+
+
+@pytest.mark.parametrize(("workers", "goes_on"), [("ab", True), ("ac", False), ("a", False)])
+def test_a_suspect_whose_worker_is_gone_is_answered_once(workers: str, goes_on: bool) -> None:
+    dispatch, futures, cancelled = _dispatch(*workers)
+    dispatch._take_back()
+    (lane,) = dispatch._lanes
+    assert cancelled == (futures[:1] if goes_on else futures)
+    assert len(lane.suspects) == 1 - goes_on
+    assert lane.running == len(dispatch._running) == goes_on
+    assert all(task.deaths == 1 for task in dispatch._running.values())
+
+
+def test_a_suspect_that_is_lost_is_answered_once() -> None:
+    """Its copy is on a worker that does not answer, and may answer later."""
+    dispatch, futures, cancelled = _dispatch("b", "a")
+    task = dispatch._running[futures[0]]
+    dispatch._let_go(futures[0])
+    assert list(dispatch._again(task, (), [futures[1]])) == []
+    assert cancelled == [futures[1]]
+    assert len(dispatch._lanes[0].suspects) == 1
+    assert not dispatch._running
+
+
+# ------------------------------------------------------------------------------------------ actors
+
+
+@pytest.mark.parametrize("actors", [{}, {"actor-1": object()}])
+def test_a_worker_with_an_actor_of_others_is_left_as_it_is(
+    actors: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("manyfit.cluster._memory.os._exit", ended.append)
+    monkeypatch.setattr("manyfit.cluster._memory.LOST_S", -1.0)
+    state = SimpleNamespace(actors=actors, executing_count=0)
+    manager = SimpleNamespace(memory_limit=100, memory_pause_fraction=0.8, memory_spill_fraction=0.7)
+    worker: Any = SimpleNamespace(
+        nanny="tcp://a:2", address="tcp://a:1", data={"manyfit-array": 1}, state=state, memory_manager=manager
+    )
+    assert Runs(worker)._may_end() is not bool(actors)
+    Keeper(worker, Store(100))._end_if_lost(True)
+    assert ended == [1] * (not actors)

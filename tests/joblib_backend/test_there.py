@@ -1,0 +1,73 @@
+"""Which workers a call of Parallel gives its tasks to, and what it says where there are none."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from distributed import Client
+from joblib import Parallel, delayed, parallel_config
+
+from manyfit.cluster._stuck import Stuck
+from manyfit.joblib_backend import _there
+from manyfit.joblib_backend._there import There
+from tests.joblib_backend._clusters import within
+
+
+def test_no_worker_is_not_one_that_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, workers = (
+        [0.0],
+        {"tcp://a:1": {"status": "paused", "last_seen": 1.0, "nthreads": 1, "resources": {}}},
+    )
+    monkeypatch.setattr(_there, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("manyfit.cluster._stuck.soon", lambda *a: None)
+    monkeypatch.setattr(_there, "workers_of", lambda client: workers)
+
+    class OfNobody:
+        scheduler = SimpleNamespace(address="tcp://s:1")
+
+    for found, error in (({}, TimeoutError), (workers, MemoryError)):
+        monkeypatch.setattr(_there, "workers_of", lambda client, found=found: found)
+        there = There(OfNobody(), None, patience=60.0)
+        with pytest.raises(error):  # noqa: PT012 - it is looked again and again
+            for _ in range(100):
+                now[0] += 1.0
+                there.look([()])
+
+
+def _slow(i: int) -> int:
+    time.sleep(0.05)
+    return i
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_named_workers_that_begin_no_tasks_are_given_none(
+    leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until there is no other of those that were named."""
+    with within(3) as client:
+        held, able, other = sorted(client.nthreads())
+        look, given = Stuck.look, list[Any]()
+
+        def looked(self: Stuck, workers: Any, *args: Any) -> None:
+            look(self, workers, *args)
+            self.workers = frozenset({held}) if able in workers else frozenset()
+
+        submit = Client.submit
+
+        def noted(self: Client, *args: Any, **kwargs: Any) -> Any:
+            given.append((kwargs["workers"], kwargs["allow_other_workers"]))
+            if leaves and len(given) == 5:
+                client.retire_workers([able])
+            return submit(self, *args, **kwargs)
+
+        monkeypatch.setattr(Stuck, "look", looked)
+        monkeypatch.setattr(Client, "submit", noted)
+        with parallel_config(backend="manyfit", workers=[held, able]):
+            found = Parallel(batch_size=1)(delayed(_slow)(i) for i in range(12))
+        assert found == list(range(12))
+        assert given[0] == ([able], False)
+        assert all(not others and other not in workers for workers, others in given)
+        assert any(held in workers for workers, _ in given) == leaves
