@@ -63,6 +63,20 @@ def manyfit(n_jobs: int | None = None) -> Contender:
     return Contender(f"manyfit n_jobs={n_jobs}", "ours", fit, read_manyfit, in_process=n_jobs is None)
 
 
+def manyfit_optimum() -> Contender:
+    """Return manyfit's GridSearchCV that shares whether scikit-learn's own fits converge or not."""
+
+    def fit(task: Task, X: Array, y: Array) -> Any:
+        from manyfit.model_selection import GridSearchCV
+
+        search = GridSearchCV(
+            task.estimator, task.grid, cv=task.cv, scoring=task.scoring, sharing="optimum", refit=False
+        )
+        return search.fit(X, y)
+
+    return Contender('manyfit sharing="optimum"', "other", fit, read_manyfit, in_process=True)
+
+
 def sklearn(n_jobs: int | None = None) -> Contender:
     """Return scikit-learn's GridSearchCV."""
 
