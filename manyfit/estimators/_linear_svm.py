@@ -146,7 +146,9 @@ def _model(
         "penalised" if estimator.fit_intercept else "none",
         float(estimator.tol) * rarest,
         norm="euclidean",
-        stopping=Stopping(estimator.max_iter, LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, loss, STEEP),
+        stopping=Stopping(
+            min(estimator.max_iter, LIBLINEAR_ITERATIONS), None, LIBLINEAR_RESOLUTION, loss, STEEP
+        ),
     )
 
 

@@ -217,7 +217,7 @@ def _of_sparse(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
     return np.ascontiguousarray(Z.reshape(-1, m, K).transpose(1, 0, 2), dtype=dtype)
 
 
-NOT_CONVERGED = "the gradient did not become small enough"
+NOT_CONVERGED = "the iterations of the shared fits did not converge"
 STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 

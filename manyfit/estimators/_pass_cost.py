@@ -39,6 +39,8 @@ class _Rates:
 # scikit-learn's L-BFGS, and liblinear, which takes the classes one after the other.
 COUPLED = _Rates(3.2e6, 6.6e5, 138.0, 5.9, 7.8e6, 2.5e5, 64.0, 1.4, 0.02, 1100.0)
 LIBLINEAR = _Rates(3.0e6, 0.0, 57.0, 42.0, 1.8e6, 8.7e5, 85.0, 1.4, 0.02, 3200.0)
+# What a search takes beside: plans, the trial of scikit-learn's solver, and what `tol` leaves open.
+BESIDE = 1.5e8
 # Solving with a Hessian, of each coefficient to the third power.
 FACTOR = 0.02
 
@@ -64,7 +66,7 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     fits = n_settings * k
     columns = fits * outputs
     alone = fits * (rates.fit + outputs * (rates.output + n * (rates.row + rates.entry * d)))
-    shared = k * rates.split + columns * (rates.column + n * rates.cell + rates.vector * width)
+    shared = BESIDE + k * rates.split + columns * (rates.column + n * rates.cell + rates.vector * width)
     if width <= WORTH_PASSES * fits:
         shared += columns * n * d * rates.product
         shared += times * (n_settings * n * width**2 * rates.hessian + fits * width**3 * FACTOR)
@@ -86,4 +88,6 @@ def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:
     a_pass = 3.0 * n + 60.0 * min(p, n // 8) + 4.0 * min(HEAD**2, n)
     vectors = 60.0 * p if coupled else 0.0
     columns = n_settings * k * outputs
-    return Cost(SLOW_PASSES * columns * a_pass, n_settings * k * 1e6 + 30.0 * columns * (4.0 * n + vectors))
+    return Cost(
+        BESIDE + SLOW_PASSES * columns * a_pass, n_settings * k * 1e6 + 30.0 * columns * (4.0 * n + vectors)
+    )

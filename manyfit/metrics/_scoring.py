@@ -195,6 +195,17 @@ class SharedScoring:
         found = {name: plain_scorer(one) for name, one in self.named.items()}
         return frozenset(name for name, one in found.items() if one is None or one[3] == "predict")
 
+    @property
+    def accuracies(self) -> frozenset[str]:
+        """The label scorers that are means over all rows."""
+        found = {name: plain_scorer(one) for name, one in self.named.items()}
+        return frozenset(
+            name
+            for name, one in found.items()
+            if isinstance(self.named[name], PassthroughScorer)
+            or (one is not None and one[0] is accuracy_score)
+        )
+
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""
         weight = fold.score_weight(role)

@@ -29,9 +29,9 @@ Doubt = Mapping[str, float]
 class Doubts:
     """What `tol` leaves open of the test scores of a split: begun where the rows lie, and ended on the host.
 
-    A scorer of labels is in doubt by the share of rows whose label `tol` leaves open. Any other whose metric
-    is known for many settings at once is in doubt by the difference that other answers within `tol` make: as
-    far on either side. On a device it is not asked.
+    Accuracy is in doubt by the share of rows whose label `tol` leaves open, any other scorer of labels by as
+    many rows of the rarest class. Any other scorer whose metric is known for many settings at once is in doubt
+    by the difference that other answers within `tol` make: as far on either side. On a device it is not asked.
 
     Parameters
     ----------
@@ -58,8 +58,13 @@ class Doubts:
         if not isinstance(answers, LinkedAnswers) or len(answers.alone) == n_settings:
             return
         fold = folded.fold(i)
-        self._n_rows = len(fold.targets("test"))
         if answers.classes is not None and scoring.label_scorers:
+            y = fold.targets("test")
+            # A label counts for as much as its share of all rows, or perhaps of those of its class.
+            rarest = int(np.unique(y, return_counts=True)[1].min())
+            self._n_rows = {
+                name: len(y) if name in scoring.accuracies else rarest for name in scoring.label_scorers
+            }
             self._labels = scoring.label_scorers
             self.there = [answers.near_boundary("test", fold)]
         if not (folded_there(folded) or self._labels.issuperset(scoring.named)):
@@ -78,7 +83,7 @@ class Doubts:
             for shifted in self._shifted:
                 for name, other in shifted.items():
                     own[name] = float(np.maximum(own.get(name, 0.0), _difference(score, other[j], name)))
-            own |= {name: float(home[0][j] / self._n_rows) for name in self._labels}
+            own |= {name: float(home[0][j] / self._n_rows[name]) for name in self._labels}
             if own:
                 doubts[j] = own
         return doubts

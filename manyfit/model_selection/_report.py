@@ -191,7 +191,7 @@ class Report:
             ("fits answered by shared work", self.fits_shared),
             ("fits made one by one", self.fits_done),
             ("fits of shared transformers", self.transformer_fits),
-            ("passes over X by shared fits", f"{self.passes:.4g}"),
+            ("passes over X by shared work", f"{self.passes:.4g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),
             ("workers", self.workers),
@@ -204,7 +204,9 @@ class Report:
             place = [name for name, _ in rows].index("fits of shared transformers") + 1
             rows.insert(place, ("fits of transformers saved", self.transformer_fits_saved))
         if self.as_good_as_best:
-            rows.append(("settings that tol leaves as good as the best", len(self.as_good_as_best)))
+            rows.append(
+                ("settings as good as the best within tol (as_good_as_best)", len(self.as_good_as_best))
+            )
         if self.steps_repeated:
             rows.append(("steps done again (memory_limit)", self.steps_repeated))
         if self.verification:

@@ -105,7 +105,7 @@ def test_the_report_prints_every_number():
         search.fit(X, Y)
     text = str(search.report_)
     assert repr(search.report_) == text
-    for line in ("fits asked for", "fits made one by one", "passes over X by shared fits", "seconds, total"):
+    for line in ("fits asked for", "fits made one by one", "passes over X by shared work", "seconds, total"):
         assert line in text
     assert "scores checked by scikit-learn" in text and "largest difference" in text
 

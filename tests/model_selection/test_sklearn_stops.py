@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.estimators import _path
+from manyfit.estimators import Cost, _path
+from manyfit.estimators._family import family_of
 from manyfit.estimators._trial import Trial
 from manyfit.model_selection import GridSearchCV
 from tests.differential._subject import sharing_whatever_it_costs
@@ -95,7 +96,7 @@ def test_a_large_tol_is_scikit_learns(model):
     ours, _ = searched(GridSearchCV, model.set_params(tol=1e-2), C, X, Y)
     same(ours, searched(model_selection.GridSearchCV, model, C, X, Y)[0])
     assert "tol=0.01 leaves scores open, where 0.0001 would not" in str(GridSearchCV(model, C).plan(X, Y))
-    optimum = GridSearchCV(model, C, cv=5, sharing="optimum").fit(X, Y)
+    optimum, _ = searched(GridSearchCV, model, C, X, Y, sharing="optimum")
     assert optimum.report_.fits_shared == 15
 
 
@@ -204,10 +205,12 @@ def test_the_optimum_is_an_option():
     )
 
 
-def test_little_gain_is_not_worth_a_changed_digit():
+def test_little_gain_is_not_worth_a_changed_digit(monkeypatch):
     data = rng.normal(size=(N, 20))
     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 0.1, 1.0]}, cv=5)
-    assert "times as fast, and has to be 2 times" in str(search.plan(data, Y))
+    assert "sharing would take more operations" in str(search.plan(data, Y))  # a few milliseconds a fit
+    monkeypatch.setattr(family_of(LogisticRegression), "cost", lambda *_: Cost(2.0, 3.0))
+    assert "expected to be 1.5 times as fast, and has to be 2 times" in str(search.plan(data, Y))
     assert search.fit(data, Y).report_.fits_shared == 0
     with sharing_whatever_it_costs():
         assert search.fit(data, Y).report_.fits_shared > 10
