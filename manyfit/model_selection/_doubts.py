@@ -30,8 +30,9 @@ class Doubts:
     """What `tol` leaves open of the test scores of a split: begun where the rows lie, and ended on the host.
 
     Accuracy is in doubt by the share of rows whose label `tol` leaves open, any other scorer of labels by as
-    many rows of the rarest class. Any other scorer whose metric is known for many settings at once is in doubt
-    by the difference that other answers within `tol` make: as far on either side. On a device it is not asked.
+    many rows of the rarest class. Any other scorer whose metric is known for many settings at once is in
+    doubt by the difference that other answers within `tol` make: as far on either side. On a device it is
+    not asked.
 
     Parameters
     ----------
