@@ -292,7 +292,9 @@ class Hessians:
             held = xp.sum(part, axis=(0, 2))
             apart = [xp.sum(xp.abs(one[:, None, :] - part), axis=(0, 2)) for one in places]
             parts.append(xp.stack([*apart, held, self._squares + xp.zeros_like(held)]))
-        *home, held, squares = to_host(parts[0] if len(parts) == 1 else xp.concat(parts, axis=1))
+        *home, held, squares = to_host(
+            parts[0] if len(parts) == 1 else xp.concat(parts, axis=1), label="second derivatives"
+        )
         # What the penalty adds is the same for both.
         added = self.problem.columns.penalty[columns] * samples.shape[0] * samples.shape[2]
         held = np.maximum(held + added / np.maximum(squares, 1e-300), 1e-300)

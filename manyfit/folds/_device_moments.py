@@ -109,13 +109,15 @@ def bytes_of_sums(X: Array, q: int, sets: Sequence[Rows]) -> int:
     return max(block + sums, 3 * sums)
 
 
-def brought_home(*arrays: Array) -> list[np.ndarray]:
+def brought_home(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
     """Bring arrays to the host, in one transfer.
 
     Parameters
     ----------
     *arrays : array
         Of one library, dtype and device.
+    label : str, optional
+        Why they cross, see `transfers`.
 
     Returns
     -------
@@ -125,7 +127,7 @@ def brought_home(*arrays: Array) -> list[np.ndarray]:
     if not arrays:
         return []
     xp = array_namespace(*arrays)
-    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]))
+    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), label=label)
     ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
     parts = np.split(host, ends[:-1])
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
@@ -134,9 +136,10 @@ def brought_home(*arrays: Array) -> list[np.ndarray]:
 def ranges_there(X: Array, sets: Sequence[Rows], columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Minimum and maximum of some columns over each set of rows: two (n_sets, n_columns), one transfer."""
     xp = array_namespace(X)
-    index = beside(columns, X)
+    index = beside(columns, X, label="indices")
     ends = [_range(X, rows, index) for rows in sets]
-    low, high = brought_home(xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
+    both = (xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
+    low, high = brought_home(*both, label="ranges of columns")
     return low, high
 
 

@@ -67,23 +67,31 @@ class DevicePasses:
         self._xp, self._dtype = array_namespace(X), float_dtype(X)
         self.eps = float(self._xp.finfo(self._dtype).eps)
         self.origin = look(X)[0] if origin is None else origin
-        self._origin = self.put(self.origin)
-        self._there: list[There] = [rows if isinstance(rows, slice) else beside(rows, X) for rows in rows]
+        self._origin = self._sent(self.origin, "middles of columns")
+        self._there: list[There] = [
+            rows if isinstance(rows, slice) else beside(rows, X, label="indices") for rows in rows
+        ]
         self._apart = any(not isinstance(one, slice) for one in rows)
         self._last: tuple[Array, int, list[_Part]] | None = None
 
     def put(self, array: Array) -> There:
         """See `Passes`."""
-        return beside(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X)
+        return self._sent(array, "coefficients")
+
+    def _sent(self, array: Array, label: str) -> There:
+        return beside(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X, label=label)
 
     def some(self, rows: Rows) -> tuple[There, There]:
         """See `Passes`."""
-        there = rows if isinstance(rows, slice) else beside(rows, self.X)
+        there = rows if isinstance(rows, slice) else beside(rows, self.X, label="indices")
         return self._centred(there), there
 
     def home(self, sums: Sequence[There]) -> list[Array]:
         """See `Passes`."""
-        return [one.astype(np.float64, copy=False) for one in brought_home(*sums)]
+        return self._summed(sums, "second derivatives")
+
+    def _summed(self, sums: Sequence[There], label: str) -> list[Array]:
+        return [one.astype(np.float64, copy=False) for one in brought_home(*sums, label=label)]
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
@@ -112,14 +120,14 @@ class DevicePasses:
                     total = xp.take(xp.concat([total, xp.zeros_like(total[:1, :])]), part.back, axis=0)
                 out += total
                 self.rows_read += length_of(self.rows[part.atom])
-        return self.home([out])[0].reshape(K, m, d).transpose(1, 0, 2)
+        return self._summed([out], "gradients")[0].reshape(K, m, d).transpose(1, 0, 2)
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> There:
         """See `Passes`."""
         before_pass()
         xp, K = self._xp, theta.shape[1]
         flat = self.put(theta[0])
-        taken = None if features is None else beside(features, self.X)
+        taken = None if features is None else beside(features, self.X, label="indices")
         narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
         size = K * (flat.shape[1] if features is None else len(features) + 1)
         width = _gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
@@ -187,13 +195,14 @@ class DevicePasses:
     def _part(self, a: int, counts: Array, K: int) -> "_Part":
         m, columns = len(counts), np.flatnonzero(counts)
         own = counts[columns]
-        times = None if (own == 1.0).all() else self.put(np.tile(own, K)[:, None])
+        times = None if (own == 1.0).all() else self._sent(np.tile(own, K)[:, None], "counts of rows")
         if columns.size == m:
             return _Part(a, columns, None, None, times)
         place = (np.arange(K)[:, None] * m + columns).ravel()
         back = np.full(K * m, place.size)
         back[place] = np.arange(place.size)
-        return _Part(a, columns, beside(place, self.X), beside(back, self.X), times)
+        own_place, own_back = (beside(one, self.X, label="indices") for one in (place, back))
+        return _Part(a, columns, own_place, own_back, times)
 
 
 def _rows_of_block(n: int, width: float) -> int:
@@ -374,12 +383,12 @@ def look(X: There) -> tuple[Array, bool]:
     some = min(n, SAMPLED_ROWS)
     some -= (some + 1) % 2
     index = np.arange(some) * (n - 1) // max(some - 1, 1)
-    sample = xp.reshape(xp.astype(xp.take(X, beside(index, X), axis=0), dtype), (-1,))
+    sample = xp.reshape(xp.astype(xp.take(X, beside(index, X, label="indices"), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
     n = n if xp.isdtype(X.dtype, "real floating") else 0  # integers and bools are finite
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks_of(slice(0, n), block_size(BLOCK_VALUES // p)):
             total += xp.sum(X[block, :], dtype=dtype)
-    home = to_host(xp.concat([sample, total])).astype(np.float64, copy=False)
+    home = to_host(xp.concat([sample, total]), label="rows of a sample").astype(np.float64, copy=False)
     few = home[:-1].reshape(some, p)
     return middle(few, np.empty((some, 0)), slice(0, some)), math.isfinite(home[-1])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import Beside, numpy_dtype, to_host
+from manyfit.arrays import Beside, labelled, numpy_dtype, to_host
 from manyfit.folds._device_moments import bytes_of_sums
 from manyfit.folds._matrix import is_foreign
 from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
@@ -212,7 +212,8 @@ class SplitData:
     @cached_property
     def y(self) -> Array:
         """Targets on the host; of a device they are brought once."""
-        return np.asarray(self._home(self._y))
+        with labelled("y"):
+            return np.asarray(self._home(self._y))
 
     @property
     def given(self) -> Any:
@@ -267,7 +268,7 @@ class SplitData:
         if key not in self._atoms:
             # Groups come one after the other, so atoms of earlier ones are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
-            Y, own = self._beside_X(self._Y), self._beside_X(weights)
+            Y, own = self._beside_X(self._Y, "y"), self._beside_X(weights, "weights")
             self._atoms[key] = AtomMoments(self.X, Y, group, own)
             self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
@@ -395,7 +396,7 @@ class GivenFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, Beside(X)(_as_columns(y)), slice(0, X.shape[0]), weights)
+    moments = moments_of_rows(X, Beside(X)(_as_columns(y), "y"), slice(0, X.shape[0]), weights)
     return _checked(moments, 0, role, numpy_dtype(X))
 
 

@@ -365,7 +365,7 @@ class _Planner:
     def _load(self) -> None:
         job = self.job
         X = as_matrix(job.X)
-        y = as_targets(job.y if is_foreign(X) else job.brought(job.y))
+        y = as_targets(job.y if is_foreign(X) else job.brought(job.y, "y"))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
@@ -383,7 +383,7 @@ class _Planner:
     def _rows(self, final: Step) -> SplitData:
         job = self.job
         read_y = as_labels if is_classifier(final.build()) else as_targets
-        X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y))
+        X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y, "y"))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -396,10 +396,10 @@ class _Planner:
         brought = self.job.brought
         assert self._given is not None
         fit, score = self._given
-        weights = Weights(as_weights(brought(fit), n))
+        weights = Weights(as_weights(brought(fit, "weights"), n))
         if score is None:
             return weights
-        return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score), n))
+        return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score, "weights"), n))
 
     def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None

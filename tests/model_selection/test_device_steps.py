@@ -28,7 +28,7 @@ from manyfit.model_selection import cross_validate, learning_curve, validation_c
 from manyfit.model_selection._lend import FoldCache
 from tests.metrics._crossings import HOST, memory_there, there
 from tests.model_selection._optimum import Optimum as GridSearchCV
-from tests.model_selection.test_moves import X, Y, alike, needs_newer
+from tests.model_selection.test_device_transfers import X, Y, alike, needs_newer
 
 DEGREES = {"polynomialfeatures__degree": [1, 2, 3]}
 LABELS = np.array(["no", "perhaps", "yes"])[np.digitize(Y, [-2.0, 2.0])]
