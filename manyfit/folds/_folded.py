@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
 from manyfit.arrays import Beside, labelled, numpy_dtype, to_host
-from manyfit.folds._device_moments import bytes_of_sums
 from manyfit.folds._matrix import is_foreign
 from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._rows import rows_of
@@ -231,14 +230,6 @@ class SplitData:
         d = self.X.shape[1] + self._Y.shape[1]
         sets = len({id(None), id(self.weights.fit), id(self.weights.score)})
         return max(len(group.rows) for group in self.splits.atom_groups) * d * d * 8 * sets
-
-    @property
-    def bytes_there(self) -> int:
-        """Bytes of a device's memory that summing moments takes at most, beside X and y."""
-        groups = self.splits.atom_groups
-        weights = {id(one): one.nbytes for one in (self.weights.fit, self.weights.score) if one is not None}
-        sums = max(bytes_of_sums(self.X, self.n_targets, group.rows) for group in groups)
-        return sums + sum(weights.values())
 
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""
