@@ -165,7 +165,7 @@ def from_device(value: Any, *, label: str | None = None) -> Any:
     value : object
         Anything.
     label : str, optional
-        Why it crosses, for `transfers`; by default what `labelled` says.
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------

@@ -125,7 +125,7 @@ def transfers() -> Iterator[Transfers]:
 
 
 @contextmanager
-def labelled(label: str) -> Iterator[None]:
+def label_transfers(label: str) -> Iterator[None]:
     """Label what crosses inside a ``with`` block, unless a call or an inner block names its own label.
 
     Parameters

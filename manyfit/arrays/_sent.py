@@ -23,7 +23,7 @@ def beside(array: Any, like: Array, *, label: str | None = None) -> Any:
     like : array
         Of any library.
     label : str, optional
-        Why it crosses, for `transfers`; by default what `labelled` says.
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------

@@ -29,7 +29,7 @@ def to_host(array: Array, *, label: str | None = None) -> np.ndarray:
         Array of any library, shape and dtype NumPy has, on host or device. A torch tensor may require
         gradients; they stay behind.
     label : str, optional
-        Why it crosses, for `transfers`; by default what `labelled` says.
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def to_device(
     xp : module, optional
         Namespace of the result, a library or what `array_namespace` returns; by default the array's own.
     label : str, optional
-        Why it crosses, for `transfers`; by default what `labelled` says.
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------

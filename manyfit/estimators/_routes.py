@@ -40,7 +40,9 @@ def cuml_of(estimator: Any) -> Cuml | None:
     return export.cuml if export else None
 
 
-def fitting_place(estimator: Any, place: Place, n_targets: int = 1) -> tuple[Literal["device", "host"], str]:
+def find_fitting_place(
+    estimator: Any, place: Place, n_targets: int = 1
+) -> tuple[Literal["device", "host"], str]:
     """Where a drop-in estimator is fitted to arrays of a place, and why, as far as can be told before.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import Beside, labelled, numpy_dtype, to_host
+from manyfit.arrays import Beside, label_transfers, numpy_dtype, to_host
 from manyfit.folds._matrix import is_foreign
 from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._rows import rows_of
@@ -211,7 +211,7 @@ class SplitData:
     @cached_property
     def y(self) -> Array:
         """Targets on the host; of a device they are brought once."""
-        with labelled("y"):
+        with label_transfers("y"):
             return np.asarray(self._home(self._y))
 
     @property

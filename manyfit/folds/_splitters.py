@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit._twins import stands_for, twin_of
-from manyfit.arrays import array_namespace, device, labelled, on_device, to_device, to_host
+from manyfit.arrays import array_namespace, device, label_transfers, on_device, to_device, to_host
 
 Array = Any
 
@@ -84,9 +84,9 @@ def for_splitter(
     served = twin_of(type(cv))
     if served not in _SERVED:
         return X, y, dict(params)
-    with labelled("y"):
+    with label_transfers("y"):
         y = home(y) if served.__name__ in READ_Y else _rows_of(y)
-    with labelled("groups"):
+    with label_transfers("groups"):
         return _rows_of(X), y, {name: home(value) for name, value in params.items()}
 
 

@@ -24,7 +24,7 @@ from manyfit._compat import (
     score,
 )
 from manyfit._config import config_context
-from manyfit.arrays import HomeCopies, home_copies, labelled, refusals_heard
+from manyfit.arrays import HomeCopies, home_copies, label_transfers, refusals_heard
 from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
 from manyfit.model_selection._front import FoldFront, Fronts
@@ -321,7 +321,7 @@ def _shared_fit(ready: _Ready, folds: FoldStore) -> Result:
 
     def scored(X: Any, y: Any, rows: Any) -> Any:
         params = folds.cut(options.score_params, rows)
-        with labelled("scores"):
+        with label_transfers("scores"):
             return score(model, given(X, own_X), given(y, bool(ready.strange)), strict, params, "raise")
 
     if folds.share_steps:
@@ -357,7 +357,7 @@ def alone(
     """
     options = folds.options
     train, test = folds.split(i)
-    with folds.at_work_alone() as refused, labelled("scores"):  # fits have labels of their own
+    with folds.at_work_alone() as refused, label_transfers("scores"):  # fits have labels of their own
         result: Result = fit_and_score(
             clone(estimator),
             folds.X,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from manyfit.arrays import labelled
+from manyfit.arrays import label_transfers
 from manyfit.cluster._local import run_tasks, workers
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
@@ -212,7 +212,7 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
     folded = GivenFold(rows)
     _require_worth(task, group, folded)
     seen = _pass_data(rows, task) if group.family.needs == "passes" else folded
-    with labelled("iterations" if group.family.needs == "passes" else "moments"):
+    with label_transfers("iterations" if group.family.needs == "passes" else "moments"):
         answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
     fitted = time.perf_counter() - start
     scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from manyfit.arrays import labelled
+from manyfit.arrays import label_transfers
 from manyfit.estimators import Answers, affine_step_of
 from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
 from manyfit.metrics import SharedScoring
@@ -80,7 +80,7 @@ def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
     """The answers on each split: all are fitted when this returns."""
     assert group.family is not None
     answers = iter(group.family.fit_many(group.prototype, group.settings, seen))
-    with labelled("iterations"):
+    with label_transfers("iterations"):
         return chain([next(answers)], answers)
 
 

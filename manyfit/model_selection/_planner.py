@@ -113,8 +113,8 @@ class _Planner:
         refit_places: tuple[WorkPlace, ...] = ()
         if self._there:
             places = WorkPlaces(self.job)
-            self.groups = [replace(group, places=places.of(group)) for group in self.groups]
-            refit_places = places.of_refit()
+            self.groups = [replace(group, places=places.locate(group)) for group in self.groups]
+            refit_places = places.locate_refit()
         plan = Plan(
             tuple(self.groups),
             len(candidates),

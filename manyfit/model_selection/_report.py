@@ -131,7 +131,7 @@ class Report:
             self.bytes_to_device += one.bytes_to_device
             self.bytes_to_host += one.bytes_to_host
             self.synchronisations += one.synchronisations
-            self.transfers = _joined(self.transfers, one.by_label)
+            self.transfers = _join_transfers(self.transfers, one.by_label)
 
     def take_back(
         self, again: "Report", groups: Iterable[tuple[Mapping[str, Any], int]], n_restored: int, reason: str
@@ -152,7 +152,7 @@ class Report:
         self.fits_restored -= n_restored
         self.fits_shared -= again.fits_requested - n_restored
         self.add({name: getattr(again, name) for name in _COUNTS if name != "fits_requested"})
-        self.transfers = _joined(self.transfers, again.transfers)
+        self.transfers = _join_transfers(self.transfers, again.transfers)
         for left, n in [(self.left_to_sklearn, again.fits_requested)] + [
             (group["left_to_sklearn"], n) for group, n in groups if n
         ]:
@@ -180,7 +180,7 @@ class Report:
         left.update(other.left_to_sklearn)
         return Report(
             **sums,
-            transfers=_joined(self.transfers, other.transfers),
+            transfers=_join_transfers(self.transfers, other.transfers),
             seconds=dict(seconds),
             workers=max(self.workers, other.workers),
             groups=self.groups + other.groups,
@@ -204,7 +204,7 @@ class Report:
             ("passes over X by shared fits", f"{self.passes:.4g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),
-            *((f"crossed: {label}", _crossed(one)) for label, one in self.transfers.items()),
+            *((f"crossed: {label}", _describe_crossings(one)) for label, one in self.transfers.items()),
             ("workers", self.workers),
         ]
         rows += [(f"seconds, {kind}", f"{s:.4f}") for kind, s in self.seconds.items()]
@@ -245,13 +245,13 @@ class Report:
     __repr__ = __str__
 
 
-def _joined(one: Mapping[str, Crossings], other: Mapping[str, Crossings]) -> dict[str, Crossings]:
+def _join_transfers(one: Mapping[str, Crossings], other: Mapping[str, Crossings]) -> dict[str, Crossings]:
     """The crossings of two counts by label."""
     labels = dict.fromkeys((*one, *other))
     return {label: one.get(label, Crossings()).plus(other.get(label, Crossings())) for label in labels}
 
 
-def _crossed(one: Crossings) -> str:
+def _describe_crossings(one: Crossings) -> str:
     """How often and how much crossed for one reason, in words."""
     ways = (("device", one.to_device, one.bytes_to_device), ("host", one.to_host, one.bytes_to_host))
     return "; ".join(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
-from manyfit.arrays import block_size, labelled, to_host
+from manyfit.arrays import block_size, label_transfers, to_host
 from manyfit.estimators import Answers, LinearAnswers, LinkedAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported, brought_home, is_foreign
 from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
@@ -121,7 +121,7 @@ def begin_scores(
 ) -> "Begun":
     """Score the answers to some settings on the rows of split `i`, but for what waits for a device."""
     start = time.perf_counter()
-    with labelled("scores"):
+    with label_transfers("scores"):
         roles = [
             _Role(scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit)
             for role in (("test", "train") if options.return_train_score else ("test",))
@@ -151,7 +151,7 @@ class Begun:
             scores = {}
             for role in self._roles:
                 own, home = home[: len(role.there)], home[len(role.there) :]
-                with labelled("scores"):
+                with label_transfers("scores"):
                     scores[role.rows.role] = role.finish(own, warned)
         except Exception:
             warned.settle(())

@@ -17,7 +17,7 @@ from manyfit.arrays import (
     form_of,
     is_array,
     is_host,
-    labelled,
+    label_transfers,
     tell_fallback,
     to_place,
 )
@@ -187,7 +187,7 @@ def _listed(value: Any) -> Iterator[Any]:
 
 
 def _sent(X: Any) -> Any:
-    with labelled("X"):
+    with label_transfers("X"):
         return to_place(as_matrix(X), cuda_place())
 
 
@@ -199,9 +199,9 @@ def _at_home(job: Job) -> Job:
 def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
     """The job with y, weights and whatever else has a value for each row changed."""
     given = job.options
-    with labelled("weights"):
+    with label_transfers("weights"):
         params = [{name: change(v) for name, v in p.items()} for p in (given.fit_params, given.score_params)]
-    with labelled("y"):
+    with label_transfers("y"):
         y = change(job.y)
     return replace(job, y=y, options=replace(given, fit_params=params[0], score_params=params[1]))
 

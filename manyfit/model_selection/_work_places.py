@@ -12,7 +12,7 @@ from manyfit._config import get_config
 from manyfit._twins import twin_of
 from manyfit.arrays import container_place
 from manyfit.cluster._takes_gpu import is_drop_in, steps_of, takes_them_by_dispatch, takes_them_by_itself
-from manyfit.estimators._routes import fitting_place
+from manyfit.estimators._routes import find_fitting_place
 from manyfit.folds import is_foreign
 from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, WorkPlace
@@ -41,9 +41,9 @@ class WorkPlaces:
         y = job.y
         self._n_targets = y.shape[1] if getattr(y, "ndim", 1) == 2 else 1
 
-    def of(self, group: Group) -> tuple[WorkPlace, ...]:
+    def locate(self, group: Group) -> tuple[WorkPlace, ...]:
         """Where the estimators of a group work; nothing where the host reads the data as they are."""
-        if self._nothing_to_tell:
+        if self._reads_host_memory:
             return ()
         if self._job.client is not None:
             why = "the cluster fits it; each worker sends the data to its own device"
@@ -60,9 +60,9 @@ class WorkPlaces:
         found = [self._walk(sample(self._job, c), group.kind == "family") for c in first]
         return tuple(dict.fromkeys(place for places in found for place in places))
 
-    def of_refit(self) -> tuple[WorkPlace, ...]:
+    def locate_refit(self) -> tuple[WorkPlace, ...]:
         """Where the estimators of the first setting would be fitted to all rows, in this process."""
-        if self._nothing_to_tell or not getattr(self._job.search, "refit", False):
+        if self._reads_host_memory or not getattr(self._job.search, "refit", False):
             return ()
         model = sample(self._job, 0)
         why_host = self._why_host()
@@ -74,7 +74,7 @@ class WorkPlaces:
         return tuple(self._walk(model, family=False))
 
     @property
-    def _nothing_to_tell(self) -> bool:
+    def _reads_host_memory(self) -> bool:
         return self._place is None or self._place.home
 
     def _why_host(self) -> str:
@@ -123,7 +123,7 @@ class WorkPlaces:
         if not is_drop_in(step):
             found.append(WorkPlace(what, "device", _why_device(step)))
             return ""
-        where, why = fitting_place(step, self._place, n_targets)
+        where, why = find_fitting_place(step, self._place, n_targets)
         if where == "device" and parts_of(step, None) is not None:
             return self._parts(step, what, found, path)
         found.append(WorkPlace(what, where, why))

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import array_api_strict
 import pytest
 
-from manyfit.arrays import Crossings, Transfers, labelled, to_device, to_host, transfers
+from manyfit.arrays import Crossings, Transfers, label_transfers, to_device, to_host, transfers
 
 DEVICE1 = array_api_strict.Device("device1")
 
@@ -93,10 +93,10 @@ def test_a_count_is_pickled_and_printed():
 
 
 def test_labels_of_calls_go_before_those_of_blocks(x):
-    with transfers() as crossed, labelled("outer"):
+    with transfers() as crossed, label_transfers("outer"):
         to_host(x)
         to_host(x, label="own")
-        with labelled("inner"):
+        with label_transfers("inner"):
             to_device(to_host(x), DEVICE1, array_api_strict)
         to_host(x)
     assert crossed.by_label == {
