@@ -4,7 +4,7 @@ from manyfit.arrays._blocks import block_size, free_device_memory, is_out_of_mem
 from manyfit.arrays._clip import clip
 from manyfit.arrays._containers import Place, container_place, form_of, from_device
 from manyfit.arrays._copies import copy_with_strides, deep_copy
-from manyfit.arrays._count import Transfers, transfers
+from manyfit.arrays._count import Crossings, Transfers, label_transfers, transfers
 from manyfit.arrays._cuda import cuda_place
 from manyfit.arrays._digest import array_digest, describes_itself
 from manyfit.arrays._fallback import refusals_heard, tell_fallback
@@ -33,6 +33,7 @@ from manyfit.arrays._transfer import place_of, to_device, to_host, to_place
 __all__ = [
     "Beside",
     "Brought",
+    "Crossings",
     "HomeCopies",
     "Place",
     "Transfers",
@@ -55,6 +56,7 @@ __all__ = [
     "is_array",
     "is_host",
     "is_out_of_memory",
+    "label_transfers",
     "loaded",
     "note_at_home",
     "numpy_dtype",

@@ -157,13 +157,15 @@ def container_place(value: Any) -> Place | None:
     return Place("cudf" if form == "frame" else "cupy", form, xp, cupy.cuda.Device(), False)
 
 
-def from_device(value: Any) -> Any:
+def from_device(value: Any, *, label: str | None = None) -> Any:
     """A container as the host's own libraries have it: NumPy, SciPy or pandas.
 
     Parameters
     ----------
     value : object
         Anything.
+    label : str, optional
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------
@@ -175,13 +177,13 @@ def from_device(value: Any) -> Any:
     if form is None:
         return value
     home: Callable[[], Any] = {
-        "array": lambda: to_host(value),
+        "array": lambda: to_host(value, label=label),
         "sparse": lambda: value.get(),
         "frame": lambda: value.to_pandas(),
     }[form]
     host = home()
     if form != "array":
-        count(to_host=_bytes_of(host), synchronisations=1)
+        count(to_host=_bytes_of(host), label=label)
     return host
 
 

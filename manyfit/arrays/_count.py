@@ -6,7 +6,47 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+OTHER = "other"
+"""The label of a crossing that nobody has named."""
+
+
+class Crossings(NamedTuple):
+    """Crossings for one reason.
+
+    Attributes
+    ----------
+    to_device : int
+        Arrays copied from the host's memory to a device.
+    bytes_to_device : int
+        Their bytes.
+    to_host : int
+        Arrays copied from a device to the host's memory, each of which makes the host wait once.
+    bytes_to_host : int
+        Their bytes.
+    """
+
+    to_device: int = 0
+    bytes_to_device: int = 0
+    to_host: int = 0
+    bytes_to_host: int = 0
+
+    def plus(self, other: Crossings) -> Crossings:
+        """The crossings of both.
+
+        Parameters
+        ----------
+        other : Crossings
+            Made for the same reason.
+
+        Returns
+        -------
+        Crossings
+            Their sums.
+        """
+        return Crossings(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 @dataclass
@@ -20,12 +60,15 @@ class Transfers:
     bytes_to_host : int
         Bytes copied from a device to the host's memory.
     synchronisations : int
-        Times that the host waited for a device to finish, one for each array brought home.
+        Times that the host waited for a device to finish, one for each array copied to it.
+    by_label : dict of str to Crossings
+        The same by the reason of each crossing; the numbers above are the sums over all labels.
     """
 
     bytes_to_device: int = 0
     bytes_to_host: int = 0
     synchronisations: int = 0
+    by_label: dict[str, Crossings] = field(default_factory=dict, repr=False, compare=False)
 
     def __str__(self) -> str:
         return (
@@ -35,6 +78,7 @@ class Transfers:
 
 
 _watching: ContextVar[tuple[Transfers, ...]] = ContextVar("manyfit_transfers", default=())
+_label: ContextVar[str] = ContextVar("manyfit_transfer_label", default=OTHER)
 # One lock for all counters: a crossing costs microseconds at least, so nothing waits here, and a counter that
 # held its own could not be pickled with the report that it ends in.
 _lock = threading.Lock()
@@ -80,10 +124,34 @@ def transfers() -> Iterator[Transfers]:
         _watching.reset(token)
 
 
-def count(*, to_device: int = 0, to_host: int = 0, synchronisations: int = 0) -> None:
-    """Add a crossing to every counter whose block is open in this context."""
+@contextmanager
+def label_transfers(label: str) -> Iterator[None]:
+    """Label what crosses inside a ``with`` block, unless a call or an inner block names its own label.
+
+    Parameters
+    ----------
+    label : str
+        Why arrays cross, in a word or two: ``"X"``, ``"scores"``, ``"fit of SVC"``.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    token = _label.set(label)
+    try:
+        yield
+    finally:
+        _label.reset(token)
+
+
+def count(*, to_device: int | None = None, to_host: int | None = None, label: str | None = None) -> None:
+    """Add the bytes of one crossing to every counter whose block is open in this context."""
+    one = Crossings(int(to_device is not None), to_device or 0, int(to_host is not None), to_host or 0)
+    label = label or _label.get()
     with _lock:
         for counter in _watching.get():
-            counter.bytes_to_device += to_device
-            counter.bytes_to_host += to_host
-            counter.synchronisations += synchronisations
+            counter.bytes_to_device += one.bytes_to_device
+            counter.bytes_to_host += one.bytes_to_host
+            counter.synchronisations += one.to_host
+            counter.by_label[label] = one.plus(counter.by_label.get(label, Crossings()))

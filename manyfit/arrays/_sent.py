@@ -13,7 +13,7 @@ from manyfit.arrays._namespace import Array, array_namespace, device
 from manyfit.arrays._transfer import to_device, to_host
 
 
-def beside(array: Any, like: Array) -> Any:
+def beside(array: Any, like: Array, *, label: str | None = None) -> Any:
     """Bring an array to where another one lies.
 
     Parameters
@@ -22,13 +22,17 @@ def beside(array: Any, like: Array) -> Any:
         Of any library, on host or device; None stays.
     like : array
         Of any library.
+    label : str, optional
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------
     array
         Of the library and on the device of `like`.
     """
-    return None if array is None else to_device(array, device(like), array_namespace(like))
+    if array is None:
+        return None
+    return to_device(array, device(like), array_namespace(like), label=label)
 
 
 class Beside:
@@ -44,13 +48,15 @@ class Beside:
         self._like = like
         self._sent: dict[int, tuple[Any, Array]] = {}
 
-    def __call__(self, array: Any) -> Any:
+    def __call__(self, array: Any, label: str | None = None) -> Any:
         """Bring an array there.
 
         Parameters
         ----------
         array : array or None
             Of any library; None stays.
+        label : str, optional
+            Why it crosses, if it has not crossed before.
 
         Returns
         -------
@@ -61,7 +67,7 @@ class Beside:
             return array
         if id(array) not in self._sent:
             # It is kept, so that no other array gets its identity.
-            self._sent[id(array)] = array, beside(array, self._like)
+            self._sent[id(array)] = array, beside(array, self._like, label=label)
         return self._sent[id(array)][1]
 
 
@@ -71,13 +77,15 @@ class Brought:
     def __init__(self) -> None:
         self._brought: dict[int, tuple[Array, np.ndarray]] = {}
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: Any, label: str | None = None) -> Any:
         """Bring an array to the host.
 
         Parameters
         ----------
         value : object
             An array of any library in memory, or anything else, which comes back as it is.
+        label : str, optional
+            Why it crosses, if it has not crossed before.
 
         Returns
         -------
@@ -87,7 +95,7 @@ class Brought:
         if form_of(value) != "array":
             return value
         if id(value) not in self._brought:
-            self._brought[id(value)] = value, to_host(value)
+            self._brought[id(value)] = value, to_host(value, label=label)
         return self._brought[id(value)][1]
 
     def __reduce__(self) -> Any:

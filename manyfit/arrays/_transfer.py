@@ -20,7 +20,7 @@ from manyfit.arrays._namespace import (
 )
 
 
-def to_host(array: Array) -> np.ndarray:
+def to_host(array: Array, *, label: str | None = None) -> np.ndarray:
     """Bring an array to the host, as a NumPy array.
 
     Parameters
@@ -28,6 +28,8 @@ def to_host(array: Array) -> np.ndarray:
     array : array
         Array of any library, shape and dtype NumPy has, on host or device. A torch tensor may require
         gradients; they stay behind.
+    label : str, optional
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------
@@ -60,11 +62,13 @@ def to_host(array: Array) -> np.ndarray:
         array = compat.to_device(array, host_device(compat.array_namespace(array)))
     host = np.asarray(array)
     if not home:
-        count(to_host=host.nbytes, synchronisations=1)
+        count(to_host=host.nbytes, label=label)
     return host
 
 
-def to_device(array: Array, device: Device | None = None, xp: Namespace | None = None) -> Array:
+def to_device(
+    array: Array, device: Device | None = None, xp: Namespace | None = None, *, label: str | None = None
+) -> Array:
     """Move an array to a device, and to another library if asked.
 
     Parameters
@@ -76,6 +80,8 @@ def to_device(array: Array, device: Device | None = None, xp: Namespace | None =
         another library than its own, goes to that library's default device.
     xp : module, optional
         Namespace of the result, a library or what `array_namespace` returns; by default the array's own.
+    label : str, optional
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
 
     Returns
     -------
@@ -102,7 +108,7 @@ def to_device(array: Array, device: Device | None = None, xp: Namespace | None =
     target = own if xp is None else _compatible(xp)
     _check_device(device, target)
     try:
-        return _moved(array, device, own, target)
+        return _moved(array, device, own, target, label)
     except Exception as error:
         error.add_note(
             f"While manyfit.arrays.to_device moved an array of {library_name(own)}, shape {array.shape}, "
@@ -170,17 +176,19 @@ def _kind(device: Device) -> str:
     return "cuda" if name.startswith("<CUDA Device ") else name.partition(":")[0]
 
 
-def _moved(array: Array, device: Device | None, own: Namespace, target: Namespace) -> Array:
+def _moved(
+    array: Array, device: Device | None, own: Namespace, target: Namespace, label: str | None
+) -> Array:
     if own.__name__ == target.__name__:
         if device is None or device == compat.device(array):
             return array
         # Between two devices, or from the host to itself by another name of it: not a crossing.
         if names_host(device) == is_host(array):
             return compat.to_device(array, device)
-    return _into(to_host(array), device, target)
+    return _into(to_host(array, label=label), device, target, label)
 
 
-def _into(host: np.ndarray, device: Device | None, xp: Namespace) -> Array:
+def _into(host: np.ndarray, device: Device | None, xp: Namespace, label: str | None) -> Array:
     """Make an array of `xp` from a NumPy array."""
     if compat.is_numpy_namespace(xp):
         return host
@@ -191,7 +199,7 @@ def _into(host: np.ndarray, device: Device | None, xp: Namespace) -> Array:
     # told to copy; a crossing always makes a copy. CUDA libraries copy once either way.
     result = xp.asarray(host, device=device, copy=True if crosses else None)
     if crosses:
-        count(to_device=host.nbytes)
+        count(to_device=host.nbytes, label=label)
     return result
 
 

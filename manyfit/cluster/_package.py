@@ -151,7 +151,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, thing: Any) -> Any:
         # torch's own would look for a device of the same number, which a worker may not have.
         if on_device(thing) and _is_plain(thing):
-            return to_place, (to_host(thing), place_of(thing))
+            return to_place, (to_host(thing, label="data for workers"), place_of(thing))
         return super().reducer_override(thing)
 
 
@@ -165,7 +165,7 @@ def apart(thing: Any, least: int = APART_BYTES) -> Array | None:
     if not is_array(thing) or not _is_plain(thing):
         return None
     nbytes = (size(thing) or 0) * getattr(thing.dtype, "itemsize", 8)
-    return to_host(thing) if nbytes >= least else None
+    return to_host(thing, label="data for workers") if nbytes >= least else None
 
 
 def key_of(thing: Any, host: Array, place: tuple[str, str] | None = None) -> str:

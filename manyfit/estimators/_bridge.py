@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._twins import twin_of
-from manyfit.arrays import container_place, form_of, from_device, is_array, tell_fallback
+from manyfit.arrays import container_place, form_of, from_device, is_array, label_transfers, tell_fallback
 from manyfit.estimators import _there, _with_cuml
 from manyfit.estimators._array_params import any_param_away
 from manyfit.estimators._call import FITS, STATE, Call, Fitted, is_inside, labels_place, x_place
@@ -55,7 +55,8 @@ def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
             call = Call(self, name, inner, args, kwargs)
         except TypeError:  # arguments that it does not take: Python says so of scikit-learn's
             return inner(self, *args, **kwargs)
-        return _answer(call)
+        with label_transfers(f"{name} of {type(self).__name__}"):
+            return _answer(call)
 
     return method
 

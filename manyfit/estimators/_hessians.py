@@ -34,8 +34,6 @@ SUMS = 2**17
 # Numbers that are worked on at a time where curvatures of many columns are made and compared: 8 MiB. They are
 # as many arrays at once, of one output and of more.
 WORKED_ON, OF_ONE, OF_MORE = 2**20, 3.2, 4.2
-# Hessians that a search comes to have, as a rule.
-HESSIANS_AS_A_RULE = 4
 
 
 @dataclass(frozen=True)
@@ -292,7 +290,9 @@ class Hessians:
             held = xp.sum(part, axis=(0, 2))
             apart = [xp.sum(xp.abs(one[:, None, :] - part), axis=(0, 2)) for one in places]
             parts.append(xp.stack([*apart, held, self._squares + xp.zeros_like(held)]))
-        *home, held, squares = to_host(parts[0] if len(parts) == 1 else xp.concat(parts, axis=1))
+        *home, held, squares = to_host(
+            parts[0] if len(parts) == 1 else xp.concat(parts, axis=1), label="second derivatives"
+        )
         # What the penalty adds is the same for both.
         added = self.problem.columns.penalty[columns] * samples.shape[0] * samples.shape[2]
         held = np.maximum(held + added / np.maximum(squares, 1e-300), 1e-300)
@@ -384,36 +384,6 @@ def _some_columns(m: int, K: int, b: int) -> Iterator[slice]:
 
 def _at_once(K: int, b: int) -> int:
     return max(1, int(WORKED_ON / (K * b * (OF_ONE if K == 1 else OF_MORE))))
-
-
-def bytes_of_samples(n_sampled: int, n_columns: int, n_outputs: int) -> tuple[int, int]:
-    """Bytes on a device of the curvatures of some rows, while they are made and compared, and after that.
-
-    Parameters
-    ----------
-    n_sampled : int
-        Rows.
-    n_columns : int
-        Columns.
-    n_outputs : int
-        Outputs of each.
-
-    Returns
-    -------
-    compared : int
-        At most.
-    kept : int
-        As a rule: how many Hessians there will be depends on the data.
-    """
-    of_one, at_once = n_sampled * n_outputs, min(n_columns, _at_once(n_outputs, n_sampled))
-    # The first of them are made, and others beside what they are put into.
-    made = at_once * (OF_ONE if n_outputs == 1 else OF_MORE)
-    if at_once < n_columns:
-        made = max(made, n_columns + made * min(1.0, (n_columns - at_once) / at_once))
-    # Each is compared with each; distances are joined in the end.
-    differences = of_one * (n_columns + 2 * at_once) + n_columns**2
-    compared = max(of_one * made, differences, of_one * n_columns + 2 * n_columns**2)
-    return round(8 * compared), 8 * of_one * min(n_columns, HESSIANS_AS_A_RULE)
 
 
 def _mean_square(X: Any) -> Any:

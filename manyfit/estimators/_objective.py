@@ -134,7 +134,7 @@ class Rowwise:
         if isinstance(codes, np.ndarray):
             return self.class_weight[split][codes]
         if not self._there:  # they are the same in pass after pass, and go there once
-            self._there.append(placed(self.class_weight, codes))
+            self._there.append(placed(self.class_weight, codes, "weights"))
         return array_namespace(codes).take(self._there[0][split, :], codes)
 
     def beside(self, X: Any) -> "Rowwise":
@@ -143,10 +143,10 @@ class Rowwise:
             return self
         return Rowwise(
             self.loss,
-            placed(self.targets, X),
-            placed(self.weight, X),
+            placed(self.targets, X, "y"),
+            placed(self.weight, X, "weights"),
             self.class_weight,
-            Beside(X)(self.codes),
+            Beside(X)(self.codes, "y"),
         )
 
     def of_splits(self, splits: range) -> "Rowwise":
@@ -170,7 +170,7 @@ class Rowwise:
         return Rowwise(self.loss, targets, weight, self.class_weight, codes)
 
 
-def placed(numbers: Array | None, X: Any) -> Any:
+def placed(numbers: Array | None, X: Any, label: str) -> Any:
     """Numbers in the widest floating dtype where X lies; what are small integers go there as such."""
     if numbers is None:
         return None
@@ -179,7 +179,7 @@ def placed(numbers: Array | None, X: Any) -> Any:
         numbers = numbers.astype(np.int8)
     elif dtype == xp.float32:
         numbers = numbers.astype(np.float32)
-    return xp.astype(Beside(X)(numbers), dtype, copy=False)
+    return xp.astype(Beside(X)(numbers, label), dtype, copy=False)
 
 
 def are_small(numbers: Array) -> bool:

@@ -71,7 +71,7 @@ class _Data:
         """Fitted attributes, where X lies: float32 where X is, unless they are to be wide."""
         narrow = not wide and numpy_dtype(self.X) == np.float32
         dtype = np.dtype(np.float32) if narrow else numpy_float_dtype(self.X)
-        return beside(np.array(values, dtype=dtype, order="C"), self.X)
+        return beside(np.array(values, dtype=dtype, order="C"), self.X, label="coefficients")
 
 
 def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
@@ -90,7 +90,8 @@ def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> 
     """Fit Ridge or LinearRegression; see `Fitter`. One pass over X, one synchronisation."""
     family, setting = _asked(estimator)
     data = _Data.of(X, as_targets(y) if y is not None else y, sample_weight)
-    targets, weight = map(Beside(data.X), (data.y, data.weight))
+    send = Beside(data.X)
+    targets, weight = send(data.y, "y"), send(data.weight, "weights")
     none, no_targets = data.X[:0, :], targets[:0, ...]
     folded = GivenFold(GivenRows(data.X, targets, none, no_targets, weight, data.X, targets, targets))
     answers: Any = next(iter(family.fit_many(estimator, [setting], folded)))
@@ -124,7 +125,7 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     data = _Data.of(X, y, sample_weight)
     if data.y.ndim != 1:
         raise Unsupported("y has several columns")
-    labels = to_host(data.y) if is_classifier(estimator) else to_host(as_targets(data.y))
+    labels = to_host(data.y if is_classifier(estimator) else as_targets(data.y), label="y")
     if is_classifier(estimator):
         check_classification_targets(labels)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():

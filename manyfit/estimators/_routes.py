@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from manyfit._compat import output_container
 from manyfit._twins import twin_of
@@ -40,8 +40,10 @@ def cuml_of(estimator: Any) -> Cuml | None:
     return export.cuml if export else None
 
 
-def why_at_home(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
-    """Why a drop-in estimator is fitted on the host to arrays of a place, as far as can be told before.
+def find_fitting_place(
+    estimator: Any, place: Place, n_targets: int = 1
+) -> tuple[Literal["device", "host"], str]:
+    """Where a drop-in estimator is fitted to arrays of a place, and why, as far as can be told before.
 
     Parameters
     ----------
@@ -54,11 +56,13 @@ def why_at_home(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
 
     Returns
     -------
-    str or None
-        What each of those who work there says; None if one of them takes it.
+    where : {"device", "host"}
+        The device if one of those who work on it takes the estimator.
+    reason : str
+        Who fits it on the device; or what each of those who work on it says.
     """
     if hasattr(estimator, "transform") and output_container(estimator) != "default":
-        return f"its output is to be a frame of {output_container(estimator)}"
+        return "host", f"its output is to be a frame of {output_container(estimator)}"
     reasons = []
     for route in routes_of(estimator, place):
         try:
@@ -66,8 +70,8 @@ def why_at_home(estimator: Any, place: Place, n_targets: int = 1) -> str | None:
         except Unsupported as reason:
             reasons.append(str(reason))
         else:
-            return None
-    return "; ".join(dict.fromkeys(reasons))
+            return "device", _FITTED_BY[getattr(route, "func", route)]
+    return "host", "; ".join(dict.fromkeys(reasons))
 
 
 def _by_ours(estimator: Any, place: Place, n_targets: int) -> Fit:
@@ -86,3 +90,10 @@ def _by_dispatch(estimator: Any, place: Place, n_targets: int) -> Fit:
 
 def _by_cuml(estimator: Any, place: Place, n_targets: int, cuml: Cuml) -> Fit:
     return functools.partial(_with_cuml.fit, model=_with_cuml.made(estimator, cuml))
+
+
+_FITTED_BY: dict[Any, str] = {
+    _by_ours: "manyfit fits it",
+    _by_dispatch: "scikit-learn's array API dispatch serves it",
+    _by_cuml: "cuML fits it",
+}

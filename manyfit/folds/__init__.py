@@ -2,8 +2,8 @@
 
 from manyfit.folds._atoms import AtomGroup, Rows
 from manyfit.folds._condense import condensed
-from manyfit.folds._device_moments import brought_home, bytes_of_sums
-from manyfit.folds._device_passes import DevicePasses, Gone, bytes_of_gradient, bytes_of_gram
+from manyfit.folds._device_moments import brought_home
+from manyfit.folds._device_passes import DevicePasses
 from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
 from manyfit.folds._matrix import (
     as_labels,
@@ -35,7 +35,6 @@ __all__ = [
     "FoldedData",
     "GivenFold",
     "GivenRows",
-    "Gone",
     "Moments",
     "PassData",
     "Passes",
@@ -54,9 +53,6 @@ __all__ = [
     "as_weights",
     "blocks_of",
     "brought_home",
-    "bytes_of_gradient",
-    "bytes_of_gram",
-    "bytes_of_sums",
     "checked",
     "condensed",
     "distinct_labels",

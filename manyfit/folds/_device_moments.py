@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, block_size, device, float_dtype, numpy_dtype, to_host
+from manyfit.arrays import array_namespace, beside, block_size, device, float_dtype, to_host
 from manyfit.folds._atoms import Rows
 from manyfit.folds._rows import blocks_of, length_of, rows_of
 
@@ -80,42 +80,15 @@ class SumsThere:
         return self._xp.astype(A, self._dtype, copy=False)
 
 
-def bytes_of_sums(X: Array, q: int, sets: Sequence[Rows]) -> int:
-    """Bytes beside X, y and weights that it takes at most to sum `sets`, as `SumsThere` does.
-
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        Anywhere: what it takes is that of its shape and dtype on a device.
-    q : int
-        Columns of Y.
-    sets : sequence of slice or ndarray of int
-        The rows of each.
-
-    Returns
-    -------
-    int
-        At most; of one group of atoms.
-    """
-    p, size = X.shape[1], numpy_dtype(X).itemsize
-    d = p + q
-    rows = min(max(map(length_of, sets)), max(1, block_size(BLOCK_VALUES) // (d + 1)))
-    gathered = 0 if all(isinstance(one, slice) for one in sets) else size * p
-    converted = 0 if numpy_dtype(X) == np.float64 else 8 * p
-    # What is centred, and what is made of it.
-    block = rows * (gathered + converted + 2 * 8 * (d + 1))
-    sums = 8 * len(sets) * (d + 1) ** 2
-    # In the end the sums of all sets, stacked, and in a row to be brought home.
-    return max(block + sums, 3 * sums)
-
-
-def brought_home(*arrays: Array) -> list[np.ndarray]:
+def brought_home(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
     """Bring arrays to the host, in one transfer.
 
     Parameters
     ----------
     *arrays : array
         Of one library, dtype and device.
+    label : str, optional
+        Why they cross, see `transfers`.
 
     Returns
     -------
@@ -125,7 +98,7 @@ def brought_home(*arrays: Array) -> list[np.ndarray]:
     if not arrays:
         return []
     xp = array_namespace(*arrays)
-    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]))
+    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), label=label)
     ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
     parts = np.split(host, ends[:-1])
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
@@ -134,9 +107,10 @@ def brought_home(*arrays: Array) -> list[np.ndarray]:
 def ranges_there(X: Array, sets: Sequence[Rows], columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Minimum and maximum of some columns over each set of rows: two (n_sets, n_columns), one transfer."""
     xp = array_namespace(X)
-    index = beside(columns, X)
+    index = beside(columns, X, label="indices")
     ends = [_range(X, rows, index) for rows in sets]
-    low, high = brought_home(xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
+    both = (xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
+    low, high = brought_home(*both, label="ranges of columns")
     return low, high
 
 

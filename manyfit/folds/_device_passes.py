@@ -67,23 +67,31 @@ class DevicePasses:
         self._xp, self._dtype = array_namespace(X), float_dtype(X)
         self.eps = float(self._xp.finfo(self._dtype).eps)
         self.origin = look(X)[0] if origin is None else origin
-        self._origin = self.put(self.origin)
-        self._there: list[There] = [rows if isinstance(rows, slice) else beside(rows, X) for rows in rows]
+        self._origin = self._sent(self.origin, "middles of columns")
+        self._there: list[There] = [
+            rows if isinstance(rows, slice) else beside(rows, X, label="indices") for rows in rows
+        ]
         self._apart = any(not isinstance(one, slice) for one in rows)
         self._last: tuple[Array, int, list[_Part]] | None = None
 
     def put(self, array: Array) -> There:
         """See `Passes`."""
-        return beside(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X)
+        return self._sent(array, "coefficients")
+
+    def _sent(self, array: Array, label: str) -> There:
+        return beside(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X, label=label)
 
     def some(self, rows: Rows) -> tuple[There, There]:
         """See `Passes`."""
-        there = rows if isinstance(rows, slice) else beside(rows, self.X)
+        there = rows if isinstance(rows, slice) else beside(rows, self.X, label="indices")
         return self._centred(there), there
 
     def home(self, sums: Sequence[There]) -> list[Array]:
         """See `Passes`."""
-        return [one.astype(np.float64, copy=False) for one in brought_home(*sums)]
+        return self._summed(sums, "second derivatives")
+
+    def _summed(self, sums: Sequence[There], label: str) -> list[Array]:
+        return [one.astype(np.float64, copy=False) for one in brought_home(*sums, label=label)]
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
@@ -112,14 +120,14 @@ class DevicePasses:
                     total = xp.take(xp.concat([total, xp.zeros_like(total[:1, :])]), part.back, axis=0)
                 out += total
                 self.rows_read += length_of(self.rows[part.atom])
-        return self.home([out])[0].reshape(K, m, d).transpose(1, 0, 2)
+        return self._summed([out], "gradients")[0].reshape(K, m, d).transpose(1, 0, 2)
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> There:
         """See `Passes`."""
         before_pass()
         xp, K = self._xp, theta.shape[1]
         flat = self.put(theta[0])
-        taken = None if features is None else beside(features, self.X)
+        taken = None if features is None else beside(features, self.X, label="indices")
         narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
         size = K * (flat.shape[1] if features is None else len(features) + 1)
         width = _gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
@@ -187,13 +195,14 @@ class DevicePasses:
     def _part(self, a: int, counts: Array, K: int) -> "_Part":
         m, columns = len(counts), np.flatnonzero(counts)
         own = counts[columns]
-        times = None if (own == 1.0).all() else self.put(np.tile(own, K)[:, None])
+        times = None if (own == 1.0).all() else self._sent(np.tile(own, K)[:, None], "counts of rows")
         if columns.size == m:
             return _Part(a, columns, None, None, times)
         place = (np.arange(K)[:, None] * m + columns).ravel()
         back = np.full(K * m, place.size)
         back[place] = np.arange(place.size)
-        return _Part(a, columns, beside(place, self.X), beside(back, self.X), times)
+        own_place, own_back = (beside(one, self.X, label="indices") for one in (place, back))
+        return _Part(a, columns, own_place, own_back, times)
 
 
 def _rows_of_block(n: int, width: float) -> int:
@@ -223,84 +232,6 @@ def _gram_width(X: There, apart: bool, K: int, d: int, size: int) -> float:
     wide = p if size == 8 and d == p + 1 else p + narrow
     joint = (K + 2) * narrow if K > 1 else 2 * narrow
     return max(p + _taken_width(X, apart), p + derived, max(wide, joint) + 3 * K)
-
-
-@dataclass(frozen=True)
-class Gone:
-    """Rows that are gone over.
-
-    Attributes
-    ----------
-    X : array of shape (n, p)
-        They are among its rows. Anywhere: what it takes is that of its shape and dtype on a device.
-    largest : int
-        Rows of the largest atom.
-    n_atoms : int
-        Atoms.
-    apart : bool
-        Whether atoms are no slices.
-    """
-
-    X: There
-    largest: int
-    n_atoms: int
-    apart: bool
-
-
-def bytes_of_gradient(gone: Gone, n_columns: int, n_outputs: int, share: float) -> int:
-    """Bytes that the gradients of some columns take at most beside X, targets and weights.
-
-    Parameters
-    ----------
-    gone : Gone
-        The rows.
-    n_columns : int
-        Columns that are gone over at once.
-    n_outputs : int
-        Outputs of each.
-    share : float
-        Of the columns that use an atom.
-
-    Returns
-    -------
-    int
-        By `DevicePasses.gradient`, for a loss that takes as much as most do.
-    """
-    n, p = gone.X.shape
-    width = _width(gone.X, gone.apart, round(n_columns * share) * n_outputs, n_outputs)
-    rows = min(gone.largest, _rows_of_block(n, width))
-    # Coefficients, their sums over a block, an atom and all atoms; in the end these with a few copies.
-    coefficients = n_outputs * n_columns * (p + 1)
-    return round(8 * (max(rows * width, 2 * coefficients) + 5 * coefficients))
-
-
-def bytes_of_gram(gone: Gone, n_outputs: int, n_features: int, n_kept: int) -> int:
-    """Bytes that some Hessians take at most beside X, targets and weights, in single precision.
-
-    Parameters
-    ----------
-    gone : Gone
-        The rows.
-    n_outputs : int
-        Outputs of a column.
-    n_features : int
-        Features by which derivatives are taken.
-    n_kept : int
-        Hessians that are kept until they are brought home together.
-
-    Returns
-    -------
-    int
-        By `DevicePasses.gram` and `DevicePasses.home`.
-    """
-    d = n_features + 1
-    width = _gram_width(gone.X, gone.apart, n_outputs, d, 4)
-    rows = min(gone.largest, _rows_of_block(gone.X.shape[0], width))
-    one = (n_outputs * d) ** 2
-    # A block with the sum over its atom and the product; or what makes a whole of it.
-    work = max(rows * width + 1.5 * one, (4 if n_outputs > 1 else 1) * one)
-    sums = n_kept * gone.n_atoms * one
-    return round(8 * max(sums + work, 2 * sums))
 
 
 @dataclass(frozen=True)
@@ -374,12 +305,12 @@ def look(X: There) -> tuple[Array, bool]:
     some = min(n, SAMPLED_ROWS)
     some -= (some + 1) % 2
     index = np.arange(some) * (n - 1) // max(some - 1, 1)
-    sample = xp.reshape(xp.astype(xp.take(X, beside(index, X), axis=0), dtype), (-1,))
+    sample = xp.reshape(xp.astype(xp.take(X, beside(index, X, label="indices"), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
     n = n if xp.isdtype(X.dtype, "real floating") else 0  # integers and bools are finite
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks_of(slice(0, n), block_size(BLOCK_VALUES // p)):
             total += xp.sum(X[block, :], dtype=dtype)
-    home = to_host(xp.concat([sample, total])).astype(np.float64, copy=False)
+    home = to_host(xp.concat([sample, total]), label="rows of a sample").astype(np.float64, copy=False)
     few = home[:-1].reshape(some, p)
     return middle(few, np.empty((some, 0)), slice(0, some)), math.isfinite(home[-1])

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import Beside, numpy_dtype, to_host
-from manyfit.folds._device_moments import bytes_of_sums
+from manyfit.arrays import Beside, label_transfers, numpy_dtype, to_host
 from manyfit.folds._matrix import is_foreign
 from manyfit.folds._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds._rows import rows_of
@@ -212,7 +211,8 @@ class SplitData:
     @cached_property
     def y(self) -> Array:
         """Targets on the host; of a device they are brought once."""
-        return np.asarray(self._home(self._y))
+        with label_transfers("y"):
+            return np.asarray(self._home(self._y))
 
     @property
     def given(self) -> Any:
@@ -230,14 +230,6 @@ class SplitData:
         d = self.X.shape[1] + self._Y.shape[1]
         sets = len({id(None), id(self.weights.fit), id(self.weights.score)})
         return max(len(group.rows) for group in self.splits.atom_groups) * d * d * 8 * sets
-
-    @property
-    def bytes_there(self) -> int:
-        """Bytes of a device's memory that summing moments takes at most, beside X and y."""
-        groups = self.splits.atom_groups
-        weights = {id(one): one.nbytes for one in (self.weights.fit, self.weights.score) if one is not None}
-        sums = max(bytes_of_sums(self.X, self.n_targets, group.rows) for group in groups)
-        return sums + sum(weights.values())
 
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""
@@ -267,7 +259,7 @@ class SplitData:
         if key not in self._atoms:
             # Groups come one after the other, so atoms of earlier ones are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
-            Y, own = self._beside_X(self._Y), self._beside_X(weights)
+            Y, own = self._beside_X(self._Y, "y"), self._beside_X(weights, "weights")
             self._atoms[key] = AtomMoments(self.X, Y, group, own)
             self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
@@ -395,7 +387,7 @@ class GivenFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, Beside(X)(_as_columns(y)), slice(0, X.shape[0]), weights)
+    moments = moments_of_rows(X, Beside(X)(_as_columns(y), "y"), slice(0, X.shape[0]), weights)
     return _checked(moments, 0, role, numpy_dtype(X))
 
 

@@ -173,7 +173,7 @@ def as_labels(y: Any) -> Array:
     elif dtype is not None and not isinstance(dtype, np.dtype) and hasattr(y, "array"):
         raise Unsupported(f"y has the pandas extension dtype {dtype}")
     if is_foreign(y):
-        y = to_host(y)
+        y = to_host(y, label="y")
     try:
         array = np.asarray(y) if type(y) is not np.ndarray else y
     except ValueError as error:  # of lists of several lengths
@@ -236,7 +236,7 @@ def as_weights(weights: Any, n_samples: int) -> Array | None:
     """
     if weights is None:
         return None
-    array = to_host(weights) if is_foreign(weights) else np.asarray(weights)
+    array = to_host(weights, label="weights") if is_foreign(weights) else np.asarray(weights)
     if array.shape != (n_samples,) or array.dtype.kind not in "fiu":
         raise Unsupported("sample_weight is not one number a row")
     array = array.astype(np.float64)

@@ -153,7 +153,7 @@ def _sum_there(
     """`sum_atoms` on a device: one transfer, and another where means lie far from medians of some rows."""
     sums_there, every = SumsThere(X, Y, weights), slice(0, X.shape[0])
     shifts = sums_there.middles([every, *atoms])
-    (origin, *own), sums = brought_home(shifts, sums_there.about(shifts[1:, :], atoms))
+    (origin, *own), sums = brought_home(shifts, sums_there.about(shifts[1:, :], atoms), label="moments")
     found = [
         (*_from_sums(of_atom, shift, origin, length_of(rows)), length_of(rows))
         for of_atom, shift, rows in zip(sums, own, atoms, strict=True)
@@ -161,7 +161,8 @@ def _sum_there(
     again = [a for a, (_, far, _) in enumerate(found) if far]
     if again:
         means = np.stack([found[a][0].mean for a in again])
-        (sums,) = brought_home(sums_there.about(beside(means, X), [atoms[a] for a in again]))
+        moved = beside(means, X, label="middles of columns")
+        (sums,) = brought_home(sums_there.about(moved, [atoms[a] for a in again]), label="moments")
         for a, mean, of_atom in zip(again, means, sums, strict=True):
             n = length_of(atoms[a])
             found[a] = (*_from_sums(of_atom, mean, origin, n), 2 * n)

@@ -60,7 +60,7 @@ class PassData:
     @cached_property
     def targets(self) -> Array:
         """What `y` holds, on the host: from a device it is brought once."""
-        return to_host(self.y) if is_array(self.y) else np.asarray(self.y)
+        return to_host(self.y, label="y") if is_array(self.y) else np.asarray(self.y)
 
     def condensed(self) -> "PassData":
         """The same with as few features of a sparse X as its rows can be told apart by, or itself.

@@ -34,7 +34,7 @@ def rows_of(A: Array, rows: Any) -> Array:
     together = contiguous(index)
     if isinstance(together, slice) and (np.diff(index) == 1).all():
         return A[together, ...]
-    return array_namespace(A).take(A, beside(index, A), axis=0)
+    return array_namespace(A).take(A, beside(index, A, label="indices"), axis=0)
 
 
 def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:

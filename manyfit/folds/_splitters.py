@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit._twins import stands_for, twin_of
-from manyfit.arrays import array_namespace, device, on_device, to_device, to_host
+from manyfit.arrays import array_namespace, device, label_transfers, on_device, to_device, to_host
 
 Array = Any
 
@@ -84,8 +84,10 @@ def for_splitter(
     served = twin_of(type(cv))
     if served not in _SERVED:
         return X, y, dict(params)
-    y = home(y) if served.__name__ in READ_Y else _rows_of(y)
-    return _rows_of(X), y, {name: home(value) for name, value in params.items()}
+    with label_transfers("y"):
+        y = home(y) if served.__name__ in READ_Y else _rows_of(y)
+    with label_transfers("groups"):
+        return _rows_of(X), y, {name: home(value) for name, value in params.items()}
 
 
 def train_test_split(
@@ -138,6 +140,6 @@ def train_test_split(
         xp, place = array_namespace(array), device(array)
         key = (xp.__name__, str(place))
         if key not in sent:
-            sent[key] = [to_device(rows, place, xp) for rows in pair]
+            sent[key] = [to_device(rows, place, xp, label="indices") for rows in pair]
         out += [xp.take(array, rows, axis=0) for rows in sent[key]]
     return out

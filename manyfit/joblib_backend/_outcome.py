@@ -54,7 +54,9 @@ class Home:
 
 class _Homewards(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, thing: Any) -> Any:
-        return (np.asarray, (to_host(thing),)) if on_device(thing) else super().reducer_override(thing)
+        if on_device(thing):
+            return np.asarray, (to_host(thing, label="results of workers"),)
+        return super().reducer_override(thing)
 
 
 class RemoteTraceback(Exception):

@@ -58,7 +58,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
             return _find, (key,)
         if on_device(thing):
             # torch's own would look for a device of the same number, which a worker may not have.
-            return to_place, (to_host(thing), place_of(thing))
+            return to_place, (to_host(thing, label="data for workers"), place_of(thing))
         return super().reducer_override(thing)
 
 

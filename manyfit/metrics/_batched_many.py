@@ -65,9 +65,9 @@ def batched_many(
         beside = truth.beside(responses)
         targets = replace(
             targets,
-            numbers=beside(targets.numbers),
-            codes=beside(targets.codes),
-            weight=beside(targets.weight),
+            numbers=beside(targets.numbers, "y"),
+            codes=beside(targets.codes, "y"),
+            weight=beside(targets.weight, "weights"),
         )
 
         def scores(P: Array) -> Array:

@@ -143,7 +143,8 @@ def as_targets(
             f"Mix of label input types (string and number): y_true has dtype {y_true.dtype}, and predictions "
             f"are {predictions.dtype}. Give both as texts, on the host, or both as numbers."
         )
-    y_true, sample_weight = beside(y_true, predictions), beside(sample_weight, predictions)
+    y_true = beside(y_true, predictions, label="y")
+    sample_weight = beside(sample_weight, predictions, label="weights")
     if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
         sample_weight = xp.astype(sample_weight, float_dtype(predictions))
     if kind == "labels" and y_true.ndim == 1:

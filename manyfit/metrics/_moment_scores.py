@@ -72,8 +72,10 @@ def _predicted_there(X: Any, flat: Array, linear: LinearPredictors, keeps_single
     xp, place, dtype = array_namespace(X), device(X), float_dtype(X)
     m, q = linear.at_origin.shape
     # One array is sent, not three.
-    sent = xp.astype(to_device(np.vstack([flat, linear.at_origin.ravel()]), place, xp), dtype, copy=False)
-    origin = xp.astype(to_device(linear.origin, place, xp), dtype, copy=False)
+    rows = np.vstack([flat, linear.at_origin.ravel()])
+    sent = xp.astype(to_device(rows, place, xp, label="coefficients"), dtype, copy=False)
+    origin = to_device(linear.origin, place, xp, label="middles of columns")
+    origin = xp.astype(origin, dtype, copy=False)
     kept = xp.float32 if keeps_single and X.dtype == xp.float32 else dtype
     size = max(1, block_size(PREDICTED_VALUES_THERE) // max(len(linear.origin), m * q, 1))
     parts = []

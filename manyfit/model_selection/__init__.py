@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import sklearn.model_selection
 
 from manyfit.model_selection import _published
-from manyfit.model_selection._move import Move
-from manyfit.model_selection._plan import Group, Plan
+from manyfit.model_selection._plan import Group, Plan, WorkPlace
 from manyfit.model_selection._published import *  # noqa: F403
 from manyfit.model_selection._report import Report
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
@@ -15,10 +14,10 @@ __all__ = [
     "BaseSearchCV",
     "GridSearchCV",
     "Group",
-    "Move",
     "Plan",
     "RandomizedSearchCV",
     "Report",
+    "WorkPlace",
 ]
 __all__ += _published.__all__
 

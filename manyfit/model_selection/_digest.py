@@ -119,7 +119,9 @@ class Digester:
         if isinstance(thing, enum.Enum):
             return self._all("enum", (kind, thing.name))
         if is_array(thing) and not isinstance(thing, np.ndarray):
-            return self._all("array", (kind, str(thing.dtype), to_host(thing)))
+            return self._all(
+                "array", (kind, str(thing.dtype), to_host(thing, label="data named by their content"))
+            )
         if kind.__module__.partition(".")[0] == "pandas" and hasattr(thing, "iloc"):
             return self._frame(kind, thing)
         return self._object(kind, thing)

@@ -12,9 +12,8 @@ from manyfit.model_selection._chain import Chain, Step
 from manyfit.model_selection._drawn import Draw, first_draw
 from manyfit.model_selection._folds_kept import folds_kept
 from manyfit.model_selection._job import Job
-from manyfit.model_selection._parts import makes_sparse
 from manyfit.model_selection._prefix_key import SEEDS, Sizes, judge
-from manyfit.model_selection._widths import n_columns
+from manyfit.model_selection._step_outputs import makes_sparse, n_columns
 
 
 class DrawingSteps:

@@ -64,8 +64,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     report.left_to_sklearn = dict(Counter(shared.alone.values()))
     before = arrived.restored - arrived.shared
     report.groups = [_described(group, shared, before) for group in prepared.plan.groups]
-    report.bytes_to_device, report.bytes_to_host = crossed.bytes_to_device, crossed.bytes_to_host
-    report.synchronisations = crossed.synchronisations
+    report.cross(crossed)
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
@@ -137,7 +136,7 @@ def _run_families(
     """
     # Families read y on the host, and score all settings at once by the search's own scorers.
     fitted = where_fitted(job)
-    answered = replace(fitted, y=job.brought(fitted.y), options=job.options)
+    answered = replace(fitted, y=job.brought(fitted.y, "y"), options=job.options)
     here = workers(job.n_jobs) == 1
     folds, then = None, None
     if here and plan.by_candidate and answered.y is fitted.y:

@@ -25,7 +25,7 @@ from manyfit._compat import (
     score,
 )
 from manyfit._config import config_context
-from manyfit.arrays import HomeCopies, home_copies, refusals_heard
+from manyfit.arrays import HomeCopies, home_copies, label_transfers, refusals_heard
 from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
 from manyfit.model_selection._folds_kept import folds_kept
@@ -315,7 +315,8 @@ def _shared_fit(ready: _Ready, folds: FoldStore) -> Result:
 
     def scored(X: Any, y: Any, rows: Any) -> Any:
         params = folds.cut(options.score_params, rows)
-        return score(model, given(X, own_X), given(y, bool(ready.strange)), strict, params, "raise")
+        with label_transfers("scores"):
+            return score(model, given(X, own_X), given(y, bool(ready.strange)), strict, params, "raise")
 
     if folds.share_steps:
         model = share_prefixes(model, fold.cache, handed=own if own_X else None)
@@ -350,7 +351,7 @@ def alone(
     """
     options = folds.options
     train, test = folds.split(i)
-    with folds.at_work_alone() as refused:
+    with folds.at_work_alone() as refused, label_transfers("scores"):  # fits have labels of their own
         result: Result = fit_and_score(
             clone(estimator),
             folds.X,

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from manyfit.arrays import label_transfers
 from manyfit.cluster._local import run_tasks, workers
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
@@ -221,13 +222,14 @@ def _ask(
     folded = GivenFold(rows)
     _require_worth(task, group, folded)
     seen = _pass_data(rows, task) if group.family.needs == "passes" else folded
-    answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
+    with label_transfers("iterations" if group.family.needs == "passes" else "moments"):
+        answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
     fitted = time.perf_counter() - start
     scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
     n = len(group.candidates)
     scored = score_answers(scoring, answers, n, folded, 0, task.options)
     doubts = Doubts(scoring, answers, n, folded, 0, task.options)
-    found = doubts.finish(brought_home(*doubts.there), scored)
+    found = doubts.finish(brought_home(*doubts.there, label="scores"), scored)
     left = doubts.too_open(found, scored) if task.sklearn_stops else {}
     outcome.note_iterations(group.candidates, task.i, answers, without(found, left))
     score_time = time.perf_counter() - start - fitted

@@ -96,7 +96,9 @@ def format_results(
 ) -> dict[str, Any]:
     """``cv_results_`` as ``_format_results`` makes it."""
     # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
-    shown = [{name: from_device(value) for name, value in one.items()} for one in candidates]
+    shown = [
+        {name: from_device(value, label="parameters") for name, value in one.items()} for one in candidates
+    ]
     results: dict[str, Any] = search._format_results(shown, n_splits, out, more)
     if results.get("params") is shown:  # a subclass may return other parameters
         results["params"] = candidates

@@ -82,7 +82,7 @@ def run_moments(
     waiting: list[_Fold] = []
 
     def settle() -> None:
-        home = brought_home(*(table for fold in waiting for table in fold.there))
+        home = brought_home(*(table for fold in waiting for table in fold.there), label="scores")
         for fold in waiting:
             own, home = home[: len(fold.there)], home[len(fold.there) :]
             fold.finish(own)

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from manyfit.arrays import label_transfers
 from manyfit.estimators import Answers, affine_step_of
 from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
 from manyfit.metrics import SharedScoring
@@ -68,7 +69,7 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
         start = time.perf_counter()
     # What lies on a device comes home together.
     pending = [one for split in waiting for one in (*split.begun.there, *split.doubts.there)]
-    home = iter(brought_home(*pending))
+    home = iter(brought_home(*pending, label="scores"))
     for split in waiting:
         scores = [next(home) for _ in split.begun.there]
         shifted = [next(home) for _ in split.doubts.there]
@@ -79,7 +80,8 @@ def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
     """The answers on each split: all are fitted when this returns."""
     assert group.family is not None
     answers = iter(group.family.fit_many(group.prototype, group.settings, seen))
-    return chain([next(answers)], answers)
+    with label_transfers("iterations"):
+        return chain([next(answers)], answers)
 
 
 def _begun(

@@ -5,11 +5,8 @@ from dataclasses import astuple, dataclass, replace
 from html import escape
 from typing import Any, Literal
 
-from dask.utils import format_bytes
-
 from manyfit.estimators import Family
 from manyfit.model_selection._chain import Step
-from manyfit.model_selection._move import Move
 
 Kind = Literal["moments", "passes", "family", "steps", "one by one"]
 
@@ -20,6 +17,29 @@ _TITLES: dict[str, str] = {
     "steps": "steps before the last one shared",
     "one by one": "one by one",
 }
+
+
+@dataclass(frozen=True)
+class WorkPlace:
+    """Where a part of the work of a search is done, and why.
+
+    Attributes
+    ----------
+    what : str
+        A class of estimator, such as "SVC"; a part of a FeatureUnion or ColumnTransformer behind its path,
+        as "num__imputer: SimpleImputer"; or "moments of X and y", which are sums over rows.
+    where : {"device", "host", "workers"}
+        The device of the data, the host's memory, or the workers of a cluster.
+    reason : str
+        Why it is done there.
+    """
+
+    what: str
+    where: Literal["device", "host", "workers"]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: on the {self.where}, because {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -60,6 +80,8 @@ class Group:
         What the shared iterations are expected to take; 0 for other kinds.
     once : tuple of str
         Steps that see one row at a time: applied to all rows once, not to those of each split.
+    places : tuple of WorkPlace
+        Where its steps and its last estimator work; empty where all data are the host's.
     """
 
     kind: Kind
@@ -77,6 +99,7 @@ class Group:
     once: tuple[str, ...] = ()
     fits_undecided: int = 0
     decided_by: str = ""
+    places: tuple[WorkPlace, ...] = ()
 
     def only(self, candidates: Container[int]) -> "Group":
         """The part of it that serves some of its settings.
@@ -161,11 +184,6 @@ class Plan:
         Fits that are made at a time. Several workers may each fit the steps of one split.
     advice : tuple of str
         What a missing ``random_state`` costs, and what to set.
-    bytes_to_device : int
-        Bytes of those `moves` that go to a device, as far as they are known before the fit.
-    device_bytes : int
-        Bytes of a device's memory that shared work takes at most beside the data, folds and outputs of shared
-        steps among it, as far as can be told before; 0 for data on the host.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -176,8 +194,9 @@ class Plan:
     from_predictions : bool
         Whether scores of shared fits are had neither from moments nor of all settings at once:
         scikit-learn's scorers are then called for each setting and split.
-    moves : tuple of Move
-        What will cross between the host and the device of the search; none where all data are the host's.
+    refit_places : tuple of WorkPlace
+        Where the estimators of the first setting would work in the refit; empty without one, and where all
+        data are the host's.
 
     Notes
     -----
@@ -190,13 +209,11 @@ class Plan:
     n_candidates: int
     n_splits: int
     passes: float
-    bytes_to_device: int = 0
-    device_bytes: int = 0
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
     alone: bool = False
     from_predictions: bool = False
-    moves: tuple[Move, ...] = ()
+    refit_places: tuple[WorkPlace, ...] = ()
     n_workers: int = 1
     advice: tuple[str, ...] = ()
 
@@ -224,6 +241,17 @@ class Plan:
         """
         return sum(group.transformer_fits for group in self.groups)
 
+    @property
+    def places(self) -> tuple[WorkPlace, ...]:
+        """Where the steps and last estimators of all groups work, each once; empty for data of the host."""
+        return tuple(dict.fromkeys(place for group in self.groups for place in group.places))
+
+    def _place_lines(self) -> list[str]:
+        """The places of work as text, those of the refit where they are others."""
+        known = set(self.places)
+        refit = [f"in the refit, {place}" for place in self.refit_places if place not in known]
+        return [*map(str, self.places), *refit]
+
     def _by_kind(self) -> list[tuple[str, list[_Row]]]:
         """The lines of the plan below their headings: how and, where it is not all, why no more."""
         rows = []
@@ -239,12 +267,11 @@ class Plan:
         return rows
 
     def _heading(self) -> str:
-        there = f"; memory there: {format_bytes(self.device_bytes)}" if self.device_bytes else ""
         return (
             f"{_count(self.n_candidates, 'setting')} x {_count(self.n_splits, 'split')} = "
             f"{_count(self.fits_requested, 'fit')} asked for, "
             f"{_range(self.fits_planned, self.fits_undecided)} to be made; "
-            f"passes over X for moments: {self.passes:g}; bytes to devices: {self.bytes_to_device}{there}"
+            f"passes over X for moments: {self.passes:g}"
         )
 
     def __str__(self) -> str:
@@ -252,12 +279,12 @@ class Plan:
         kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
         if self.advice:
             kinds.append((_ADVICE, list(self.advice)))
-        if self.moves:
-            kinds.append((_MOVES, [str(move) for move in self.moves]))
+        if places := self._place_lines():
+            kinds.append((_PLACES, places))
         for j, (title, below) in enumerate(kinds):
             last = j == len(kinds) - 1
             lines.append(f"{'└' if last else '├'}─ {title}")
-            most = len(below) if title in (_ADVICE, _MOVES) else _MOST_LINES
+            most = len(below) if title in (_ADVICE, _PLACES) else _MOST_LINES
             lines += _children(below, "   " if last else "│  ", most)
         return "\n".join(lines)
 
@@ -281,15 +308,15 @@ class Plan:
             "decided when this is seen",
         )
         head = "".join(f"<th>{name}</th>" for name in names)
-        moves = "".join(f"<li>{escape(str(move))}</li>" for move in self.moves)
-        moves = f"<p>Moves between host and device:</p><ul>{moves}</ul>" if moves else ""
+        places = "".join(f"<li>{escape(line)}</li>" for line in self._place_lines())
+        places = f"<p>{_PLACES.capitalize()}:</p><ul>{places}</ul>" if places else ""
         advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
         advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
-        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{advice}{moves}"
+        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{advice}{places}"
 
 
 _ADVICE = "what random numbers cost"
-_MOVES = "moves between host and device"
+_PLACES = "where each estimator works"
 # More groups than this of one kind are counted, not listed.
 _MOST_LINES = 12
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,27 +31,17 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection._chain import Chain, ChainReader, Step, value_key
 from manyfit.model_selection._convergence import reason_of, require_gradient_stop, stops_as_sklearn
 from manyfit.model_selection._drawing_steps import DrawingSteps
-from manyfit.model_selection._folds_there import bytes_of_folds
 from manyfit.model_selection._front import n_front, pays
 from manyfit.model_selection._job import Job
-from manyfit.model_selection._move import Move
-from manyfit.model_selection._moves import moves_of
 from manyfit.model_selection._own_rows import items_in_common
-from manyfit.model_selection._plan import Group, Plan
+from manyfit.model_selection._plan import Group, Plan, WorkPlace
 from manyfit.model_selection._prefix import lendable, shareable, writes_in_place
 from manyfit.model_selection._routing import fit_weights, require_scored_by_last_step
-from manyfit.model_selection._settings import Settings
 from manyfit.model_selection._step_counts import StepCounts
 from manyfit.model_selection._step_order import sample, step_order
 from manyfit.model_selection._where import goes_there, lends_rows, only_readers, unable
-from manyfit.model_selection._worth import (
-    bytes_of_passes,
-    bytes_of_scores,
-    n_classes,
-    operations_of,
-    require_cheaper,
-    require_memory,
-)
+from manyfit.model_selection._work_places import WorkPlaces
+from manyfit.model_selection._worth import n_classes, operations_of, require_cheaper, require_memory
 
 
 @dataclass(frozen=True)
@@ -120,7 +110,11 @@ class _Planner:
             advice = self._drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
         shared = any(group.kind == "moments" for group in self.groups)
         passed = any(group.kind == "passes" for group in self.groups)
-        moves, device_bytes = self._crossing(chains, by_candidate) if self._there else ((), 0)
+        refit_places: tuple[WorkPlace, ...] = ()
+        if self._there:
+            places = WorkPlaces(self.job)
+            self.groups = [replace(group, places=places.locate(group)) for group in self.groups]
+            refit_places = places.locate_refit()
         plan = Plan(
             tuple(self.groups),
             len(candidates),
@@ -132,9 +126,7 @@ class _Planner:
             advice=advice,
             alone=reason is not None or not self._lends or (self._fitted_there and order is None),
             from_predictions=self.calls_scorers,
-            bytes_to_device=sum(move.nbytes or 0 for move in moves if move.target == "device" and move.times),
-            device_bytes=device_bytes,
-            moves=moves,
+            refit_places=refit_places,
         )
         data, rows = self.data if shared else None, self.rows if passed else None
         return Prepared(plan, data, rows, self.scoring)
@@ -365,7 +357,7 @@ class _Planner:
     def _load(self) -> None:
         job = self.job
         X = as_matrix(job.X)
-        y = as_targets(job.y if is_foreign(X) else job.brought(job.y))
+        y = as_targets(job.y if is_foreign(X) else job.brought(job.y, "y"))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
@@ -383,7 +375,7 @@ class _Planner:
     def _rows(self, final: Step) -> SplitData:
         job = self.job
         read_y = as_labels if is_classifier(final.build()) else as_targets
-        X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y))
+        X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y, "y"))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -396,10 +388,10 @@ class _Planner:
         brought = self.job.brought
         assert self._given is not None
         fit, score = self._given
-        weights = Weights(as_weights(brought(fit), n))
+        weights = Weights(as_weights(brought(fit, "weights"), n))
         if score is None:
             return weights
-        return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score), n))
+        return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score, "weights"), n))
 
     def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
         assert data is not None
@@ -433,33 +425,6 @@ class _Planner:
         assert self.data is not None
         weights = self.data.weights
         return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
-
-    def _crossing(self, chains: Sequence[Chain | str], by_candidate: bool) -> tuple[tuple[Move, ...], int]:
-        """What crosses to a device and back, and bytes of its memory that are taken beside the data."""
-        try:
-            settings = Settings(self.job, chains)
-            moves = moves_of(self.job, self.groups, settings, self.data, self.rows)
-            return moves, self._bytes_there(settings, by_candidate)
-        except (Unsupported, IndexError):  # of X or a split: whoever fits says what is wrong with it
-            return (), 0
-
-    def _bytes_there(self, settings: Settings, by_candidate: bool) -> int:
-        """Bytes that shared work takes of a device's memory beside the data."""
-        found = [0]
-        if self._fitted_there:
-            found.append(bytes_of_folds(self.job, self.groups, settings, by_candidate))
-        for group in self.groups:
-            data = {"moments": self.data, "passes": self.rows}.get(group.kind)
-            if data is not None:
-                found.append(self._bytes_of(group, data))
-        return max(found)
-
-    def _bytes_of(self, group: Group, data: SplitData) -> int:
-        if group.kind == "moments":
-            reads = self.scoring is not None and self.scoring.reads_moments
-            return max(data.bytes_there, 0 if reads else bytes_of_scores(self.job, group, data))
-        summed = data.bytes_there if group.steps else 0
-        return max(summed, bytes_of_passes(self.job, group, data), bytes_of_scores(self.job, group, data))
 
     # The rest
 

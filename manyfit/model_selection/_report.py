@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import Transfers
+from manyfit.arrays import Crossings, Transfers
 
 _COUNTS = (
     "fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
@@ -51,6 +51,10 @@ class Report:
         Bytes copied back.
     synchronisations : int
         Times that the host waited for a device.
+    transfers : dict of str to Crossings
+        What crossed between host and device by reason, such as "y", "coefficients" or "transform of
+        SimpleImputer": arrays and bytes to the device, arrays and bytes to the host. They add up to
+        `bytes_to_device`, `bytes_to_host` and `synchronisations`.
     seconds : dict of str to float
         By kind of work: "plan", "moments", "family", "one by one", "verify", "refit", "total". Work done
         by several workers at once is the sum over them.
@@ -83,6 +87,7 @@ class Report:
     bytes_to_device: int = 0
     bytes_to_host: int = 0
     synchronisations: int = 0
+    transfers: dict[str, Crossings] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     workers: int = 1
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
@@ -123,7 +128,10 @@ class Report:
             What was counted at different times.
         """
         for one in counted:
-            self.add(vars(one))
+            self.bytes_to_device += one.bytes_to_device
+            self.bytes_to_host += one.bytes_to_host
+            self.synchronisations += one.synchronisations
+            self.transfers = _join_transfers(self.transfers, one.by_label)
 
     def take_back(
         self, again: "Report", groups: Iterable[tuple[Mapping[str, Any], int]], n_restored: int, reason: str
@@ -144,6 +152,7 @@ class Report:
         self.fits_restored -= n_restored
         self.fits_shared -= again.fits_requested - n_restored
         self.add({name: getattr(again, name) for name in _COUNTS if name != "fits_requested"})
+        self.transfers = _join_transfers(self.transfers, again.transfers)
         for left, n in [(self.left_to_sklearn, again.fits_requested)] + [
             (group["left_to_sklearn"], n) for group, n in groups if n
         ]:
@@ -171,6 +180,7 @@ class Report:
         left.update(other.left_to_sklearn)
         return Report(
             **sums,
+            transfers=_join_transfers(self.transfers, other.transfers),
             seconds=dict(seconds),
             workers=max(self.workers, other.workers),
             groups=self.groups + other.groups,
@@ -194,6 +204,7 @@ class Report:
             ("passes over X by shared work", f"{self.passes:.4g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),
+            *((f"crossed: {label}", _describe_crossings(one)) for label, one in self.transfers.items()),
             ("workers", self.workers),
         ]
         rows += [(f"seconds, {kind}", f"{s:.4f}") for kind, s in self.seconds.items()]
@@ -234,3 +245,17 @@ class Report:
         return lines
 
     __repr__ = __str__
+
+
+def _join_transfers(one: Mapping[str, Crossings], other: Mapping[str, Crossings]) -> dict[str, Crossings]:
+    """The crossings of two counts by label."""
+    labels = dict.fromkeys((*one, *other))
+    return {label: one.get(label, Crossings()).plus(other.get(label, Crossings())) for label in labels}
+
+
+def _describe_crossings(one: Crossings) -> str:
+    """How often and how much crossed for one reason, in words."""
+    ways = (("device", one.to_device, one.bytes_to_device), ("host", one.to_host, one.bytes_to_host))
+    return "; ".join(
+        f"{n} array{'s' * (n != 1)} to the {where}, {size} bytes" for where, n, size in ways if n
+    )

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
-from manyfit.arrays import block_size, to_host
+from manyfit.arrays import block_size, label_transfers, to_host
 from manyfit.estimators import Answers, LinearAnswers, LinkedAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported, brought_home, is_foreign
 from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
@@ -113,7 +113,7 @@ def score_answers(
 ) -> Scored:
     """Score the answers to some settings on the rows of split `i`."""
     begun = begin_scores(scoring, answers, n_settings, folded, i, options)
-    return begun.finish(brought_home(*begun.there))
+    return begun.finish(brought_home(*begun.there, label="scores"))
 
 
 def begin_scores(
@@ -121,10 +121,11 @@ def begin_scores(
 ) -> "Begun":
     """Score the answers to some settings on the rows of split `i`, but for what waits for a device."""
     start = time.perf_counter()
-    roles = [
-        _Role(scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit)
-        for role in (("test", "train") if options.return_train_score else ("test",))
-    ]
+    with label_transfers("scores"):
+        roles = [
+            _Role(scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit)
+            for role in (("test", "train") if options.return_train_score else ("test",))
+        ]
     return Begun(answers, roles, time.perf_counter() - start)
 
 
@@ -150,7 +151,8 @@ class Begun:
             scores = {}
             for role in self._roles:
                 own, home = home[: len(role.there)], home[len(role.there) :]
-                scores[role.rows.role] = role.finish(own, warned)
+                with label_transfers("scores"):
+                    scores[role.rows.role] = role.finish(own, warned)
         except Exception:
             warned.settle(())
             raise
@@ -248,7 +250,7 @@ def _at_home(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str
     for method, values in responses.items():
         home[method] = values
         if not isinstance(values, np.ndarray):
-            host = to_host(values)
+            host = to_host(values, label="predictions")
             home[method] = classes[host] if method == "predict" and classes is not None else host
     return home
 

@@ -7,7 +7,7 @@ from typing import Any
 from manyfit._compat import (
     num_samples,
 )
-from manyfit.arrays import Brought, to_host
+from manyfit.arrays import Brought, label_transfers, to_host
 from manyfit.folds import Splits, is_foreign
 from manyfit.model_selection._chain import value_key
 from manyfit.model_selection._digest import ProcessDigester
@@ -76,9 +76,10 @@ def draw_splits(setup: Setup, cv: Any) -> Splits:
 
 def fingerprint(setup: Setup) -> str | None:
     """The content of all that a fit is given, if it can be compared; of a device it comes to the host."""
-    X, y, *values = (
-        to_host(one) if is_foreign(one) else one for one in (setup.X, setup.y, *setup.params.values())
-    )
+    with label_transfers("data compared with those of the plan"):
+        X, y, *values = (
+            to_host(one) if is_foreign(one) else one for one in (setup.X, setup.y, *setup.params.values())
+        )
     return _digest((X, y, dict(zip(setup.params, values, strict=True))))
 
 

@@ -216,7 +216,7 @@ class SharedSearch:
             cv = frozen.cv
         else:
             # Of a classifier its kind decides.
-            y_read = brought(y) if is_classifier(self.estimator) else y
+            y_read = brought(y, "y") if is_classifier(self.estimator) else y
             cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
         cv = check_input(self, cv, X, y, split_params)

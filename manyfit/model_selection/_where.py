@@ -17,6 +17,7 @@ from manyfit.arrays import (
     form_of,
     is_array,
     is_host,
+    label_transfers,
     tell_fallback,
     to_place,
 )
@@ -55,7 +56,7 @@ def where_asked(job: Job) -> Job:
     if job.client is not None:
         return job  # its workers have devices of their own
     if goes_there(job.X):
-        return replace(job, X=to_place(as_matrix(job.X), cuda_place()), home=(job.X, job.y))
+        return replace(job, X=_sent(job.X), home=(job.X, job.y))
     if get_config()["device"] == "cpu":
         return _at_home(job)
     return job
@@ -93,7 +94,7 @@ def where_fitted(job: Job) -> Job:
         scorer, lambda one: OnCopies(one) if any_of(strangers_among_scorers(one)) else one
     )
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
-    y = job.brought(job.y) if all(map(is_drop_in, _estimators(job))) else job.y
+    y = job.brought(job.y, "y") if all(map(is_drop_in, _estimators(job))) else job.y
     return replace(job, y=y, options=replace(job.options, scorer=scorer))
 
 
@@ -185,16 +186,24 @@ def _listed(value: Any) -> Iterator[Any]:
         yield value
 
 
+def _sent(X: Any) -> Any:
+    with label_transfers("X"):
+        return to_place(as_matrix(X), cuda_place())
+
+
 def _at_home(job: Job) -> Job:
-    X, y = (job.brought(job.X), job.brought(job.y)) if job.home is None else job.home
+    X, y = (job.brought(job.X, "X"), job.brought(job.y, "y")) if job.home is None else job.home
     return _with_rows(replace(job, X=X, y=y), job.brought)
 
 
 def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
     """The job with y, weights and whatever else has a value for each row changed."""
     given = job.options
-    params = [{name: change(v) for name, v in p.items()} for p in (given.fit_params, given.score_params)]
-    return replace(job, y=change(job.y), options=replace(given, fit_params=params[0], score_params=params[1]))
+    with label_transfers("weights"):
+        params = [{name: change(v) for name, v in p.items()} for p in (given.fit_params, given.score_params)]
+    with label_transfers("y"):
+        y = change(job.y)
+    return replace(job, y=y, options=replace(given, fit_params=params[0], score_params=params[1]))
 
 
 def _as_array(value: Any, n: int) -> Any:

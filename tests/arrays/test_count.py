@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import array_api_strict
 import pytest
 
-from manyfit.arrays import Transfers, to_host, transfers
+from manyfit.arrays import Crossings, Transfers, label_transfers, to_device, to_host, transfers
 
 DEVICE1 = array_api_strict.Device("device1")
 
@@ -90,3 +90,27 @@ def test_a_count_is_pickled_and_printed():
     crossed = Transfers(bytes_to_device=1_234_567, bytes_to_host=8, synchronisations=1)
     assert pickle.loads(pickle.dumps(crossed)) == crossed
     assert str(crossed) == "1,234,567 bytes to device, 8 bytes to host, 1 synchronisations"
+
+
+def test_labels_of_calls_go_before_those_of_blocks(x):
+    with transfers() as crossed, label_transfers("outer"):
+        to_host(x)
+        to_host(x, label="own")
+        with label_transfers("inner"):
+            to_device(to_host(x), DEVICE1, array_api_strict)
+        to_host(x)
+    assert crossed.by_label == {
+        "outer": Crossings(to_host=2, bytes_to_host=160),
+        "own": Crossings(to_host=1, bytes_to_host=80),
+        "inner": Crossings(1, 80, 1, 80),
+    }
+    total = Crossings()
+    for one in crossed.by_label.values():
+        total = total.plus(one)
+    assert total == (1, crossed.bytes_to_device, crossed.synchronisations, crossed.bytes_to_host)
+
+
+def test_without_a_label_it_is_other(x):
+    with transfers() as crossed:
+        to_host(x)
+    assert crossed.by_label == {"other": Crossings(to_host=1, bytes_to_host=80)}

@@ -245,37 +245,33 @@ def test_what_may_not_come_to_the_host_may_not_on_a_worker_either(mixed):
 
 
 @pytest.mark.parametrize("classes", [True, False])
-def test_what_crosses_on_the_way_is_in_the_plan(mixed, classes, monkeypatch):
-    """This process' moves are those of the report; each worker that takes part sends X to its device once."""
+def test_what_crosses_on_the_way_has_its_label(mixed, classes, monkeypatch):
+    """The report has the crossings of this process; a worker that takes part sends X to its device once."""
     there, y = to_device(X, STRICT, array_api_strict), to_device(Y, STRICT, array_api_strict)
     model = estimators.GaussianNB() if classes else estimators.Ridge()
     grid = {"var_smoothing": [1e-9, 1e-3]} if classes else {"alpha": [0.1, 1.0]}
     search = GridSearchCV(model, grid, cv=3, refit=False)
-    plan = search.plan(there, y)
+    (place,) = search.plan(there, y).places
+    assert (place.what, place.where) == (type(model).__name__, "workers")
     del search._frozen  # else the fit reads the data once more, to tell if they are those of the plan
     arrived, counted = [], _transfer.count
 
-    def count(**crossed: int) -> None:
-        arrived.append(crossed.get("to_device", 0))
+    def count(**crossed: Any) -> None:
+        arrived.append(crossed.get("to_device"))
         counted(**crossed)
 
     monkeypatch.setattr(_transfer, "count", count)
     with manyfit.config_context(host_fallback="ignore"):  # before scikit-learn 1.9 workers fit on the host
         search.fit(there, y)
-    home = [move for move in plan.moves if move.target == "host"]
     report = search.report_
-    assert (report.bytes_to_device, report.bytes_to_host) == (0, sum(move.nbytes for move in home))
-    assert report.synchronisations == sum(move.times for move in home) == 2 + classes
-    sent = [
-        (move.what, move.often, move.times, move.nbytes) for move in plan.moves if move.target == "device"
-    ]
-    assert sent == [("X", "once a worker", None, X.nbytes), ("y", "once a worker", None, Y.nbytes)]
-    assert arrived.count(X.nbytes) == 1 and plan.bytes_to_device == 0
-    assert "X, to the device once a worker, 37.50 kiB: it is worked on there; what crosses then" in str(plan)
+    sent = report.transfers.pop("data for workers")
+    assert sent == (0, 0, 2, X.nbytes + Y.nbytes)
+    assert report.transfers == ({"y": (0, 0, 1, Y.nbytes)} if classes else {})
+    assert (report.bytes_to_device, report.synchronisations) == (0, 2 + classes)
+    assert arrived.count(X.nbytes) == 1
 
 
 def test_the_refit_of_data_on_a_cluster_is_in_the_plan(mixed):
     there = to_device(X, STRICT, array_api_strict)
     plan = GridSearchCV(estimators.SVR(), {"C": [0.1, 1.0]}, cv=3).plan(there, Y)
-    refit = [(move.what, move.target, move.nbytes) for move in plan.moves if move.often == "in the refit"]
-    assert refit == [("X for SVR", "host", X.nbytes)]
+    assert [(place.what, place.where) for place in plan.refit_places] == [("SVR", "host")]

@@ -31,7 +31,7 @@ from manyfit.estimators import _own, _with_cuml
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
 from manyfit.estimators._own import register_fitter, unregister_fitter
-from manyfit.estimators._routes import why_at_home
+from manyfit.estimators._routes import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
 from tests.estimators._samples import LABELS, NAMES, NUMBERS, X, made, results, sample
@@ -119,8 +119,9 @@ def test_every_estimator_on_every_library(name, own, xp, device, monkeypatch):
     route = vars(ours)[STATE].route
     assert route == ("own" if own else "scikit-learn" if name in STAYS else "host")
     if xp is not np:
-        said = why_at_home(ours, container_place(X))  # before it is fitted, as a plan says it
-        assert said == (vars(ours)[STATE].reason if route == "host" else None)
+        said = find_fitting_place(ours, container_place(X))  # before it is fitted, as a plan says it
+        by = {"own": "manyfit fits it", "scikit-learn": "scikit-learn's array API dispatch serves it"}
+        assert said == (("host", vars(ours)[STATE].reason) if route == "host" else ("device", by[route]))
     for fitted in (ours, pickle.loads(pickle.dumps(ours))):
         found, wanted = results(fitted, X, Y), results(twin, given, y)
         assert set(found) == set(wanted)

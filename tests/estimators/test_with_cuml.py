@@ -21,7 +21,7 @@ from manyfit.arrays import container_place
 from manyfit.estimators import _own, _with_cuml
 from manyfit.estimators._call import STATE
 from manyfit.estimators._exports import EXPORTS
-from manyfit.estimators._routes import why_at_home
+from manyfit.estimators._routes import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NUMBERS, X
@@ -74,11 +74,11 @@ def test_fitted_by_cuml():
 )
 def test_what_a_plan_says_of_it_is_what_happens(model, stays):
     Xd = there(X)
-    said = why_at_home(model, container_place(Xd))
+    place, said = find_fitting_place(model, container_place(Xd))
     with manyfit.config_context(host_fallback="ignore"):
         (model.fit if not hasattr(model, "transform") or stays else model.fit_transform)(Xd, there(NUMBERS))
-    assert (said is None) == stays == (route(model) == "cuml")
-    assert stays or said.split(";")[0] in vars(model)[STATE].reason
+    assert (place == "device") == stays == (route(model) == "cuml")
+    assert said == "cuML fits it" if stays else said.split(";")[0] in vars(model)[STATE].reason
 
 
 def test_what_is_no_fitted_attribute_is_not_converted_for():

@@ -47,9 +47,9 @@ def crossed(monkeypatch):
     found = []
 
     def watched(count):
-        def counted(*, to_device=0, to_host=0, synchronisations=0):
-            found.append(("device", to_device) if to_device else ("host", to_host))
-            count(to_device=to_device, to_host=to_host, synchronisations=synchronisations)
+        def counted(*, to_device=None, to_host=None, label=None):
+            found.append(("device", to_device) if to_device is not None else ("host", to_host))
+            count(to_device=to_device, to_host=to_host, label=label)
 
         return counted
 

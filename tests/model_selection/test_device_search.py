@@ -243,51 +243,6 @@ def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatc
     )
 
 
-@pytest.mark.parametrize(
-    ("n", "p", "dtype", "cv", "weighted"),
-    [
-        (40_000, 20, np.float64, KFold(5), False),
-        (40_000, 20, np.float32, KFold(5), True),
-        (40_000, 20, np.float32, KFold(5, shuffle=True, random_state=0), False),
-        (3_000, 150, np.float64, KFold(5), False),
-    ],
-)
-def test_the_plan_says_what_memory_moments_take_there(n, p, dtype, cv, weighted):
-    X = rng.normal(size=(n, p)).astype(dtype)
-    Xd, yd = there(X), there(X @ rng.normal(size=p) + rng.normal(size=n))
-    params = {"sample_weight": rng.uniform(1.0, 2.0, n)} if weighted else {}
-    search = GridSearchCV(Ridge(), ALPHAS, cv=cv, refit=False)
-    plan = search.plan(Xd, yd, **params)
-    assert f"bytes to devices: {8 * n if weighted else 0}; memory there:" in str(plan)
-    with memory_there(Xd, yd) as used:
-        search.fit(Xd, yd, **params)
-    assert plan.device_bytes + plan.bytes_to_device == pytest.approx(used[1], rel=0.2)
-
-
-@pytest.mark.parametrize(
-    ("n", "p", "K", "m", "scoring"),
-    [
-        (50_000, 20, 2, 4, "accuracy"),
-        (50_000, 20, 3, 4, "neg_log_loss"),
-        (10_000, 200, 2, 8, "accuracy"),
-        (60_000, 3, 2, 20, "accuracy"),
-    ],
-)
-def test_the_plan_says_what_memory_iterations_take_there(n, p, K, m, scoring):
-    X = rng.normal(size=(n, p))
-    y = (X[:, :K] if p >= K else X)[:, :K].argmax(axis=1)
-    y = np.where(rng.random(n) < 0.3, rng.integers(0, K, n), y)
-    Xd, yd = there(X), there(y)
-    search = GridSearchCV(
-        LogisticRegression(tol=0.1), {"C": np.logspace(-2, 1, m)}, cv=5, refit=False, scoring=scoring
-    )
-    plan = search.plan(Xd, yd)
-    with memory_there(Xd, yd) as used:
-        search.fit(Xd, yd)
-    assert search.report_.fits_done == 0
-    assert plan.device_bytes == pytest.approx(used[1], rel=0.2)
-
-
 def test_memory_there_counts_what_is_kept_and_no_views():
     X = there(np.ones((1000, 8)))
     with memory_there(X) as used:

@@ -320,11 +320,15 @@ def test_what_a_plan_reads_of_a_device_is_counted():
 def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu, monkeypatch):
     splits = Splits.given([(np.arange(60), np.arange(60, 120))], 120)
     job = Job(Ridge(), [{"alpha": 0.1}, {"alpha": 1.0}], X, Y, splits, Options(get_scorer("r2")))
-    assert prepare(job).plan.bytes_to_device == X.nbytes + Y.nbytes
+    (group,) = prepare(job).plan.groups
+    assert [(place.what, place.where) for place in group.places] == [
+        ("moments of X and y", "device"),
+        ("Ridge", "host"),
+    ]
     monkeypatch.setattr(_step_counts, "slots", lambda client: 1)
     monkeypatch.setattr(_planner, "slots", lambda client: 1)
     plan = prepare(replace(job, client=object())).plan
-    assert (plan.bytes_to_device, plan.alone) == (0, False)
+    assert (plan.places, plan.alone) == ((), False)
 
 
 def test_labels_of_the_host_are_scored_by_a_search_on_labels_there():
