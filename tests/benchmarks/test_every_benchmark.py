@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from benchmarks._benchmark import all_benchmarks
+from benchmarks._benchmark import Benchmark, all_benchmarks
 from benchmarks._floor import linear_passes_work
 from benchmarks._measure import run
 from benchmarks._report import table, write_json
@@ -44,8 +44,8 @@ ALWAYS = {"ridge-28kB", "affine-pipeline", "logistic", "overhead"}
 # of a GPU have a device that is imitated.
 NAMES = [
     pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.thorough)
-    for name in all_benchmarks()
-    if not name.startswith(("cluster-", "joblib-", "gpu-"))
+    for name, benchmark in all_benchmarks().items()
+    if isinstance(benchmark, Benchmark) and not name.startswith(("cluster-", "joblib-", "gpu-"))
 ]
 
 
