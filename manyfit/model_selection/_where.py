@@ -116,14 +116,18 @@ def comes_home(job: Job, cut: bool = True) -> bool:
     if not names:
         return False
     if job.home is None and not all(map(is_host, there)):
-        where = f"on device {device(there[0])}"
-        if all(map(takes_device_data, _estimators(job))):
-            where += " by a search"
-            where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
-        what = f"{' and '.join(names)} cannot be fitted {where}"
+        what = why_unable(job, names, f"on device {device(there[0])}")
         left = "what a search leaves to it, or its refit, is fitted on the host"
         tell_fallback("search", f"{what}: {left}. {_ADVICE}")
     return True
+
+
+def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> str:
+    """Why data have to come to the host for the estimators that `unable` names."""
+    if all(map(takes_device_data, _estimators(job))):
+        where += " by a search"
+        where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
+    return f"{' and '.join(names)} cannot be fitted {where}"
 
 
 def fits_are_ours(job: Job) -> bool:

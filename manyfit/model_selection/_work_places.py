@@ -18,7 +18,7 @@ from manyfit.model_selection._job import Job
 from manyfit.model_selection._plan import Group, WorkPlace
 from manyfit.model_selection._step_order import sample
 from manyfit.model_selection._step_outputs import is_left_out, makes_sparse, parts_of
-from manyfit.model_selection._where import goes_there, place_of_work, unable
+from manyfit.model_selection._where import goes_there, place_of_work, unable, why_unable
 
 _MOMENTS = WorkPlace("moments of X and y", "device", "rows are summed where X lies")
 _FROM_MOMENTS = "it works on the moments, which are small"
@@ -55,7 +55,7 @@ class WorkPlaces:
             return tuple(_shared(group))
         names = unable(self._job)
         if names:
-            return self._everywhere(group, "host", f"{' and '.join(names)} cannot be fitted on a device")
+            return self._everywhere(group, "host", why_unable(self._job, names))
         first = group.candidates[:1] if group.kind == "family" else group.candidates
         found = [self._walk(sample(self._job, c), group.kind == "family") for c in first]
         return tuple(dict.fromkeys(place for places in found for place in places))
@@ -68,7 +68,7 @@ class WorkPlaces:
         why_host = self._why_host()
         names = unable(self._job, cut=False)
         if names and not why_host:
-            why_host = f"{' and '.join(names)} cannot be fitted on a device"
+            why_host = why_unable(self._job, names)
         if why_host:
             return tuple(WorkPlace(_name(step), "host", why_host) for step in steps_of(model))
         return tuple(self._walk(model, family=False))

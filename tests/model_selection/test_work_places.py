@@ -176,6 +176,20 @@ def test_who_is_not_drop_in():
     assert plan.places == (WorkPlace("Stranger", "device", own),)
 
 
+@pytest.mark.skipif(INDICES_OF_THE_HOST, reason="fitted where they lie since scikit-learn 1.9")
+def test_an_older_scikit_learn_is_the_reason():
+    (place,) = planned(E.SVR(), {"C": [0.1, 1.0]}).places
+    assert place.reason == "SVR cannot be fitted on a device by a search with scikit-learn before 1.9"
+
+
+def test_a_precomputed_kernel_is_the_reason():
+    plan = planned(E.KernelRidge(kernel="precomputed"), {"alpha": [0.1, 1.0]}, data=X @ X.T)
+    why = "of a precomputed kernel" if INDICES_OF_THE_HOST else "with scikit-learn before 1.9"
+    assert [place.reason for place in plan.places] == [
+        f"KernelRidge cannot be fitted on a device by a search {why}"
+    ]
+
+
 def test_the_refit():
     plain, ours = sklearn.linear_model.Ridge(), E.Ridge()
     alphas = {"alpha": [0.1, 1.0]}
