@@ -25,6 +25,7 @@ from manyfit.model_selection._arrivals import Arrivals
 from manyfit.model_selection._on_cluster import cut
 from manyfit.model_selection._on_worker import Common, Item, run_item
 from manyfit.model_selection._plan import Group
+from tests.differential._subject import sharing_whatever_it_costs
 from tests.metrics._crossings import there
 from tests.model_selection._optimum import Optimum
 
@@ -71,6 +72,7 @@ def test_a_group_is_cut_for_the_slots_where_it_is_long(operations, n_slots, n_gr
 @pytest.mark.parametrize("steps", [(), (StandardScaler(),)])
 def test_the_parts_of_a_long_group(steps, client, seen, monkeypatch):
     monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
+    monkeypatch.setattr(family_of(LogisticRegression), "cost", lambda *_: Cost(10.0, 100.0))
     model = make_pipeline(*steps, LogisticRegression())
     grid = {"logisticregression__C": C}
     local = GridSearchCV(model, grid, scoring="neg_log_loss", return_train_score=True, client=False).fit(X, Y)
@@ -94,7 +96,7 @@ def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
         asked.append(None)
         return len(asked) < 3
 
-    with at_task(Task(wanted, True, None)):
+    with at_task(Task(wanted, True, None)), sharing_whatever_it_costs():
         (left,) = (run_item(item, common) for item in items)
     enough = len(asked)
     assert 3 <= enough <= 4  # as often as it was asked, and once for what comes after the group
