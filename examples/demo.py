@@ -156,8 +156,8 @@ def _why_no_more(example: Example, ours: Outcome) -> str:
     report, name = ours.search.report_, type(model[-1]).__name__
     return (
         f"{report.fits_done} fits of {name} were made, as many as scikit-learn makes. Only the steps before "
-        f"it are shared:\nthey take {steps / whole:.0%} of a fit and its scores, so more than "
-        f"{whole / (whole - steps):.2g} times as fast is not to be had."
+        f"it are shared:\nthey take {steps / whole:.0%} of a fit and its scores, so that sharing them makes "
+        f"the search at most {whole / (whole - steps):.2f} times as fast."
     )
 
 

@@ -19,20 +19,21 @@ from manyfit.model_selection._job import Options, Pair
 from manyfit.model_selection._score_answers import Scored, blocks_of_settings, folded_there
 
 Array = NDArray[Any]
-# A score that `tol` leaves open by more than this is scikit-learn's to give, and so is one of labels of which
-# `tol` leaves so many open: about half of them fall the other way.
+# scikit-learn fits a setting whose score `tol` leaves open by more than this. Scores of labels may be open by
+# twice as much, since about half of the open labels stay as they are.
 MOST_OPEN, MOST_LABELS_OPEN = 0.01, 0.02
 # By the name of the scorer.
 Doubt = Mapping[str, float]
 
 
 class Doubts:
-    """What `tol` leaves open of the test scores of a split: begun where the rows lie, and ended on the host.
+    """How much `tol` leaves open of the test scores of a split.
 
-    Accuracy is in doubt by the share of rows whose label `tol` leaves open, any other scorer of labels by as
-    many rows of the rarest class. Any other scorer whose metric is known for many settings at once is in
-    doubt by the difference that other answers within `tol` make: as far on either side. On a device it is
-    not asked.
+    Two answers within `tol` may give some rows different labels. For accuracy, the doubt is the share of
+    these rows among all rows. For any other scorer of labels, it is their number divided by the size of the
+    rarest class. For a scorer of probabilities, decisions or numbers, the doubt is the largest change of
+    the score when all coefficients move as far as `tol` allows, on either side. On a device only scorers of
+    labels have doubts.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class Doubts:
         return doubts
 
     def too_open(self, doubts: Mapping[int, Doubt], scored: Scored) -> dict[int, str]:
-        """Settings whose test scores `tol` leaves open by more than is told apart, with the reason."""
+        """Return the settings whose scores `tol` leaves too open, each with the reason, for scikit-learn."""
         found = {}
         for j, doubt in doubts.items():
             score = scored.scores["test"][j]

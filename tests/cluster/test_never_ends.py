@@ -6,6 +6,8 @@ import _thread
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,34 +107,36 @@ def test_a_worker_with_results_of_others_is_left_as_it_is(client):
         wait_for(lambda: not pids(client) & before, "other processes")
 
 
-@pytest.mark.thorough
-def test_a_search_whose_workers_are_all_held_says_so(tmp_path: Path):
-    """There is nothing to do but wait; and it can be interrupted."""
+@contextmanager
+def two_workers_without_nannies(tmp_path: Path) -> Iterator[Client]:
+    """A client of two workers in processes that nobody starts again."""
     worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
     line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
     with running(line, tmp_path), running(worker, tmp_path), running(worker, tmp_path):
         wait_for((tmp_path / "address.json").exists, "the scheduler")
         with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=True) as client:
             client.wait_for_workers(2, timeout=60)
-            interrupted(client, n=2)
-            timer = threading.Timer(2 * GRACE_S, _thread.interrupt_main)
-            timer.start()
-            with (
-                pytest.warns(RuntimeWarning, match=r"is busy with .* s ago .*; .* is busy with .* s ago"),
-                pytest.raises(KeyboardInterrupt),
-            ):
-                search().fit(X, Y)
-            timer.join()
+            yield client
+
+
+@pytest.mark.thorough
+def test_a_search_whose_workers_are_all_held_says_so(tmp_path: Path):
+    """There is nothing to do but wait; and it can be interrupted."""
+    with two_workers_without_nannies(tmp_path) as client:
+        interrupted(client, n=2)
+        timer = threading.Timer(2 * GRACE_S, _thread.interrupt_main)
+        timer.start()
+        with (
+            pytest.warns(RuntimeWarning, match=r"is busy with .* s ago .*; .* is busy with .* s ago"),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            search().fit(X, Y)
+        timer.join()
 
 
 def test_without_a_nanny_a_search_says_what_it_waits_for(tmp_path: Path):
     """One of two workers is held for ever: the other does it all."""
-    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
-    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
-    with running(line, tmp_path), running(worker, tmp_path), running(worker, tmp_path):
-        wait_for((tmp_path / "address.json").exists, "the scheduler")
-        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=True) as client:
-            client.wait_for_workers(2, timeout=60)
-            interrupted(client, n=1)
-            with pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"):
-                assert search().fit(X, Y).report_.fits_done == 8
+    with two_workers_without_nannies(tmp_path) as client:
+        interrupted(client, n=1)
+        with pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"):
+            assert search().fit(X, Y).report_.fits_done == 8
