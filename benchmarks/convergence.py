@@ -26,7 +26,7 @@ from benchmarks._benchmark import register
 from benchmarks._scales import data_sets, regression_targets, scales
 from benchmarks._study import Column, Findings, Study, Tell
 from manyfit.estimators import Cost
-from manyfit.estimators._family import family_of
+from manyfit.families._protocol import family_of
 from manyfit.model_selection import GridSearchCV
 
 FOLDS = 3

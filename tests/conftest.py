@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from manyfit.arrays._fallback import tell_again
+from manyfit.arrays._host_fallback import tell_again
 
 # No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
 # suite means a change. `pytest --hypothesis-profile=explore` looks for new ones.

@@ -5,26 +5,85 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-# From top to bottom: a room may import those after it. The last four are modules that import nothing of
-# ours; _compat names what is private elsewhere.
+# From top to bottom: a module may import from its own room and from those after it. A room within a room, or
+# a module that stands alone, has a line of its own; the room's other modules stand at the room's line.
 ORDER = (
     "model_selection",
+    "model_selection.search",
+    "model_selection.validation",
+    "model_selection.running",
+    "model_selection.strategies",
+    "model_selection.planning",
+    "model_selection.planning.steps",
+    "model_selection.planning._pieces",
+    "model_selection.planning._plan",
+    "model_selection.planning._pipeline_spec",
+    "model_selection.planning._metadata_routing",
+    "model_selection.results",
+    "model_selection.checkpoint",
+    "model_selection.sharing",
+    "model_selection.sharing.rows",
+    "model_selection.sharing._fold_cache",
+    "model_selection.sharing._failed_fits",
+    "model_selection.sharing._frame_copy",
+    "model_selection.job",
     "joblib_backend",
     "cluster",
+    "cluster.pool",
+    "cluster.worker",
+    "cluster.inspection",
     "estimators",
+    "estimators.backends",
+    "estimators._method_call",
+    "estimators._array_parameters",
+    "estimators._catalog",
+    "estimators._ridge_checks",
+    "families",
+    "families.smooth",
+    "families.smooth.solver",
+    "families.least_squares",
+    "families._affine_steps",
+    "families._parameter_values",
+    "families._protocol",
     "metrics",
+    "metrics.scoring",
+    "metrics.functions",
+    "metrics.clustering",
+    "metrics.distances",
+    "metrics._deferred_checks",
+    "metrics.kernels.labels",
+    "metrics.kernels",
     "folds",
+    "folds.passes",
+    "folds.moments",
+    "folds.rows",
+    "folds.splits",
+    "folds._blas_threads",
+    "introspection",
     "arrays",
+    "arrays.transfer",
+    "arrays._namespace",
     "_config",
-    "_twins",
+    "_drop_in_classes",
     "exceptions",
     "_compat",
 )
 LONGEST_MODULE = 600
+MOST_ENTRIES = 13  # modules and folders in a folder, beside its `__init__.py`
 # Names with an underscore that are documented for users all the same.
 DOCUMENTED = {"os._exit"}
 # What the first search with a client loads: modules that cannot do without `distributed`.
-WITH_A_CLIENT = ("_call", "_dispatch", "_memory", "_on_device", "_parts", "_placement", "_queue", "_worker")
+WITH_A_CLIENT = (
+    "_batch_queue",
+    "_device_arrays",
+    "_dispatcher",
+    "_memory_guard",
+    "_parallel_call",
+    "_run_batches",
+    "_shared_arguments",
+    "placement",
+    "run_items",
+)
 
 
 def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
@@ -49,7 +108,10 @@ def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
 
 
 def upward_imports(source: str, module: str, is_package: bool = False) -> list[str]:
-    """Imports of a manyfit module that do not point to its own room or one below."""
+    """Imports of a manyfit module that do not point to its own room or one below.
+
+    The front of a room, its ``__init__.py``, may import from all that the room holds.
+    """
     room = _room(module)
     if room is None:  # manyfit/__init__.py stands above all rooms
         return []
@@ -65,9 +127,32 @@ def upward_imports(source: str, module: str, is_package: bool = False) -> list[s
     return found
 
 
-def _room(module: str) -> str | None:
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else None
+def _room(dotted: str) -> str | None:
+    """The innermost room that `ORDER` names for a module, or for a name that is imported."""
+    parts = dotted.split(".")[1:]
+    for n in range(len(parts), 0, -1):
+        if ".".join(parts[:n]) in ORDER:
+            return ".".join(parts[:n])
+    return parts[0] if parts else None
+
+
+def private_imports(source: str, module: str, is_package: bool = False) -> list[str]:
+    """Imports of a private module, or of a private name in one, of another room of manyfit."""
+    found = []
+    for target in imports(source, module, is_package):
+        package, _, rest = target.partition(".")
+        room, _, inside = rest.partition(".")
+        if package != "manyfit" or room == (_room(module) or "").partition(".")[0]:
+            continue
+        if any(_private(part) for part in inside.split(".")):
+            found.append(f"{module} imports {target}")
+    return found
+
+
+def crowded(folder: str, entries: list[str]) -> list[str]:
+    """Whether a folder holds more entries than a reader takes in at once."""
+    n = len([entry for entry in entries if entry != "__init__"])
+    return [f"{folder} has {n} entries, {MOST_ENTRIES} at most"] if n > MOST_ENTRIES else []
 
 
 def private_names(source: str, module: str, is_package: bool = False) -> list[str]:

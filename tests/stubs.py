@@ -20,7 +20,7 @@ MODULES = {
     "manyfit.metrics._published": "sklearn.metrics",
     "manyfit.metrics.cluster": "sklearn.metrics.cluster",
     "manyfit.metrics.pairwise": "sklearn.metrics.pairwise",
-    "manyfit.model_selection._published": "sklearn.model_selection",
+    "manyfit.model_selection.validation._published": "sklearn.model_selection",
 }
 METRICS = "manyfit.metrics._published"
 HEAD = '"""Written by ``python -m tests.stubs``: names that are made at run time, for type checkers."""\n'

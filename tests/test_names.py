@@ -11,7 +11,7 @@ import pytest
 import sklearn.metrics.pairwise
 
 import manyfit
-from manyfit.model_selection import _published
+from manyfit.model_selection.validation import _published
 from tests.docstrings import rooms
 
 MODULES = ("metrics", "metrics.cluster", "metrics.pairwise", "model_selection")
@@ -40,7 +40,7 @@ def test_every_name_of_scikit_learn_is_here(name):
 
 def test_drop_in_estimators_have_scikit_learns_names():
     from manyfit import estimators
-    from manyfit.estimators._exports import ALL
+    from manyfit.estimators._catalog import ALL
 
     assert set(ALL) <= set(estimators.__all__)
     own = set(estimators.__all__) - set(ALL)

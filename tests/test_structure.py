@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from manyfit import _compat
-from tests.docstrings import complaints, rooms
+from tests.docstrings import WITHOUT_FRONT, complaints, rooms
 from tests.structure import (
     IMPORT_ALL,
     ORDER,
     WITH_A_CLIENT,
+    crowded,
     imports,
+    private_imports,
     private_names,
     too_long,
     upward_imports,
@@ -61,6 +63,8 @@ def test_rooms_import_downward_only():
         ("if TYPE_CHECKING:\n    from manyfit.folds import Splits", "manyfit.arrays._x"),
         ("import manyfit.arrays", "manyfit._compat"),
         ("from manyfit.cellar import wine", "manyfit.arrays._x"),
+        ("from manyfit.metrics.scoring import Scored", "manyfit.metrics.kernels._x"),
+        ("from manyfit.metrics.kernels.labels._x import y", "manyfit.metrics.kernels._z"),
         ("", "manyfit.cellar._x"),
     ],
 )
@@ -85,6 +89,37 @@ def test_an_upward_relative_import_of_a_package_is_found():
 )
 def test_a_downward_import_is_not_reported(source):
     assert upward_imports(source, "manyfit.folds._x") == []
+
+
+def test_no_room_imports_the_private_modules_of_another():
+    found = [line for module in modules("manyfit") for line in private_imports(*module)]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("source", "module"),
+    [
+        ("from manyfit.arrays._clip import clip", "manyfit.folds._x"),
+        ("from manyfit.arrays import _clip", "manyfit.folds.splits._x"),
+        ("from manyfit.arrays.transfer._counts import Transfers", "manyfit.folds._x"),
+        ("import manyfit.arrays._clip", "manyfit"),
+    ],
+)
+def test_an_import_of_a_private_module_is_found(source, module):
+    assert len(private_imports(source, module)) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from manyfit.arrays import clip",
+        "from manyfit import _compat",
+        "from manyfit._compat import x",
+        "from manyfit.folds.splits._atoms import Rows",
+    ],
+)
+def test_an_import_from_a_front_or_within_the_room_is_none(source):
+    assert private_imports(source, "manyfit.folds.passes._x") == []
 
 
 # Private names of other projects
@@ -121,7 +156,7 @@ def test_a_private_name_is_found(source):
     [
         "from __future__ import annotations",
         "import sklearn\nsklearn.__version__",
-        "from manyfit.folds._splits import Splits\nSplits._store",
+        "from manyfit.folds.splits._splits import Splits\nSplits._store",
         "from ._splits import _Ranges\nself._x",
     ],
 )
@@ -148,6 +183,25 @@ def test_no_module_is_too_long():
 def test_a_long_module_is_found():
     assert too_long("x = 1\n" * 601, "m") == ["m has 601 lines, 600 at most"]
     assert too_long("x = 1\n" * 600, "m") == []
+
+
+def entries() -> Iterator[tuple[str, list[str]]]:
+    """Folders of the package, each with the names of its modules and of its folders that hold modules."""
+    for folder in [ROOT / "manyfit", *sorted((ROOT / "manyfit").rglob("*/"))]:
+        inside = [path.stem for path in folder.glob("*.py")]
+        if inside:
+            inside += [path.parent.name for path in folder.glob("*/__init__.py")]
+            yield str(folder.relative_to(ROOT)), inside
+
+
+def test_no_folder_is_crowded():
+    assert [line for folder in entries() for line in crowded(*folder)] == []
+    assert ("manyfit/arrays/transfer", 5) in [(folder, len(inside)) for folder, inside in entries()]
+
+
+def test_a_crowded_folder_is_found():
+    assert crowded("f", ["__init__", *"abcdefghijklmn"]) == ["f has 14 entries, 13 at most"]
+    assert crowded("f", ["__init__", *"abcdefghijklm"]) == []
 
 
 # What importing does
@@ -196,7 +250,7 @@ def missing_names(room: str) -> list[str]:
 def test_every_room_says_what_is_public_and_has_it():
     assert rooms(), "no room was found"
     assert [line for room in rooms() for line in missing_names(room)] == []
-    folders = {path.parent.name for path in (ROOT / "manyfit").glob("*/*.py")}
+    folders = {path.parent.name for path in (ROOT / "manyfit").glob("*/*.py")} - WITHOUT_FRONT
     assert folders == {room.removeprefix("manyfit.") for room in rooms()}, "a room without __init__.py"
     assert folders <= set(ORDER)
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from manyfit.cluster._gpu_workers import GPU
-from manyfit.cluster._versions import ask_versions, plain_versions
+from manyfit.cluster.inspection.gpu_workers import GPU
+from manyfit.cluster.inspection.versions import ask_versions, plain_versions
 
 if TYPE_CHECKING:
     from distributed import Client

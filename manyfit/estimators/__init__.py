@@ -2,22 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from manyfit.estimators import (  # noqa: F401  (they register themselves)
-    _affine_steps,
-    _glm,
-    _linear,
-    _linear_svm,
-    _logistic,
-    _own_fits,
-)
-from manyfit.estimators._exported import export
-from manyfit.estimators._exports import ALL
-from manyfit.estimators._family import (
+from manyfit.estimators._catalog import ALL
+from manyfit.estimators._factory import export
+from manyfit.estimators.backends import _native  # noqa: F401  (it registers itself)
+from manyfit.families import (
     AffineStep,
     Answers,
     Cost,
     Family,
     LinearAnswers,
+    LinkedAnswers,
     Predictions,
     Shape,
     affine_step_of,
@@ -26,7 +20,6 @@ from manyfit.estimators._family import (
     register_family,
     unregister_family,
 )
-from manyfit.estimators._linked import LinkedAnswers
 
 if TYPE_CHECKING:  # a type checker sees scikit-learn's, which they are
     from sklearn.calibration import CalibratedClassifierCV

@@ -1,11 +1,17 @@
 """Folded data: splits, atoms, moments and the views of a fold that families read."""
 
-from manyfit.folds._atoms import AtomGroup, Rows
-from manyfit.folds._condense import condensed
-from manyfit.folds._device_moments import brought_home
-from manyfit.folds._device_passes import DevicePasses
-from manyfit.folds._folded import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
-from manyfit.folds._matrix import (
+from manyfit.exceptions import Unsupported
+from manyfit.folds._blas_threads import checked, map_threads
+from manyfit.folds._folded_matrix import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
+from manyfit.folds.moments._device import brought_home
+from manyfit.folds.moments._moments import AtomMoments, Moments, moments_of_rows
+from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, View
+from manyfit.folds.passes._data import PassData, finite_middle, is_sparse, passes_over, require_classes
+from manyfit.folds.passes._device import DevicePasses
+from manyfit.folds.passes._passes import DensePasses, Passes, SparsePasses
+from manyfit.folds.passes._rare_features import condensed
+from manyfit.folds.rows._index import blocks_of, length_of, rows_of
+from manyfit.folds.rows._inputs import (
     as_labels,
     as_matrix,
     as_matrix_or_csr,
@@ -14,15 +20,9 @@ from manyfit.folds._matrix import (
     distinct_labels,
     is_foreign,
 )
-from manyfit.folds._moments import AtomMoments, Moments, moments_of_rows
-from manyfit.folds._pass_data import PassData, finite_middle, is_sparse, passes_over, require_classes
-from manyfit.folds._passes import DensePasses, Passes, SparsePasses
-from manyfit.folds._rows import blocks_of, length_of, rows_of
-from manyfit.folds._splits import Splits
-from manyfit.folds._splitters import SPLITTERS, train_test_split
-from manyfit.folds._threads import checked, map_threads
-from manyfit.folds._unsupported import Unsupported
-from manyfit.folds._view import FeatureMoments, Spectrum, View
+from manyfit.folds.splits._atoms import AtomGroup, Rows
+from manyfit.folds.splits._device_splitters import SPLITTERS, for_splitter, train_test_split
+from manyfit.folds.splits._splits import Splits
 
 __all__ = [
     "SPLITTERS",
@@ -57,6 +57,7 @@ __all__ = [
     "condensed",
     "distinct_labels",
     "finite_middle",
+    "for_splitter",
     "is_foreign",
     "is_sparse",
     "length_of",

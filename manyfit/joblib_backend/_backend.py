@@ -14,16 +14,16 @@ from joblib.parallel import (
 )
 
 from manyfit._compat import drop_left_batches
-from manyfit.cluster._gpu_workers import GPU
-from manyfit.cluster._lane import annotated
-from manyfit.cluster._package import APART_BYTES
-from manyfit.cluster._remote import client_for
-from manyfit.cluster._takes_gpu import takes_gpu
+from manyfit.cluster.inspection.gpu_workers import GPU
+from manyfit.cluster.pool.resource_queue import annotated
+from manyfit.cluster.pool.run import client_for
+from manyfit.cluster.worker.content_pickle import APART_BYTES
+from manyfit.introspection.gpu_support import takes_gpu
 from manyfit.joblib_backend._options import OF_A_CALL, Options, Place, checked
-from manyfit.joblib_backend._there import Names, Needs, There
+from manyfit.joblib_backend._workers import Names, Needs, There
 
 if TYPE_CHECKING:
-    from manyfit.joblib_backend._call import Call
+    from manyfit.joblib_backend._parallel_call import Call
 
 NO_CLIENT = (
     "The joblib backend 'manyfit' runs on a Dask cluster, and there is no client of one here: create a Dask "
@@ -238,7 +238,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     def start_call(self) -> None:
         """Begin a call of Parallel."""
-        from manyfit.joblib_backend._call import Call
+        from manyfit.joblib_backend._parallel_call import Call
 
         drop_left_batches(self.parallel)
         needs = self._needs()

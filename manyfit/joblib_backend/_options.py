@@ -7,7 +7,7 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
-from manyfit.joblib_backend._there import Names, Needs
+from manyfit.joblib_backend._workers import Names, Needs
 
 Place = str | tuple[str, str]
 

@@ -1,8 +1,8 @@
 """Metrics and scorers for many settings in one call."""
 
 from manyfit.metrics import _published, cluster, pairwise
-from manyfit.metrics._batched import Truth
-from manyfit.metrics._moment_scores import (
+from manyfit.metrics._published import *  # noqa: F403
+from manyfit.metrics.scoring._from_moments import (
     LinearPredictors,
     Residuals,
     Rounding,
@@ -10,8 +10,7 @@ from manyfit.metrics._moment_scores import (
     residuals_from_moments,
     scores_from_moments,
 )
-from manyfit.metrics._published import *  # noqa: F403
-from manyfit.metrics._scorers import (
+from manyfit.metrics.scoring._scorers import (
     check_scoring,
     get_scorer,
     get_scorer_names,
@@ -19,7 +18,8 @@ from manyfit.metrics._scorers import (
     refuse_metrics,
     scores_at_home,
 )
-from manyfit.metrics._scoring import SharedScoring
+from manyfit.metrics.scoring._shared_scoring import SharedScoring
+from manyfit.metrics.scoring._targets import Truth
 
 __all__ = [
     "LinearPredictors",

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import sklearn.metrics
 
-from manyfit.metrics._functions import FUNCTIONS, NOT_METRICS
+from manyfit.metrics.functions.wrapper import FUNCTIONS, NOT_METRICS
 
 # Which names there are is for the installed scikit-learn to say.
 _PASSED_ON = {

@@ -5,7 +5,7 @@ What is no score, such as ``contingency_matrix``, is scikit-learn's own.
 
 import sklearn.metrics.cluster
 
-from manyfit.metrics._functions import FUNCTIONS
+from manyfit.metrics.functions.wrapper import FUNCTIONS
 
 _NAMES = {
     name: FUNCTIONS.get(name, getattr(sklearn.metrics.cluster, name))

@@ -8,7 +8,7 @@ from typing import Any
 
 import sklearn.metrics.pairwise
 
-from manyfit.metrics._functions import FUNCTIONS, made
+from manyfit.metrics.functions.wrapper import FUNCTIONS, made
 
 
 def _is_public(name: str, value: Any) -> bool:

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import sklearn.model_selection
 
-from manyfit.model_selection import _published
-from manyfit.model_selection._plan import Group, Plan, WorkPlace
-from manyfit.model_selection._published import *  # noqa: F403
-from manyfit.model_selection._report import Report
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
+from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.validation import _published
+from manyfit.model_selection.validation._published import *  # noqa: F403
 
 __all__ = [
     "BaseSearchCV",

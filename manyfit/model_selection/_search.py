@@ -9,9 +9,9 @@ from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
-from manyfit.model_selection._answers_home import asked_anywhere
-from manyfit.model_selection._job import Sharing
-from manyfit.model_selection._shared_search import SharedSearch
+from manyfit.model_selection.job._job import Sharing
+from manyfit.model_selection.search._base import SharedSearch
+from manyfit.model_selection.search._device_predict import asked_anywhere
 
 
 @asked_anywhere

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manyfit.arrays import array_digest, describes_itself
-from manyfit.cluster._package import apart
+from manyfit.cluster.worker.content_pickle import apart
 
 WIDE = np.dtype("f8", metadata={"unit": "m"})
 A = np.arange(12.0).reshape(3, 4)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from manyfit import arrays
-from manyfit.arrays import Transfers, _transfer, to_device, to_host, transfers
+from manyfit.arrays import Transfers, to_device, to_host, transfers
+from manyfit.arrays.transfer import _host_device as _transfer
 
 DEVICE1 = array_api_strict.Device("device1")
 DEVICE2 = array_api_strict.Device("device2")

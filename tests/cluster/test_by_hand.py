@@ -18,7 +18,9 @@ from types import SimpleNamespace
 import pytest
 from distributed import Client
 
-from manyfit.cluster import _describe, _gpu_workers, _start, describe
+from manyfit.cluster import _describe, describe
+from manyfit.cluster import _local_cluster as _start
+from manyfit.cluster.inspection import gpu_workers as _gpu_workers
 from tests.cluster._processes import ROOT, blocks, running, wait_for
 
 pytestmark = pytest.mark.thorough

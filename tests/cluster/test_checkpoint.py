@@ -8,9 +8,10 @@ from distributed import Client, LocalCluster
 from sklearn.exceptions import FitFailedWarning
 
 from manyfit.cluster import WorkerDied
-from manyfit.cluster._died import Died
-from manyfit.model_selection import GridSearchCV, _on_cluster
-from manyfit.model_selection._arrivals import Arrivals
+from manyfit.cluster.worker.errors import Died
+from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.running import _dask_executor as _on_cluster
 from tests.cluster._awkward import Awkward
 from tests.cluster.test_search import SEARCHES, X, Y, same
 

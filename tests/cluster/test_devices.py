@@ -22,10 +22,11 @@ from sklearn.preprocessing import StandardScaler
 
 import manyfit
 from manyfit import estimators
-from manyfit.arrays import _transfer, array_namespace, device, to_device, to_host
+from manyfit.arrays import array_namespace, device, to_device, to_host
+from manyfit.arrays.transfer import _host_device as _transfer
 from manyfit.cluster import local_cluster
-from manyfit.cluster._package import is_pickle, packed, placed, unpacked
-from manyfit.cluster._worker import _stores
+from manyfit.cluster.worker.content_pickle import is_pickle, packed, placed, unpacked
+from manyfit.cluster.worker.run_items import _stores
 from manyfit.exceptions import HostFallbackError
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests.cluster import _settings
@@ -170,8 +171,8 @@ def test_as_many_at_a_time_as_there_are_slots(k):
 
 
 def test_it_waits_for_a_device(monkeypatch):
-    monkeypatch.setattr("manyfit.cluster._standing.NO_WORKER_S", 0.3)
-    monkeypatch.setattr("manyfit.cluster._dispatch.LOOK_S", 0.1)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_S", 0.3)
+    monkeypatch.setattr("manyfit.cluster.pool._dispatcher.LOOK_S", 0.1)
     with cluster(host=ONE) as one, Client(one):
         search = GridSearchCV(Where(device="cuda"), {"value": [0, 1]}, cv=2, refit=False)
 

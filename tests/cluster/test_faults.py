@@ -188,7 +188,7 @@ def test_a_module_that_a_worker_lacks_is_an_error_that_says_where(client, tmp_pa
 
 
 def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
-    monkeypatch.setattr("manyfit.cluster._standing.NO_WORKER_S", 0.3)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_S", 0.3)
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
         meanwhile(2.0, lambda: cluster.scale(1))
@@ -243,7 +243,7 @@ def _dask_alone(n_workers: int) -> Client:
 @pytest.mark.thorough
 @pytest.mark.filterwarnings(WAITS)
 def test_workers_that_nobody_starts_again_are_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyfit.cluster._standing.NO_WORKER_LEFT_S", 5.0)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_LEFT_S", 5.0)
     worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
     line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
     with running(line, tmp_path), running(worker, tmp_path):

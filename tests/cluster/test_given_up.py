@@ -19,16 +19,16 @@ from distributed import Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
-from manyfit.cluster._copies import Copies
-from manyfit.cluster._dispatch import Dispatch, _Task
-from manyfit.cluster._heartbeats import Heartbeats
-from manyfit.cluster._lane import Lane
-from manyfit.cluster._memory import Keeper, Patience, Room
-from manyfit.cluster._placement import Placement, placement_of
-from manyfit.cluster._results import Results
-from manyfit.cluster._store import Store
-from manyfit.cluster._stuck import Stuck
-from manyfit.cluster._unwanted import Report, Runs
+from manyfit.cluster.pool._dispatcher import Dispatch, _Task
+from manyfit.cluster.pool.copies import Copies
+from manyfit.cluster.pool.held_workers import Stuck
+from manyfit.cluster.pool.placement import Placement, placement_of
+from manyfit.cluster.pool.resource_queue import Lane
+from manyfit.cluster.pool.results import Results
+from manyfit.cluster.worker._heartbeats import Heartbeats
+from manyfit.cluster.worker._memory_guard import Keeper, Patience, Room
+from manyfit.cluster.worker._store import Store
+from manyfit.cluster.worker.cancelled_tasks import Report, Runs
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward
@@ -79,7 +79,9 @@ def test_room_comes_later_only_where_somebody_waits_for_who_has_it(
 
 def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("manyfit.cluster._memory.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(
+        "manyfit.cluster.worker._memory_guard.time", SimpleNamespace(monotonic=lambda: now[0])
+    )
 
     def waits(**room: Any) -> float:
         patience, start = Patience(), now[0]
@@ -96,11 +98,11 @@ def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_search_that_waits_for_room_says_so_and_ends(
     kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manyfit.cluster._placement.LARGE", 1)
-    monkeypatch.setattr("manyfit.cluster._placement.TELL_ROOM_S", 0.5)
-    monkeypatch.setattr("manyfit.cluster._memory.LATER_S", 3.0)
-    monkeypatch.setattr("manyfit.cluster._memory.UNWANTED_WAIT_S", 3.0)
-    monkeypatch.setattr("manyfit.cluster._standing.LOOK_AT_LEAST_S", 0.1)
+    monkeypatch.setattr("manyfit.cluster.pool.placement.LARGE", 1)
+    monkeypatch.setattr("manyfit.cluster.pool.placement.TELL_ROOM_S", 0.5)
+    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.LATER_S", 3.0)
+    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.UNWANTED_WAIT_S", 3.0)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.LOOK_AT_LEAST_S", 0.1)
     monkeypatch.setattr(Placement, "_room_on", lambda *a: Room(False, **{kind: True}))
     looks: list[float] = []
     look = Stuck.look
@@ -122,8 +124,8 @@ def test_a_search_that_waits_for_room_says_so_and_ends(
 def test_data_that_wait_for_room_go_to_a_worker_that_begins_tasks(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manyfit.cluster._placement.LARGE", 1)
-    monkeypatch.setattr("manyfit.cluster._standing.LOOK_AT_LEAST_S", 0.1)
+    monkeypatch.setattr("manyfit.cluster.pool.placement.LARGE", 1)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.LOOK_AT_LEAST_S", 0.1)
     look, held = Stuck.look, list[str]()
 
     def room_on(self: Placement, worker: str, *args: Any) -> Room:
@@ -187,7 +189,9 @@ def test_results_that_are_on_their_way_at_an_interrupt(
             super().__init__(client)
             made.append(self)
 
-    where = "manyfit.cluster._dispatch" if kind == "search" else "manyfit.joblib_backend._call"
+    where = (
+        "manyfit.cluster.pool._dispatcher" if kind == "search" else "manyfit.joblib_backend._parallel_call"
+    )
     monkeypatch.setattr(f"{where}.Results", Noted)
     handlers = client.cluster.scheduler.handlers
     gather, asked = handlers["gather"], threading.Event()
@@ -354,8 +358,8 @@ def test_a_worker_with_an_actor_of_others_is_left_as_it_is(
     actors: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[int] = []
-    monkeypatch.setattr("manyfit.cluster._memory.os._exit", ended.append)
-    monkeypatch.setattr("manyfit.cluster._memory.LOST_S", -1.0)
+    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.os._exit", ended.append)
+    monkeypatch.setattr("manyfit.cluster.worker._memory_guard.LOST_S", -1.0)
     state = SimpleNamespace(actors=actors, executing_count=0)
     manager = SimpleNamespace(memory_limit=100, memory_pause_fraction=0.8, memory_spill_fraction=0.7)
     worker: Any = SimpleNamespace(

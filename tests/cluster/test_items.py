@@ -18,13 +18,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit.cluster._here import Task, at_task
+from manyfit.cluster.worker.task_context import Task, at_task
 from manyfit.estimators import Cost, KNeighborsClassifier, family_of
-from manyfit.model_selection import GridSearchCV, _evaluate, _on_cluster, cross_validate
-from manyfit.model_selection._arrivals import Arrivals
-from manyfit.model_selection._on_cluster import cut
-from manyfit.model_selection._on_worker import Common, Item, run_item
-from manyfit.model_selection._plan import Group
+from manyfit.model_selection import GridSearchCV, cross_validate
+from manyfit.model_selection.planning._plan import Group
+from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.running import _dask_executor as _on_cluster
+from manyfit.model_selection.running._dask_executor import cut
+from manyfit.model_selection.running._worker_items import Common, Item, run_item
+from manyfit.model_selection.sharing import _fit_and_score as _evaluate
 from tests.differential._subject import sharing_whatever_it_costs
 from tests.metrics._crossings import there
 from tests.model_selection._optimum import Optimum

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyfit.cluster._lane import AHEAD_S, LEAST_TASK_S, TASK_S, Lane
+from manyfit.cluster.pool.resource_queue import AHEAD_S, LEAST_TASK_S, TASK_S, Lane
 
 
 def _one(name: str) -> bool:

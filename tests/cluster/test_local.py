@@ -8,8 +8,8 @@ import threading
 import joblib
 import pytest
 
-from manyfit.cluster._local import run_tasks, workers
-from manyfit.cluster._progress import Progress
+from manyfit.model_selection.job._joblib_tasks import run_tasks, workers
+from manyfit.model_selection.results._progress_bar import Progress
 
 
 def double(x):

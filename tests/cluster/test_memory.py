@@ -98,7 +98,7 @@ def pids(client: Client) -> dict[str, int]:
 
 def kept(client: Client) -> dict[str, int]:
     def nbytes() -> int:
-        from manyfit.cluster._worker import _stores
+        from manyfit.cluster.worker.run_items import _stores
 
         return sum(store.nbytes for store in _stores.values())
 
@@ -192,7 +192,7 @@ def test_all_workers_paused_for_a_while(client):
 
 
 def test_all_workers_paused_for_good_is_an_error(client, monkeypatch):
-    monkeypatch.setattr("manyfit.cluster._standing.PAUSED_S", 2.0)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.PAUSED_S", 2.0)
     X, y = data(MB)
     theirs = occupy(client)
     for address in workers(client):

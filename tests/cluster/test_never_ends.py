@@ -18,7 +18,7 @@ from distributed import Client, Worker
 from sklearn.model_selection import ShuffleSplit
 
 from manyfit.cluster import local_cluster
-from manyfit.cluster._unwanted import GRACE_S
+from manyfit.cluster.worker.cancelled_tasks import GRACE_S
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward

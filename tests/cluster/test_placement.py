@@ -18,11 +18,11 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manyfit.cluster._package import array_key
-from manyfit.cluster._placement import placement_of
-from manyfit.cluster._store import Store
+from manyfit.cluster.pool.placement import placement_of
+from manyfit.cluster.worker._store import Store
+from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.model_selection import GridSearchCV, cross_validate
-from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection.results._result_sink import Arrivals
 from tests.cluster._awkward import Awkward, fits
 from tests.cluster.test_search import _kept, eventually
 
@@ -128,7 +128,7 @@ def test_a_search_that_ended_holds_no_client():
                 search().fit(X, Y)
         with Client(cluster) as client:
             assert placement_of(client)
-            from manyfit.cluster._placement import _placements
+            from manyfit.cluster.pool.placement import _placements
 
             assert [one.status for one in _placements] == ["running"]
 
@@ -149,7 +149,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 from sklearn.tree import DecisionTreeClassifier
 from manyfit.model_selection import GridSearchCV, cross_validate
-from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection.results._result_sink import Arrivals
 {threads}
 X, y = np.random.default_rng(0).normal(size=(6000, 5)), np.arange(6000) % 2
 cluster = LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0")
@@ -260,7 +260,7 @@ import numpy as np
 from distributed import Client
 from sklearn.tree import DecisionTreeClassifier
 from manyfit.model_selection import GridSearchCV, cross_validate
-from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection.results._result_sink import Arrivals
 X, y = np.random.default_rng(0).normal(size=(600, 5)), np.arange(600) % 2
 search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2)
 with Client(n_workers=1, processes=False, dashboard_address=":0"):
@@ -336,8 +336,8 @@ def test_a_large_result_arrives_and_is_made_once(three, tmp_path, monkeypatch):
 @pytest.mark.parametrize("stopped", [False, True])
 def test_shared_steps_are_handed_back(stopped, three, monkeypatch):
     """So that others can take them; and what was fitted before an interrupt is kept."""
-    monkeypatch.setattr("manyfit.model_selection._one_by_one.HAND_BACK_S", 0.2)
-    monkeypatch.setattr("manyfit.model_selection._one_by_one.HAND_BACK", 2.0)
+    monkeypatch.setattr("manyfit.model_selection.strategies._individual_fits.HAND_BACK_S", 0.2)
+    monkeypatch.setattr("manyfit.model_selection.strategies._individual_fits.HAND_BACK", 2.0)
     steps = make_pipeline(StandardScaler(), Awkward(seconds=0.05))
     grid = {"awkward__value": list(range(10)), "standardscaler__with_mean": [False, True]}
     whole = GridSearchCV(steps, grid, cv=KFold(2), refit=False)
@@ -435,7 +435,7 @@ def test_data_are_sent_again_where_a_worker_was_just_lost(three, monkeypatch):
 
     monkeypatch.setattr(Client, "scatter", fails_once)
     assert not np.isnan(scores(search().fit(X, Y))).any()
-    monkeypatch.setattr("manyfit.cluster._dispatch.LOOK_S", 0.01)
+    monkeypatch.setattr("manyfit.cluster.pool._dispatcher.LOOK_S", 0.01)
 
     def fails(client: Client, *args: Any, **kwargs: Any) -> Any:
         raise OSError("the worker is gone")

@@ -13,8 +13,8 @@ from contextlib import contextmanager, redirect_stderr
 
 import pytest
 
-from manyfit.cluster import _progress
-from manyfit.cluster._progress import Progress, refitting
+from manyfit.model_selection.results import _progress_bar as _progress
+from manyfit.model_selection.results._progress_bar import Progress, refitting
 
 TEXTS = ("saved 480 fits", "best 0.9438", "settings 48/50")
 

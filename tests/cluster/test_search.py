@@ -27,7 +27,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.cluster import local_cluster
-from manyfit.cluster._package import array_key
+from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
@@ -166,7 +166,7 @@ def _kept(client: Client) -> dict[str, set[str]]:
     """Keys of the arrays and packages that each worker keeps of searches."""
 
     def keys(dask_worker: Any) -> set[str]:
-        from manyfit.cluster._worker import store_of
+        from manyfit.cluster.worker.run_items import store_of
 
         return store_of(dask_worker).keys()
 

@@ -22,7 +22,9 @@ from distributed.comm import connect
 from distributed.system import MEMORY_LIMIT
 from distributed.utils import LoopRunner
 
-from manyfit.cluster import _gpu_workers, _start, describe, local_cluster
+from manyfit.cluster import _local_cluster as _start
+from manyfit.cluster import describe, local_cluster
+from manyfit.cluster.inspection import gpu_workers as _gpu_workers
 from tests.cluster._processes import ROOT, gone, wait_for
 
 pytestmark = pytest.mark.thorough

@@ -18,8 +18,8 @@ from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import local_cluster
-from manyfit.cluster._lane import memory_left
-from manyfit.cluster._scheduler import workers_of
+from manyfit.cluster.inspection.scheduler_info import workers_of
+from manyfit.cluster.pool.resource_queue import memory_left
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
@@ -133,7 +133,7 @@ def test_a_call_of_parallel_that_it_has_begun(client):
 
 def test_a_single_worker_is_waited_for_with_a_word(monkeypatch, client):
     """There is no other way, and it may go on."""
-    monkeypatch.setattr("manyfit.cluster._stuck.TELL_SILENT_S", 4.0)
+    monkeypatch.setattr("manyfit.cluster.pool.held_workers.TELL_SILENT_S", 4.0)
     addresses = sorted(client.nthreads())
     with stopped(client, addresses[0]), stopped(client, addresses[1]):
         pids = [worker.process.pid for worker in client.cluster.workers.values()]

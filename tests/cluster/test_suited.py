@@ -7,7 +7,7 @@ import os
 import dask
 import pytest
 
-from manyfit.cluster import _start
+from manyfit.cluster import _local_cluster as _start
 
 
 @pytest.mark.parametrize(

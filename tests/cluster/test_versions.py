@@ -13,11 +13,12 @@ from joblib import Parallel, delayed, parallel_config
 from sklearn.linear_model import Ridge
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
-from manyfit.cluster import _versions
-from manyfit.cluster._versions import version_differences, versions_here
-from manyfit.model_selection import GridSearchCV, _on_worker
-from manyfit.model_selection._checkpoint import Checkpoint
-from manyfit.model_selection._identity import Identity
+from manyfit.cluster.inspection import versions as _versions
+from manyfit.cluster.inspection.versions import version_differences, versions_here
+from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.checkpoint._file import Checkpoint
+from manyfit.model_selection.checkpoint._search_identity import Identity
+from manyfit.model_selection.running import _worker_items as _on_worker
 from tests.cluster._processes import running, wait_for
 from tests.cluster.test_search import X, Y
 
@@ -78,7 +79,9 @@ def test_a_search_warns_of_another_patch_once(client: Client, monkeypatch: pytes
     # A worker says it once more, with what it computes: in one process it would not.
     asked = {**_on_worker.versions(), "scikit-learn": f"{minor}.99"}
     common = _on_worker.Common
-    monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=asked))
+    monkeypatch.setattr(
+        "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=asked)
+    )
     with pytest.warns(
         RuntimeWarning, match=f"scikit-learn is {minor}.* there, and {minor}.99 here"
     ) as warned:
@@ -136,7 +139,9 @@ def test_a_worker_that_never_says_its_versions_fits_nothing(
 
     asked = {**_on_worker.versions(), "scikit-learn": "0.24.1"}
     common = _on_worker.Common
-    monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=asked))
+    monkeypatch.setattr(
+        "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=asked)
+    )
     monkeypatch.setattr(_on_worker, "config_context", raises)
     with pytest.raises(RuntimeError, match="A worker has other versions .* there, and 0.24.1 here"):
         search().fit(X, Y)
@@ -195,7 +200,9 @@ def test_a_checkpoint_says_what_computed_each_score(
     monkeypatch.setattr(_on_worker, "versions", lambda: theirs)
     path = tmp_path / "file"
     common = _on_worker.Common
-    monkeypatch.setattr("manyfit.model_selection._on_cluster.Common", lambda *a: common(*a, versions=real))
+    monkeypatch.setattr(
+        "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=real)
+    )
     with pytest.warns(
         RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 there"
     ):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from manyfit import estimators
-from manyfit._twins import twin_of
-from manyfit.estimators._exports import ALL, Dispatch
-from manyfit.estimators._own import fitter_of
+from manyfit._drop_in_classes import twin_of
+from manyfit.estimators._catalog import ALL, Dispatch
+from manyfit.estimators.backends._native_registry import fitter_of
 from tests.docs._pages import ROOT
 
 PAGE = ROOT / "docs" / "estimators.md"

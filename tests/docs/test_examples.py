@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from manyfit.estimators import _family
+from manyfit.families import _protocol as _family
 from tests.docs._pages import PAGES, examples, masked, run
 
 WITH_EXAMPLES = [name for name, path in PAGES.items() if examples(path.read_text())]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from manyfit import estimators
-from manyfit.estimators._exports import ALL
+from manyfit.estimators._catalog import ALL
 from tests.docs import _ledger
 from tests.docs._pages import marked, table
 

@@ -23,7 +23,7 @@ import sklearn.linear_model
 import sklearn.naive_bayes
 import sklearn.svm
 
-from manyfit.arrays import _containers
+from manyfit.arrays.transfer import _containers
 from tests.metrics._crossings import DEVICE, here, there
 
 

@@ -20,8 +20,8 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks as checks, get_tags
 from sklearn.utils._array_api import yield_namespace_device_dtype_combinations
 from manyfit import estimators
-from manyfit._twins import twin_of
-from manyfit.estimators._exports import EXPORTS
+from manyfit._drop_in_classes import twin_of
+from manyfit.estimators._catalog import EXPORTS
 
 warnings.simplefilter("ignore")
 passed, failed, theirs = [], {}, []

@@ -10,10 +10,10 @@ import sklearn.linear_model
 from sklearn.base import clone
 
 from manyfit import estimators
-from manyfit._twins import twin_of
+from manyfit._drop_in_classes import twin_of
 from manyfit.arrays import container_place, form_of, to_host
-from manyfit.estimators._call import STATE
-from manyfit.estimators._exported import exported
+from manyfit.estimators._factory import exported
+from manyfit.estimators._method_call import STATE
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NEW, NUMBERS, X
 from tests.metrics._crossings import there

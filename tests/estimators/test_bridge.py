@@ -25,13 +25,14 @@ from sklearn.utils import _array_api
 import manyfit
 from manyfit import estimators
 from manyfit._compat import array_api_dispatch
-from manyfit._twins import twin_of
+from manyfit._drop_in_classes import twin_of
 from manyfit.arrays import container_place, form_of, from_device, is_host, to_device, transfers
-from manyfit.estimators import _own, _with_cuml
-from manyfit.estimators._call import STATE
-from manyfit.estimators._exports import EXPORTS
-from manyfit.estimators._own import register_fitter, unregister_fitter
-from manyfit.estimators._routes import find_fitting_place
+from manyfit.estimators._catalog import EXPORTS
+from manyfit.estimators._method_call import STATE
+from manyfit.estimators.backends import _cuml as _with_cuml
+from manyfit.estimators.backends import _native_registry as _own
+from manyfit.estimators.backends._native_registry import register_fitter, unregister_fitter
+from manyfit.estimators.backends.choice import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
 from tests.estimators._samples import LABELS, NAMES, NUMBERS, X, made, results, sample

@@ -18,11 +18,11 @@ from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.pipeline import make_pipeline
 
 from manyfit import estimators
-from manyfit._twins import twin_of
+from manyfit._drop_in_classes import twin_of
 from manyfit.estimators import Ridge, family_of
-from manyfit.estimators._call import STATE
-from manyfit.estimators._exported import BRIDGED
-from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._catalog import EXPORTS
+from manyfit.estimators._factory import BRIDGED
+from manyfit.estimators._method_call import STATE
 from manyfit.model_selection import GridSearchCV
 from tests.estimators._samples import LABELS, NAMES, NUMBERS, OF_TEXTS, X, made, results, sample
 

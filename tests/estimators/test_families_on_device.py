@@ -13,8 +13,8 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.arrays import Beside, to_device, to_host, transfers
 from manyfit.estimators import family_of
-from manyfit.estimators._losses import HalfBinomial
-from manyfit.estimators._objective import LinearProblem, Rowwise
+from manyfit.families.smooth.solver._losses import HalfBinomial
+from manyfit.families.smooth.solver._objective import LinearProblem, Rowwise
 from manyfit.folds import PassData, Splits
 from tests.metrics._crossings import crossings, there
 

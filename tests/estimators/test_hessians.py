@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyfit.estimators._hessians import Factor, Hessians, Matrix, _chosen
-from manyfit.estimators._losses import HalfBinomial, HalfMultinomial
-from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial
+from manyfit.families.smooth.solver._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._preconditioner import Factor, Hessians, Matrix, _chosen
 from manyfit.folds import DensePasses, SparsePasses
 
 rng = np.random.default_rng(0)

@@ -20,12 +20,12 @@ from sklearn.preprocessing import FunctionTransformer
 
 import manyfit
 from manyfit import estimators
-from manyfit._twins import twin_of
+from manyfit._drop_in_classes import twin_of
 from manyfit.arrays import container_place, form_of, to_device, to_host, transfers
 from manyfit.estimators import PCA, FeatureUnion, MinMaxScaler, Ridge, StandardScaler
-from manyfit.estimators._call import STATE
-from manyfit.estimators._exported import BRIDGED
-from manyfit.estimators._exports import HOLDERS
+from manyfit.estimators._catalog import HOLDERS
+from manyfit.estimators._factory import BRIDGED
+from manyfit.estimators._method_call import STATE
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.model_selection import GridSearchCV
 from tests.estimators import _fake_cuml as fake

@@ -5,7 +5,7 @@ from __future__ import annotations
 import array_api_strict as strict
 import numpy as np
 
-from manyfit.estimators._lbfgs import LBFGS
+from manyfit.families.smooth.solver._lbfgs import LBFGS
 
 rng = np.random.default_rng(0)
 D, M, K = 6, 5, 2

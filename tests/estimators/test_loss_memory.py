@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from manyfit.estimators._losses import (
+from manyfit.families.smooth.solver._losses import (
     HalfBinomial,
     HalfMultinomial,
     HalfTweedie,
     SquaredEpsilonInsensitive,
     SquaredHinge,
 )
-from manyfit.estimators._objective import Rowwise
-from manyfit.folds import _device_passes
+from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.folds.passes import _device as _device_passes
 from tests.metrics._crossings import memory_there, there
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss, mean_tweedie_deviance
 
-from manyfit.estimators._losses import (
+from manyfit.families.smooth.solver._losses import (
     HalfBinomial,
     HalfMultinomial,
     HalfTweedie,

@@ -9,8 +9,8 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.estimators import affine_step_of
-from manyfit.estimators._losses import HalfMultinomial, HalfTweedie, SquaredHinge
-from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._losses import HalfMultinomial, HalfTweedie, SquaredHinge
+from manyfit.families.smooth.solver._objective import Columns, LinearProblem, Rowwise
 from manyfit.folds import DensePasses, SparsePasses, Unsupported
 from tests.estimators._views import view_of
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from manyfit import estimators
-from manyfit._twins import twin_of
+from manyfit._drop_in_classes import twin_of
 from manyfit.arrays import form_of, from_device, is_out_of_memory
-from manyfit.estimators import _with_cuml
-from manyfit.estimators._call import STATE
-from manyfit.estimators._exported import BRIDGED
-from manyfit.estimators._exports import EXPORTS
+from manyfit.estimators._catalog import EXPORTS
+from manyfit.estimators._factory import BRIDGED
+from manyfit.estimators._method_call import STATE
+from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.folds import Unsupported
 from tests.estimators._samples import NEW, OF_TEXTS, TEXTS, made, sample
 
@@ -136,9 +136,9 @@ def test_fitted_by_cuml_where_the_ledger_says_so(name, kind, monkeypatch):
         X = cupy.asarray(rows)
         X = X if kind == "cupy" else (cudf.DataFrame if X.ndim == 2 else cudf.Series)(X)
     ours, twin = made(name), made(name, twin=True)
-    monkeypatch.setattr("manyfit.estimators._routes.fitter_of", lambda cls: None)
+    monkeypatch.setattr("manyfit.estimators.backends.choice.fitter_of", lambda cls: None)
     if kind == "cupy" and not LINES[name].converts and EXPORTS[name].dispatch is not None:
-        monkeypatch.setattr("manyfit.estimators._there.dispatch_of", lambda estimator: None)
+        monkeypatch.setattr("manyfit.estimators.backends.array_api.dispatch_of", lambda estimator: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ours.fit(*(one for one in (X, y) if one is not None))

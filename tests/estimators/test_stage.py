@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from manyfit.estimators import _hessians, _stage
-from manyfit.estimators._lbfgs import LBFGS
-from manyfit.estimators._losses import HalfBinomial
-from manyfit.estimators._objective import Rowwise
-from manyfit.estimators._stage import Goal, Stage, _Way
+from manyfit.families.smooth.solver import _penalty_path as _stage
+from manyfit.families.smooth.solver import _preconditioner as _hessians
+from manyfit.families.smooth.solver._lbfgs import LBFGS
+from manyfit.families.smooth.solver._losses import HalfBinomial
+from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.families.smooth.solver._penalty_path import Goal, Stage, _Way
 from manyfit.folds import DensePasses, SparsePasses
 
 rng = np.random.default_rng(0)

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
-from manyfit.estimators._losses import HalfBinomial
-from manyfit.estimators._objective import Columns, LinearProblem, Rowwise
-from manyfit.estimators._trial import Stopping, resolution_of, try_columns
+from manyfit.families.smooth.solver._losses import HalfBinomial
+from manyfit.families.smooth.solver._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._trial import Stopping, resolution_of, try_columns
 from manyfit.folds import DensePasses, SparsePasses
 
 rng = np.random.default_rng(0)

@@ -18,10 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 import manyfit
 from manyfit import estimators
 from manyfit.arrays import container_place
-from manyfit.estimators import _own, _with_cuml
-from manyfit.estimators._call import STATE
-from manyfit.estimators._exports import EXPORTS
-from manyfit.estimators._routes import find_fitting_place
+from manyfit.estimators._catalog import EXPORTS
+from manyfit.estimators._method_call import STATE
+from manyfit.estimators.backends import _cuml as _with_cuml
+from manyfit.estimators.backends import _native_registry as _own
+from manyfit.estimators.backends.choice import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NUMBERS, X

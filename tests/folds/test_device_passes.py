@@ -12,8 +12,8 @@ import pytest
 from manyfit.arrays import array_namespace, float_dtype, to_device, to_host, transfers
 from manyfit.arrays import device as device_of
 from manyfit.folds import DensePasses, DevicePasses, Unsupported, checked, finite_middle, is_sparse
-from manyfit.folds import _device_passes as module
-from manyfit.folds._moments import middle
+from manyfit.folds.moments._moments import middle
+from manyfit.folds.passes import _device as module
 from tests.metrics._crossings import crossings, there
 
 rng = np.random.default_rng(0)

@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, RepeatedKFold
 
-from manyfit.folds import (
-    AtomMoments,
-    SplitData,
-    Splits,
-    Unsupported,
-    Weights,
-    _moments,
-    _threads,
-    moments_of_rows,
-)
-from manyfit.folds._moments import BLOCK_VALUES, SAMPLED_ROWS, column_ranges
+from manyfit.folds import AtomMoments, SplitData, Splits, Unsupported, Weights, moments_of_rows
+from manyfit.folds import _blas_threads as _threads
+from manyfit.folds.moments import _moments
+from manyfit.folds.moments._moments import BLOCK_VALUES, SAMPLED_ROWS, column_ranges
 
 rng = np.random.default_rng(0)
 

@@ -17,7 +17,7 @@ from manyfit.folds import (
     passes_over,
     require_classes,
 )
-from manyfit.folds._passes import GRAM_ROWS
+from manyfit.folds.passes._passes import GRAM_ROWS
 from tests.metrics._crossings import there
 
 rng = np.random.default_rng(0)

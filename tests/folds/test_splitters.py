@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from manyfit import model_selection as ours
-from manyfit._twins import twin_of
+from manyfit._drop_in_classes import twin_of
 from manyfit.arrays import to_device, transfers
 from manyfit.folds import SPLITTERS, Splits
 

@@ -6,16 +6,8 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from manyfit.folds import (
-    GivenFold,
-    GivenRows,
-    Spectrum,
-    SplitData,
-    Splits,
-    Unsupported,
-    Weights,
-    _folded,
-)
+from manyfit.folds import GivenFold, GivenRows, Spectrum, SplitData, Splits, Unsupported, Weights
+from manyfit.folds import _folded_matrix as _folded
 from tests.estimators._views import real_moments
 
 rng = np.random.default_rng(0)

@@ -23,7 +23,7 @@ from sklearn.utils.parallel import delayed as sklearn_delayed
 from threadpoolctl import threadpool_info
 
 from manyfit.joblib_backend import ManyfitBackend
-from manyfit.joblib_backend._queue import Batch, Queue
+from manyfit.joblib_backend._batch_queue import Batch, Queue
 from tests.joblib_backend._clusters import within
 
 pytestmark = pytest.mark.slow
@@ -270,7 +270,7 @@ def test_pre_dispatch_bounds_what_is_read_ahead(two):
 )
 def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
     """Unless a number says how many tasks are read ahead."""
-    monkeypatch.setattr("manyfit.joblib_backend._call.LOOK_AT_LEAST_S", 0.05)
+    monkeypatch.setattr("manyfit.joblib_backend._parallel_call.LOOK_AT_LEAST_S", 0.05)
     AtATime.most = 0
     with within(1) as client:
         results = Parallel(backend="manyfit", batch_size=1, return_as="generator", **options)(

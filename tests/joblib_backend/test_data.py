@@ -21,10 +21,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
-from manyfit.cluster import _kept
-from manyfit.cluster._kept import Kept
-from manyfit.cluster._placement import placement_of
-from manyfit.joblib_backend._pack import REREAD_BYTES, Packer
+from manyfit.cluster.pool import _retention as _kept
+from manyfit.cluster.pool._retention import Kept
+from manyfit.cluster.pool.placement import placement_of
+from manyfit.joblib_backend._batch_pickle import REREAD_BYTES, Packer
 from tests.joblib_backend._clusters import soon, within
 
 pytestmark = pytest.mark.slow
@@ -411,7 +411,7 @@ def test_nothing_stays_when_the_caller_has_let_go(two):
 
 def test_arrays_that_a_generator_makes_are_let_go_on_the_way(monkeypatch):
     """Neither the client nor the cluster keeps all of them."""
-    monkeypatch.setattr("manyfit.joblib_backend._parts.RECENT_BYTES", 10 * 8 * LARGE)
+    monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.RECENT_BYTES", 10 * 8 * LARGE)
     with within(1) as client:
         placement, most = placement_of(client), [0]
         results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
@@ -425,8 +425,8 @@ def test_arrays_that_a_generator_makes_are_let_go_on_the_way(monkeypatch):
 
 def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
     """Though the caller has all of them."""
-    monkeypatch.setattr("manyfit.joblib_backend._parts.RECENT_BYTES", 8 * LARGE)
-    monkeypatch.setattr("manyfit.joblib_backend._parts.KEPT_PART", 1e-3)
+    monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.RECENT_BYTES", 8 * LARGE)
+    monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.KEPT_PART", 1e-3)
     arrays = [np.full(LARGE, float(i)) for i in range(60)]
     with within(1, memory_limit=80_000 * LARGE) as client:  # ten arrays are kept
         placement, most = placement_of(client), [0]
@@ -465,7 +465,7 @@ def test_the_packer_holds_nothing():
 
 
 def test_content_is_read_once_a_call(monkeypatch):
-    from manyfit.joblib_backend import _pack
+    from manyfit.joblib_backend import _batch_pickle as _pack
 
     reads = [0]
 

@@ -17,7 +17,7 @@ from distributed import Client, Future, Status, Worker
 from joblib import Parallel, delayed, parallel_config
 
 from manyfit.cluster import WorkerDied, local_cluster
-from manyfit.cluster._placement import placement_of
+from manyfit.cluster.pool.placement import placement_of
 from tests.cluster._processes import running, wait_for
 from tests.joblib_backend._clusters import nothing_is_left, within
 

@@ -28,12 +28,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyfit._compat import INDICES_OF_THE_HOST
-from manyfit.arrays import _cuda, device, is_host, place_of
-from manyfit.cluster import _worker
-from manyfit.cluster._package import array_key
-from manyfit.cluster._worker import store_of
-from manyfit.joblib_backend import ManyfitBackend, _on_device
-from manyfit.joblib_backend._on_device import estimators_of, wants_device_data
+from manyfit.arrays import _default_gpu as _cuda
+from manyfit.arrays import device, is_host, place_of
+from manyfit.cluster.worker import run_items as _worker
+from manyfit.cluster.worker.content_pickle import array_key
+from manyfit.cluster.worker.run_items import store_of
+from manyfit.joblib_backend import ManyfitBackend
+from manyfit.joblib_backend import _device_arrays as _on_device
+from manyfit.joblib_backend._device_arrays import estimators_of, wants_device_data
 from tests.joblib_backend._clusters import soon
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 from distributed import Client
 from joblib import Parallel, delayed, parallel_config
 
-from manyfit.cluster._stuck import Stuck
-from manyfit.joblib_backend import _there
-from manyfit.joblib_backend._there import There
+from manyfit.cluster.pool.held_workers import Stuck
+from manyfit.joblib_backend import _workers as _there
+from manyfit.joblib_backend._workers import There
 from tests.joblib_backend._clusters import within
 
 
@@ -22,7 +22,7 @@ def test_no_worker_is_not_one_that_is_paused(monkeypatch: pytest.MonkeyPatch) ->
         {"tcp://a:1": {"status": "paused", "last_seen": 1.0, "nthreads": 1, "resources": {}}},
     )
     monkeypatch.setattr(_there, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("manyfit.cluster._stuck.soon", lambda *a: None)
+    monkeypatch.setattr("manyfit.cluster.pool.held_workers.soon", lambda *a: None)
     monkeypatch.setattr(_there, "workers_of", lambda client: workers)
 
     class OfNobody:

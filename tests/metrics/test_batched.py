@@ -22,7 +22,7 @@ from sklearn.metrics._scorer import _Scorer
 
 from manyfit.folds import Unsupported
 from manyfit.metrics import SharedScoring, Truth
-from manyfit.metrics._scoring import BATCHED
+from manyfit.metrics.scoring._shared_scoring import BATCHED
 from tests.model_selection._optimum import Optimum as GridSearchCV
 
 # What the order of summation may do to a score, or to 1 - score where the score is 1 minus a quotient.

@@ -14,8 +14,8 @@ import sklearn.metrics
 from sklearn.datasets import make_blobs
 
 from manyfit import metrics
-from manyfit.metrics import _pair_tiles
-from manyfit.metrics._pair_tiles import Measure
+from manyfit.metrics.distances import _tiles as _pair_tiles
+from manyfit.metrics.distances._tiles import Measure
 
 from ._crossings import DEVICE, crossings, here, there
 

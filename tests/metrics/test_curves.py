@@ -10,7 +10,7 @@ import pytest
 import sklearn.metrics as sm
 
 from manyfit import metrics
-from manyfit.metrics._thresholds import compacted
+from manyfit.metrics.functions._threshold_counts import compacted
 
 from ._alike import OWN_DTYPES, Raised, at_home, check
 from ._crossings import crossings, here, there

@@ -36,9 +36,10 @@ from sklearn.metrics import (
 from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
 from manyfit.arrays import to_device, to_host, transfers
 from manyfit.folds import Unsupported
-from manyfit.metrics import _host_codes, _many_counts
-from manyfit.metrics._codes import distinct, encoded
-from manyfit.metrics._many_labels import LABEL_METRICS
+from manyfit.metrics.kernels import _label_codes_numpy as _host_codes
+from manyfit.metrics.kernels._label_codes import distinct, encoded
+from manyfit.metrics.kernels.labels import _counts as _many_counts
+from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
 
 DEVICE = array_api_strict.Device("device1")
 PLACES = ["numpy", "device"]

@@ -12,8 +12,8 @@ from sklearn import metrics
 
 from manyfit.arrays import to_device, to_host, transfers
 from manyfit.folds import Unsupported
-from manyfit.metrics._many_numbers import NUMBER_METRICS_MANY
-from manyfit.metrics._many_rows import BLOCK
+from manyfit.metrics.kernels._regression import NUMBER_METRICS_MANY
+from manyfit.metrics.kernels._regression_targets import BLOCK
 
 rng = np.random.default_rng(0)
 M, N = 2, 75  # odd: the median is one of the values; EVEN has two of them

@@ -12,7 +12,7 @@ from sklearn.metrics import brier_score_loss, d2_log_loss_score, hinge_loss, log
 from manyfit._compat import d2_brier_score
 from manyfit.arrays import to_device, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._many_probabilities import PROBABILITY_METRICS
+from manyfit.metrics.kernels._probability_losses import PROBABILITY_METRICS
 
 EXACT = 1e-12
 FLOAT32 = 1e-5

@@ -20,9 +20,9 @@ from sklearn.metrics import (
 
 from manyfit.arrays import to_device, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics import _ranked
-from manyfit.metrics._many_ranking import RANKING_METRICS
-from manyfit.metrics._ranked import ROW, areas, precisions
+from manyfit.metrics.kernels import _rank_curve as _ranked
+from manyfit.metrics.kernels._rank_curve import ROW, areas, precisions
+from manyfit.metrics.kernels._ranking import RANKING_METRICS
 
 EXACT = 1e-12
 FLOAT32 = 1e-5

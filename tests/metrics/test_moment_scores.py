@@ -23,7 +23,7 @@ from manyfit.metrics import (
     residuals_from_moments,
     scores_from_moments,
 )
-from manyfit.metrics._moment_scores import MAX_ERROR, MIN_RESIDUAL
+from manyfit.metrics.scoring._from_moments import MAX_ERROR, MIN_RESIDUAL
 
 METRICS = [r2_score, explained_variance_score, mean_squared_error, root_mean_squared_error]
 N, P, M = 80, 3, 5

@@ -19,10 +19,11 @@ from scipy.spatial import distance as scipy_distance
 from sklearn.exceptions import DataConversionWarning
 
 from manyfit import metrics
-from manyfit.metrics import _pair_tiles, pairwise
-from manyfit.metrics._pair_functions import distance
-from manyfit.metrics._pair_measures import EUCLIDEAN, SQUARED
-from manyfit.metrics._pair_tiles import Measure, matrix, nearest, tiles
+from manyfit.metrics import pairwise
+from manyfit.metrics.distances import _tiles as _pair_tiles
+from manyfit.metrics.distances._functions import distance
+from manyfit.metrics.distances._sklearn_measures import EUCLIDEAN, SQUARED
+from manyfit.metrics.distances._tiles import Measure, matrix, nearest, tiles
 
 from ._crossings import DEVICE, crossings, here, there
 

@@ -10,7 +10,7 @@ import pytest
 import sklearn.metrics as sm
 
 from manyfit import metrics
-from manyfit.metrics import _many_counts
+from manyfit.metrics.kernels.labels import _counts as _many_counts
 
 from ._alike import OWN_DTYPES, Raised, at_home, check, outcome
 from ._crossings import crossings, here, there

@@ -12,7 +12,7 @@ import sklearn
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from manyfit.model_selection._prefix import (
+from manyfit.model_selection.sharing._cached_transformer import (
     FoldCache,
     Shared,
     share_prefixes,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from manyfit.arrays import _containers, _transfer
+from manyfit.arrays.transfer import _containers
+from manyfit.arrays.transfer import _host_device as _transfer
 from manyfit.estimators import family_of, register_family, unregister_family
 from tests.model_selection._prefixes import CALLS
 
@@ -17,7 +18,7 @@ def _count_from_zero():
 @pytest.fixture(autouse=True)
 def _sharing_does_not_fail(caplog):
     """No fit fails where steps are shared that goes through in scikit-learn."""
-    caplog.set_level("DEBUG", logger="manyfit.model_selection._evaluate")
+    caplog.set_level("DEBUG", logger="manyfit.model_selection.sharing._fit_and_score")
     yield
     failed = [record.getMessage() for record in caplog.get_records("call")]
     failed = [message for message in failed if "failed where steps are shared" in message]

@@ -15,11 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from manyfit.estimators import _path
-from manyfit.estimators._trial import Trial
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, _doubts
-from manyfit.model_selection._audit import REFIT_STOPPED
-from manyfit.model_selection._engine import FITTED_BEFORE
+from manyfit.families.smooth.solver import _coarse_to_fine as _path
+from manyfit.families.smooth.solver._trial import Trial
+from manyfit.model_selection import BaseSearchCV, GridSearchCV
+from manyfit.model_selection.running._engine import FITTED_BEFORE
+from manyfit.model_selection.search._audit import REFIT_STOPPED
+from manyfit.model_selection.strategies import _doubts
 from tests.differential._subject import sharing_whatever_it_costs
 from tests.model_selection.test_sklearn_stops import same, searched
 

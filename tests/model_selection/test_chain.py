@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyfit.folds import Unsupported
-from manyfit.model_selection._chain import ChainReader, value_key
+from manyfit.model_selection.planning._pipeline_spec import ChainReader, value_key
 
 
 def chain(estimator, **params):

@@ -19,10 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from manyfit.cluster import _progress
-from manyfit.cluster._versions import versions_here
-from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV, _identity
-from manyfit.model_selection import _rounds as engine
+from manyfit.cluster.inspection.versions import versions_here
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection.checkpoint import _search_identity as _identity
+from manyfit.model_selection.results import _progress_bar as _progress
+from manyfit.model_selection.search import _evaluation as engine
 from tests.model_selection._counted import FITS, STOP_AFTER, Counted
 from tests.model_selection._optimum import Optimum
 from tests.model_selection._same import LABELS, X_CLASS, X, Y, assert_same_results

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from manyfit.model_selection import _checkpoint
-from manyfit.model_selection._checkpoint import Checkpoint
-from manyfit.model_selection._identity import Identity
-from manyfit.model_selection._stored import NotStored, decoded, encoded
+from manyfit.model_selection.checkpoint import _file as _checkpoint
+from manyfit.model_selection.checkpoint._file import Checkpoint
+from manyfit.model_selection.checkpoint._result_json import NotStored, decoded, encoded
+from manyfit.model_selection.checkpoint._search_identity import Identity
 
 OURS = Identity({"X": "aa", "settings": "bb"}, {"X": "an array", "settings": "2 settings"})
 

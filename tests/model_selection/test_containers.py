@@ -14,7 +14,8 @@ from sklearn.linear_model import Lasso, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 
-from manyfit.model_selection import GridSearchCV, _lend, cross_val_score
+from manyfit.model_selection import GridSearchCV, cross_val_score
+from manyfit.model_selection.sharing import _fold_cache as _lend
 from tests.model_selection._same import X, Y, assert_same_results, both
 
 NAMES = list("abcde")

@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.arrays import to_device
-from manyfit.estimators._hessians import SAMPLE_ROWS
-from manyfit.estimators._objective import LinearProblem
 from manyfit.exceptions import HostFallbackWarning
+from manyfit.families.smooth.solver._objective import LinearProblem
+from manyfit.families.smooth.solver._preconditioner import SAMPLE_ROWS
 from manyfit.folds import DevicePasses
 from tests.metrics._crossings import crossings, there
 from tests.model_selection._optimum import Optimum as GridSearchCV

@@ -20,7 +20,7 @@ from manyfit import estimators
 from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import to_device
 from manyfit.exceptions import HostFallbackWarning
-from manyfit.folds import _device_moments
+from manyfit.folds.moments import _device as _device_moments
 from manyfit.model_selection import cross_val_score
 from tests.metrics._crossings import DEVICE, crossings, memory_there, there
 from tests.model_selection._optimum import Optimum as GridSearchCV

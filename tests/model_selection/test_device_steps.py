@@ -25,7 +25,7 @@ from manyfit.arrays import (
     transfers,
 )
 from manyfit.model_selection import cross_validate, learning_curve, validation_curve
-from manyfit.model_selection._lend import FoldCache
+from manyfit.model_selection.sharing._fold_cache import FoldCache
 from tests.metrics._crossings import HOST, memory_there, there
 from tests.model_selection._optimum import Optimum as GridSearchCV
 from tests.model_selection.test_device_transfers import X, Y, alike, needs_newer

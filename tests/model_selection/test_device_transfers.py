@@ -16,7 +16,7 @@ import manyfit
 from manyfit import estimators as E
 from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import Crossings, place_of
-from manyfit.model_selection import _where
+from manyfit.model_selection.planning import _data_location as _where
 from tests.metrics._crossings import there
 from tests.model_selection._optimum import Optimum as GridSearchCV
 

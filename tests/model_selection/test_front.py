@@ -22,8 +22,9 @@ from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, St
 
 from manyfit._compat import safe_indexing
 from manyfit.folds import Splits
-from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, _front
-from manyfit.model_selection._front import Front, Fronts, n_front, pays, row_by_row
+from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection.job import _rowwise_prefix as _front
+from manyfit.model_selection.job._rowwise_prefix import Front, Fronts, n_front, pays, row_by_row
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{number}" for number in range(60)]

@@ -42,9 +42,9 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.folds import Splits
-from manyfit.model_selection._digest import Digester, Unkeyable
-from manyfit.model_selection._drawn import first_draw
-from manyfit.model_selection._prefix_key import Sizes, judge
+from manyfit.introspection.random_parameters import first_draw
+from manyfit.introspection.randomness import Sizes, judge
+from manyfit.introspection.stable_digest import Digester, Unkeyable
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(6, 4))

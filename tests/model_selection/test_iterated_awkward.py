@@ -14,12 +14,13 @@ from sklearn.model_selection import KFold
 from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.estimators import LinkedAnswers
-from manyfit.estimators._fitted import Fitted
-from manyfit.estimators._linked import Decisions
-from manyfit.folds import _threads, map_threads
+from manyfit.families.smooth._glm_answers import Decisions
+from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.folds import _blas_threads as _threads
+from manyfit.folds import map_threads
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection._score_answers import blocks_of_settings
+from manyfit.model_selection.strategies._score_answers import blocks_of_settings
 from tests.differential._subject import sharing_whatever_it_costs
 
 pytestmark = pytest.mark.slow

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
-from manyfit.model_selection import _evaluate
+from manyfit.model_selection.sharing import _fit_and_score as _evaluate
 from tests.model_selection._same import WEIGHTS, X, Y, assert_same_results, both
 
 

@@ -35,15 +35,15 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.svm import SVC, LinearSVC
 
-from manyfit.model_selection._prefix import (
+from manyfit.introspection.structural_key import Unkeyable, structural_key
+from manyfit.model_selection.sharing._cached_transformer import (
     FoldCache,
     Shared,
     has_shareable_prefix,
     share_prefixes,
     shareable,
 )
-from manyfit.model_selection._structural_key import Unkeyable, structural_key
-from manyfit.model_selection._unshare import unshare
+from manyfit.model_selection.sharing._unshare import unshare
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,

@@ -24,16 +24,16 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_array
 
-from manyfit.model_selection._lend import guard
-from manyfit.model_selection._own_rows import InputWritten, own_copy
-from manyfit.model_selection._prefix import (
+from manyfit.model_selection.sharing._cached_transformer import (
     FoldCache,
     Shared,
     has_shareable_prefix,
     share_prefixes,
     writes_in_place,
 )
-from manyfit.model_selection._same_data import unchanged
+from manyfit.model_selection.sharing._fold_cache import guard
+from manyfit.model_selection.sharing.rows._own_rows import InputWritten, own_copy
+from manyfit.model_selection.sharing.rows._same_data import unchanged
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,

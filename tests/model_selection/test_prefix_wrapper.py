@@ -28,13 +28,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit.model_selection._prefix import (
+from manyfit.model_selection.sharing._cached_transformer import (
     FoldCache,
     Shared,
     has_shareable_prefix,
     share_prefixes,
 )
-from manyfit.model_selection._unshare import unshare
+from manyfit.model_selection.sharing._unshare import unshare
 from tests.model_selection._prefixes import (
     ALPHAS,
     Counting,

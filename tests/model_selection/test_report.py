@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from sklearn.svm import SVC
 
 from manyfit.estimators import Cost, Predictions, family_of
-from manyfit.folds import _folded
+from manyfit.folds import _folded_matrix as _folded
 from manyfit.model_selection import GridSearchCV, Report
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y, both
 

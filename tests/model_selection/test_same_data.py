@@ -14,8 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
-from manyfit.model_selection._own_rows import items_in_common, own_copy
-from manyfit.model_selection._same_data import unchanged
+from manyfit.model_selection.sharing.rows._own_rows import items_in_common, own_copy
+from manyfit.model_selection.sharing.rows._same_data import unchanged
 from tests.model_selection._same import assert_same_results, both
 
 LONG = "a text that is longer than a pointer"

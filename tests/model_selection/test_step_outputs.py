@@ -9,7 +9,7 @@ from sklearn.feature_selection import f_regression
 from sklearn.pipeline import make_pipeline
 
 from manyfit import estimators as E
-from manyfit.model_selection._step_outputs import makes_sparse, n_columns
+from manyfit.model_selection.planning.steps._outputs import makes_sparse, n_columns
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4))

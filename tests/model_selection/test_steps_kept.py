@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from manyfit.folds import Unsupported
-from manyfit.model_selection import GridSearchCV, _family_tasks
+from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.strategies import _fold_families as _family_tasks
 from tests.model_selection._same import LABELS, X_CLASS, X, Y, both
 
 FITS: Counter[str] = Counter()

@@ -13,10 +13,10 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScaler, StandardScaler
 
-from manyfit.estimators._linear import RidgeFamily
+from manyfit.families.least_squares._ridge import RidgeFamily
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection._arrivals import Arrivals
+from manyfit.model_selection.results._result_sink import Arrivals
 from tests.model_selection._same import X, Y
 
 ALPHAS = [0.1, 1.0, 10.0]

@@ -30,8 +30,8 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 from sklearn.utils import all_estimators
 
 import manyfit.model_selection
-from manyfit.model_selection._digest import Digester
-from manyfit.model_selection._structural_key import Unkeyable, keeps_its_parameters, structural_key
+from manyfit.introspection.stable_digest import Digester
+from manyfit.introspection.structural_key import Unkeyable, keeps_its_parameters, structural_key
 from tests.model_selection import _odd_values as odd
 
 RNG = np.random.default_rng(0)

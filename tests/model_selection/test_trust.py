@@ -23,8 +23,14 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from manyfit import estimators
-from manyfit.estimators._exports import ALL
-from manyfit.model_selection._trust import FUNCTIONS, READERS, any_of, strangers, strangers_among_scorers
+from manyfit.estimators._catalog import ALL
+from manyfit.model_selection.sharing.rows._known_readers import (
+    FUNCTIONS,
+    READERS,
+    any_of,
+    strangers,
+    strangers_among_scorers,
+)
 from tests.model_selection._every_estimator import (
     KINDS,
     SLOW,

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from manyfit.estimators import Cost, LinearAnswers, Predictions, register_affine_step
-from manyfit.estimators import _family as registry
+from manyfit.families import _protocol as registry
 from manyfit.folds import Unsupported
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV

@@ -21,16 +21,12 @@ from manyfit._compat import INDICES_OF_THE_HOST
 from manyfit.arrays import place_of, to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Splits
-from manyfit.model_selection import (
-    BaseSearchCV,
-    GridSearchCV,
-    _planner,
-    _step_counts,
-    _where,
-    cross_val_score,
-)
-from manyfit.model_selection._job import Job, Options
-from manyfit.model_selection._planner import prepare
+from manyfit.model_selection import BaseSearchCV, GridSearchCV, cross_val_score
+from manyfit.model_selection.job._job import Job, Options
+from manyfit.model_selection.planning import _data_location as _where
+from manyfit.model_selection.planning import _planner
+from manyfit.model_selection.planning._planner import prepare
+from manyfit.model_selection.planning.steps import _counts as _step_counts
 from tests.metrics._crossings import here, there
 
 X, LABELS = make_classification(120, 5, random_state=0)

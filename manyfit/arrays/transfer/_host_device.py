@@ -1,0 +1,234 @@
+"""The border between host and device: the only place where an array crosses it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import array_api_compat as compat
+import numpy as np
+
+from manyfit.arrays._namespace import (
+    Array,
+    Device,
+    Namespace,
+    host_device,
+    is_host,
+    library_name,
+    names_host,
+    require_array,
+)
+from manyfit.arrays.transfer._counts import count
+
+
+def to_host(array: Array, *, label: str | None = None) -> np.ndarray:
+    """Bring an array to the host, as a NumPy array.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library, shape and dtype NumPy has, on host or device. A torch tensor may require
+        gradients; they stay behind.
+    label : str, optional
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
+
+    Returns
+    -------
+    numpy.ndarray
+        Array of the same shape and dtype on the host. An array that lies on the host already is not copied:
+        the result shares its memory, and a NumPy array comes back as it is.
+
+    Raises
+    ------
+    TypeError
+        If `array` is not an array, or is a lazy Dask array, whose computation this must not start.
+
+    Notes
+    -----
+    From a device: one transfer of the whole array and one synchronisation, both counted by `transfers`. So
+    scalars that must come home are stacked on the device and come home together. From the host: nothing.
+    """
+    require_array(array, "to_host")
+    if isinstance(array, np.ndarray):
+        return array
+    if compat.is_dask_array(array):
+        raise TypeError(
+            f"to_host needs an array in memory, got a lazy Dask array of shape {array.shape}. "
+            "Call its compute() where all of it may be gathered, and pass the result."
+        )
+    home = is_host(array)
+    if compat.is_torch_array(array):
+        array = array.detach()
+    if not home:
+        array = compat.to_device(array, host_device(compat.array_namespace(array)))
+    host = np.asarray(array)
+    if not home:
+        count(to_host=host.nbytes, label=label)
+    return host
+
+
+def to_device(
+    array: Array, device: Device | None = None, xp: Namespace | None = None, *, label: str | None = None
+) -> Array:
+    """Move an array to a device, and to another library if asked.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library and shape, on host or device, of a dtype that NumPy and `xp` have.
+    device : device, optional
+        Device of the result, as `xp` names it. By default the array stays where it is or, where `xp` is
+        another library than its own, goes to that library's default device.
+    xp : module, optional
+        Namespace of the result, a library or what `array_namespace` returns; by default the array's own.
+    label : str, optional
+        Why it crosses, for `transfers`; by default what `label_transfers` says.
+
+    Returns
+    -------
+    array
+        Array of `xp` on `device`, of the same shape and dtype. `array` itself if it is there already; one
+        that shares its memory if only the library changes and both sides are on the host.
+
+    Raises
+    ------
+    TypeError
+        If `array` is not an array, or is a lazy Dask array that would have to be computed.
+    ValueError
+        If a device other than the host is asked of NumPy, or the host of a library that has devices only.
+
+    Notes
+    -----
+    From host to device: one transfer, counted by `transfers`. From one library on a device to another
+    library: through the host, counted in both directions. Between two devices of one library: a copy that
+    does not touch the host, not counted. Errors of the library, such as a device that it does not know or
+    has no memory left on, keep their type and gain a note that says what was moved.
+    """
+    require_array(array, "to_device")
+    own = compat.array_namespace(array)
+    target = own if xp is None else _compatible(xp)
+    _check_device(device, target)
+    try:
+        return _moved(array, device, own, target, label)
+    except Exception as error:
+        error.add_note(
+            f"While manyfit.arrays.to_device moved an array of {library_name(own)}, shape {array.shape}, "
+            f"dtype {array.dtype}, to {library_name(target)} on device {device!r}."
+        )
+        raise
+
+
+def place_of(array: Array) -> tuple[str, str]:
+    """Where an array is, in words that another process understands: see `to_place`.
+
+    Parameters
+    ----------
+    array : array
+        Array of any library.
+
+    Returns
+    -------
+    tuple of str
+        The library, and the kind of device without its number.
+    """
+    own = compat.array_namespace(array)
+    return library_name(own), _kind(compat.device(array))
+
+
+def to_place(host: np.ndarray, place: tuple[str, str]) -> Array:
+    """Make an array as another process had it: of the same library, on this process' device of that kind.
+
+    Parameters
+    ----------
+    host : numpy.ndarray
+        The content.
+    place : tuple of str
+        From `place_of`.
+
+    Returns
+    -------
+    array
+        On the library's own choice of a device where that is one, which is the present device of CuPy; else
+        on the first device of that kind. Where a library's host is asked for it shares the memory.
+
+    Raises
+    ------
+    ImportError
+        If the library is not installed here.
+    ValueError
+        If it has no such device here.
+    """
+    library, kind = place
+    xp = _compatible(import_module(library))
+    info = xp.__array_namespace_info__()
+    if names_host(kind):
+        return to_device(host, host_device(xp), xp)
+    if not names_host(info.default_device()):
+        return to_device(host, None, xp)
+    found = next((device for device in info.devices() if _kind(device) == kind), None)
+    if found is None:
+        raise ValueError(f"{library} has no device {kind!r} here, where an array of that place is needed.")
+    return to_device(host, found, xp)
+
+
+def _kind(device: Device) -> str:
+    """Without its number: CuPy's is ``<CUDA Device 0>``, torch's ``cuda:0``."""
+    name = str(device)
+    return "cuda" if name.startswith("<CUDA Device ") else name.partition(":")[0]
+
+
+def _moved(
+    array: Array, device: Device | None, own: Namespace, target: Namespace, label: str | None
+) -> Array:
+    if own.__name__ == target.__name__:
+        if device is None or device == compat.device(array):
+            return array
+        # Between two devices, or from the host to itself by another name of it: not a crossing.
+        if names_host(device) == is_host(array):
+            return compat.to_device(array, device)
+    return _into(to_host(array, label=label), device, target, label)
+
+
+def _into(host: np.ndarray, device: Device | None, xp: Namespace, label: str | None) -> Array:
+    """Make an array of `xp` from a NumPy array."""
+    if compat.is_numpy_namespace(xp):
+        return host
+    crosses = not names_host(device if device is not None else xp.__array_namespace_info__().default_device())
+    if compat.is_torch_namespace(xp) and not _torch_can_share(host):
+        host = host.copy()
+    # A library may hold "device" memory that is really the host's (array-api-strict does) and share it unless
+    # told to copy; a crossing always makes a copy. CUDA libraries copy once either way.
+    result = xp.asarray(host, device=device, copy=True if crosses else None)
+    if crosses:
+        count(to_device=host.nbytes, label=label)
+    return result
+
+
+def _torch_can_share(host: np.ndarray) -> bool:
+    """Torch refuses negative strides, and warns about read-only memory such as joblib's memory maps."""
+    return host.flags.writeable and all(stride >= 0 for stride in host.strides)
+
+
+def _compatible(xp: Namespace) -> Namespace:
+    """The namespace as array-api-compat serves it, from a library's own top module as well."""
+    empty = getattr(xp, "empty", None)
+    if empty is None:
+        raise TypeError(
+            f"to_device needs xp to be the namespace of an array library, got {xp!r}. "
+            "Pass a module such as numpy or cupy, or manyfit.arrays.array_namespace(some_array)."
+        )
+    return compat.array_namespace(empty(0))
+
+
+def _check_device(device: Device | None, xp: Namespace) -> None:
+    if device is None:
+        return
+    if compat.is_numpy_namespace(xp) and not names_host(device):
+        raise ValueError(
+            f"to_device cannot put a NumPy array on device {device!r}: NumPy has the host only, 'cpu'. "
+            "Pass xp= as well, the library that is to hold it there, such as cupy or torch."
+        )
+    if compat.is_cupy_namespace(xp) and names_host(device):
+        raise ValueError(
+            f"to_device cannot put a CuPy array on device {device!r}: CuPy has CUDA devices only. "
+            "Use manyfit.arrays.to_host, which returns a NumPy array."
+        )

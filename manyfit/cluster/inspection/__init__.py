@@ -1,0 +1,1 @@
+"""Read what a scheduler says of its cluster: workers, GPUs, versions."""

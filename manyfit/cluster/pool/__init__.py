@@ -1,0 +1,1 @@
+"""Send tasks to workers, and see them through deaths, pauses and stops."""

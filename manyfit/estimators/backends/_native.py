@@ -1,0 +1,232 @@
+"""One fit by a family: drop-in estimators on arrays of any namespace, where they lie.
+
+A family answers many settings of many folds; a single estimator is one setting, and all rows are its fold.
+Rows stay where they are. What is small, as moments and gradients, is worked on at home.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+
+from manyfit._compat import array_api_dispatch, check_parameters, set_glm_loss
+from manyfit._drop_in_classes import twin_of
+from manyfit.arrays import Beside, array_namespace, beside, device, numpy_dtype, numpy_float_dtype, to_host
+from manyfit.estimators.backends._native_registry import register_fitter
+from manyfit.families import Family, family_of
+from manyfit.families.least_squares import LINEAR_REGRESSION, RIDGE
+from manyfit.families.smooth import LINEAR_SVC, LINEAR_SVR, LOGISTIC, TWEEDIE, LinkedAnswers, Probabilities
+from manyfit.folds import (
+    AtomGroup,
+    GivenFold,
+    GivenRows,
+    PassData,
+    Unsupported,
+    as_matrix,
+    as_targets,
+    as_weights,
+    finite_middle,
+)
+from manyfit.metrics import LinearPredictors, lost_to_rounding, residuals_from_moments
+
+There = Any
+
+
+@dataclass(frozen=True)
+class _Data:
+    """What an estimator is fitted to.
+
+    Attributes
+    ----------
+    X : array of shape (n, p)
+        Numbers, anywhere.
+    y : array of shape (n,) or (n, q)
+        Anywhere.
+    weight : ndarray of shape (n,) or None
+        On the host.
+    """
+
+    X: There
+    y: There
+    weight: Any
+
+    @classmethod
+    def of(cls, X: There, y: There, sample_weight: There) -> "_Data":
+        """What is given, if it is what a family can read; else scikit-learn says what is wrong with it."""
+        X = as_matrix(X)
+        if y is None:
+            raise Unsupported("y is missing")
+        if y.ndim not in (1, 2) or y.shape[0] != X.shape[0]:
+            raise Unsupported("X and y differ in length")
+        return cls(X, y, as_weights(sample_weight, X.shape[0]))
+
+    def there(self, values: Any, *, wide: bool = False) -> There:
+        """Fitted attributes, where X lies: float32 where X is, unless they are to be wide."""
+        narrow = not wide and numpy_dtype(self.X) == np.float32
+        dtype = np.dtype(np.float32) if narrow else numpy_float_dtype(self.X)
+        return beside(np.array(values, dtype=dtype, order="C"), self.X, label="coefficients")
+
+
+def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
+    """The family of an estimator, and its setting, if that is served."""
+    family = family_of(twin_of(type(estimator)))
+    assert family is not None
+    why = check_parameters(estimator)
+    if why is not None:
+        raise Unsupported(why)
+    setting = {name: getattr(estimator, name) for name in family.free}
+    family.check(estimator, [setting])
+    return family, setting
+
+
+def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> None:
+    """Fit Ridge or LinearRegression; see `Fitter`. One pass over X, one synchronisation."""
+    family, setting = _asked(estimator)
+    data = _Data.of(X, as_targets(y) if y is not None else y, sample_weight)
+    send = Beside(data.X)
+    targets, weight = send(data.y, "y"), send(data.weight, "weights")
+    none, no_targets = data.X[:0, :], targets[:0, ...]
+    folded = GivenFold(GivenRows(data.X, targets, none, no_targets, weight, data.X, targets, targets))
+    answers: Any = next(iter(family.fit_many(estimator, [setting], folded)))
+    for why in answers.alone.values():
+        raise Unsupported(why)
+    moments = folded.fitted_moments
+    residuals = residuals_from_moments(answers.linear, moments)
+    if lost_to_rounding(residuals, answers.roundings, moments).any():
+        raise Unsupported("the normal equations would lose digits")
+    flat = data.y.ndim == 1 or (answers.flat and data.y.shape[1] == 1)
+    coef, intercept = _at_zero(answers.linear)
+    estimator.coef_ = data.there(coef[0] if flat else coef)
+    if not estimator.fit_intercept:
+        estimator.intercept_ = 0.0
+    else:
+        estimator.intercept_ = data.there(intercept[0] if data.y.ndim == 1 else intercept)
+    estimator.n_features_in_ = data.X.shape[1]
+    if family is RIDGE:
+        estimator.n_iter_ = None
+        # Of normal equations, as that is, unless another one was asked for.
+        estimator.solver_ = "cholesky" if estimator.solver == "auto" else estimator.solver
+    else:
+        view = folded.view(0).weighted
+        spectrum = view.spectrum if estimator.fit_intercept else view.raw_spectrum
+        estimator.rank_, estimator.singular_ = data.X.shape[1], data.there(np.sqrt(spectrum.values))
+
+
+def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> None:
+    """Fit a linear model that iterates; see `Fitter`. At most two synchronisations a pass."""
+    family, setting = _asked(estimator)
+    data = _Data.of(X, y, sample_weight)
+    if data.y.ndim != 1:
+        raise Unsupported("y has several columns")
+    labels = to_host(data.y if is_classifier(estimator) else as_targets(data.y), label="y")
+    if is_classifier(estimator):
+        check_classification_targets(labels)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise Unsupported("y holds NaN or infinity")
+    n = data.X.shape[0]
+    every = AtomGroup(range(1), [slice(0, n)], np.ones((1, 1)), np.zeros((1, 1)))
+    seen = PassData(data.X, labels, [every], data.weight, [None], origin=finite_middle(data.X))
+    answers: Any = next(iter(family.fit_many(estimator, [setting], seen)))
+    assert isinstance(answers, LinkedAnswers)
+    for why in answers.alone.values():
+        raise Unsupported(why)
+    n_iter = -(-answers.rows_read // n)
+    coef, intercept = _at_zero(answers.linear)
+    wide = not answers.link.keeps_single
+    one = answers.classes is None
+    estimator.coef_ = data.there(coef[0] if one else coef, wide=wide)
+    estimator.n_features_in_ = data.X.shape[1]
+    if family is LOGISTIC:
+        estimator.n_iter_ = beside(np.array([n_iter], dtype=np.int32), data.X)
+    else:
+        estimator.n_iter_ = n_iter
+    if family is TWEEDIE:
+        set_glm_loss(estimator)
+    if estimator.fit_intercept:
+        scalar = family is TWEEDIE
+        estimator.intercept_ = data.there(intercept[0] if scalar else intercept, wide=wide)
+    else:
+        estimator.intercept_ = data.there(np.zeros(len(coef))) if family is LOGISTIC else 0.0
+    if answers.classes is not None:
+        estimator.classes_ = Beside(data.X)(answers.classes)
+
+
+def _at_zero(linear: LinearPredictors) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients, (q, p), of the only setting, and intercepts, (q,), as values at zero."""
+    coef = linear.coef[:, 0, :].T
+    return coef, linear.at_origin[0] - coef @ linear.origin
+
+
+def _predictors(estimator: Any, X: There) -> There:
+    """Linear predictors, (1, n, K), where X lies; the coefficients lie there, too."""
+    X, xp = as_matrix(X), array_namespace(X)
+    if X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    with array_api_dispatch():
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")
+    coef, intercept = estimator.coef_, estimator.intercept_
+    X = xp.astype(X, coef.dtype, copy=False)
+    Z = X @ (coef[:, None] if coef.ndim == 1 else xp.matrix_transpose(coef)) + intercept
+    return Z[None, ...]
+
+
+def _linear(estimator: Any, X: There) -> There:
+    """Predictions that are the linear predictors."""
+    Z = _predictors(estimator, X)[0, ...]
+    return Z[:, 0] if estimator.coef_.ndim == 1 else Z
+
+
+def _exponential(estimator: Any, X: There) -> There:
+    """Predictions behind a logarithmic link."""
+    return array_namespace(X).exp(_linear(estimator, X))
+
+
+def _decisions(estimator: Any, X: There) -> There:
+    """Decision values of a classifier."""
+    Z = _predictors(estimator, X)[0, ...]
+    return Z[:, 0] if Z.shape[1] == 1 else Z
+
+
+def _responses(method: str) -> Callable[[Any, There], There]:
+    """Answers of a classifier with probabilities."""
+
+    def answer(estimator: Any, X: There) -> There:
+        xp = array_namespace(X)
+        classes = np.arange(estimator.classes_.shape[0])
+        found = Probabilities(classes).responses(_predictors(estimator, X))[method][0, ...]
+        if method != "predict":
+            return found
+        return xp.take(estimator.classes_, xp.asarray(found, device=device(X)), axis=0)
+
+    return answer
+
+
+def _log_probabilities(estimator: Any, X: There) -> There:
+    return array_namespace(X).log(_responses("predict_proba")(estimator, X))
+
+
+for _twin in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
+    register_fitter(_twin, fit_by_moments, _asked, predict=_linear)
+for _twin in TWEEDIE.serves:
+    register_fitter(_twin, fit_by_passes, _asked, predict=_exponential)
+for _twin in LINEAR_SVR.serves:
+    register_fitter(_twin, fit_by_passes, _asked, predict=_linear)
+for _twin in LINEAR_SVC.serves:
+    register_fitter(_twin, fit_by_passes, _asked, predict=_responses("predict"), decision_function=_decisions)
+for _twin in LOGISTIC.serves:
+    register_fitter(
+        _twin,
+        fit_by_passes,
+        _asked,
+        predict=_responses("predict"),
+        decision_function=_decisions,
+        predict_proba=_responses("predict_proba"),
+        predict_log_proba=_log_probabilities,
+    )

@@ -1,0 +1,36 @@
+"""Families: each answers many settings of one estimator at once."""
+
+from manyfit.families import _affine_steps, least_squares, smooth  # noqa: F401  (they register themselves)
+from manyfit.families._parameter_values import require_usual_numbers
+from manyfit.families._protocol import (
+    AffineStep,
+    Answers,
+    Cost,
+    Family,
+    LinearAnswers,
+    Predictions,
+    Shape,
+    affine_step_of,
+    family_of,
+    register_affine_step,
+    register_family,
+    unregister_family,
+)
+from manyfit.families.smooth import LinkedAnswers
+
+__all__ = [
+    "AffineStep",
+    "Answers",
+    "Cost",
+    "Family",
+    "LinearAnswers",
+    "LinkedAnswers",
+    "Predictions",
+    "Shape",
+    "affine_step_of",
+    "family_of",
+    "register_affine_step",
+    "register_family",
+    "require_usual_numbers",
+    "unregister_family",
+]

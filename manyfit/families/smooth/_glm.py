@@ -1,0 +1,109 @@
+"""PoissonRegressor, GammaRegressor and TweedieRegressor with a logarithmic link, all alpha at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
+
+from manyfit._drop_in_classes import twin_of
+from manyfit.families._parameter_values import require_number
+from manyfit.families._protocol import Cost, Shape, register_family
+from manyfit.families.smooth._cost import pass_cost
+from manyfit.families.smooth._glm_answers import LinkedAnswers, LogLink, linked_answers
+from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
+from manyfit.families.smooth.solver._lbfgs import LBFGS
+from manyfit.families.smooth.solver._losses import HalfTweedie
+from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, resolution_of
+from manyfit.folds import PassData, Unsupported
+
+Array = NDArray[Any]
+
+
+class TweedieFamily:
+    """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
+
+    References
+    ----------
+    sklearn.linear_model.PoissonRegressor, GammaRegressor, TweedieRegressor (1.9).
+    """
+
+    serves = (PoissonRegressor, GammaRegressor, TweedieRegressor)
+    free = frozenset({"alpha"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        power = _power(estimator)
+        # Others are not convex under a logarithmic link, or have another link.
+        if not 1 <= power <= 2 or getattr(estimator, "link", "log") not in ("auto", "log"):
+            raise Unsupported(f"power={power!r} is shared from 1 to 2, with a logarithmic link")
+        if estimator.warm_start or estimator.verbose:
+            raise Unsupported("warm_start and verbose follow single fits")
+        for setting in settings:
+            require_number("alpha", setting["alpha"])
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        power = _power(estimator)
+        y = np.asarray(folded.targets, dtype=np.float64)
+        smallest = y.min()
+        if smallest < 0 or (power == 2 and smallest <= 0):
+            raise Unsupported("y has values that the distribution does not have")
+        if folded.weight is not None and not folded.weight.any():
+            raise Unsupported("all weights are zero")
+        mean = float(np.average(y, weights=folded.weight))
+        if not 0 < mean < np.inf:
+            raise Unsupported("the mean of y is not a positive number")
+        alphas = np.array([float(setting["alpha"]) for setting in settings])
+        model = Model(
+            Rowwise(HalfTweedie(float(power)), y[None], folded.weight),
+            lambda total: alphas,
+            "free" if estimator.fit_intercept else "none",
+            float(estimator.tol),
+            stopping=_stopping(estimator, power, y, folded),
+            start=_log_means(y, folded),
+        )
+        yield from linked_answers(fit_path(folded, model, LBFGS()), LogLink())
+
+
+def _stopping(estimator: Any, power: float, y: Array, data: PassData) -> Stopping:
+    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
+    # Terms of the mean loss at the start, where all predictions are the mean of y.
+    mean = float(y.mean())
+    if 1 < power < 2:
+        loss = mean ** (2 - power) * (1 / (power - 1) + 1 / (2 - power))
+    else:
+        loss = (mean if power == 1 else 1.0) * (1.0 + abs(float(np.log(mean))))
+    return Stopping(estimator.max_iter, enough, resolution_of(data.X), max(1.0, loss))
+
+
+def _log_means(y: Array, data: PassData) -> Array:
+    """Logarithm of the mean of y in each training part; 0 where that has none, and no optimum."""
+    weight = np.ones(len(y)) if data.weight is None else data.weight
+    means = []
+    for group in data.groups:
+        sums = np.array([[(weight[rows] * y[rows]).sum(), weight[rows].sum()] for rows in group.rows])
+        means.append(group.train @ sums)
+    top, bottom = np.concatenate(means).T
+    sound = (top > 0) & (bottom > 0) & np.isfinite(top) & np.isfinite(bottom)
+    return np.log(np.where(sound, top, 1.0) / np.where(sound, bottom, 1.0))
+
+
+def _power(estimator: Any) -> Any:
+    """The power of the variance function."""
+    return {PoissonRegressor: 1, GammaRegressor: 2}.get(
+        twin_of(type(estimator)), getattr(estimator, "power", 0)
+    )
+
+
+TWEEDIE = register_family(TweedieFamily())

@@ -1,0 +1,229 @@
+"""Answers of linear models whose responses are functions of the linear predictor: classifiers, log links.
+
+They lie where the rows do. A device knows no texts: labels there are positions among the classes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import array_namespace, block_size, float_dtype
+from manyfit.families._protocol import Role
+from manyfit.families.smooth.solver._losses import expit, softmax
+from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.folds import Fold, is_sparse
+from manyfit.metrics import LinearPredictors
+
+Array = NDArray[Any]
+
+# Predictions of which the next labels are looked for at a time: 8 MiB of float64, several times in memory.
+PREDICTED = 2**20
+
+
+class Link(Protocol):
+    """From linear predictors to what scikit-learn's estimator answers.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,) or None
+        For classifiers.
+    keeps_single : bool
+        Whether the estimator answers float32 rows in float32.
+    """
+
+    @property
+    def classes(self) -> Array | None:
+        """Classes in the order of the outputs; None for regressors."""
+
+    @property
+    def keeps_single(self) -> bool:
+        """See above."""
+
+    def responses(self, Z: Any) -> dict[str, Any]:
+        """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten.
+
+        They lie where `Z` does. There, if that is not the host, labels are positions in `classes`.
+        """
+
+
+@dataclass(frozen=True)
+class LogLink:
+    """``exp(z)``.
+
+    References
+    ----------
+    sklearn.linear_model.PoissonRegressor.predict (1.9).
+    """
+
+    classes: None = None
+    keeps_single: bool = True
+
+    def responses(self, Z: Any) -> dict[str, Any]:
+        """See `Link`."""
+        with np.errstate(over="ignore"):
+            return {"predict": array_namespace(Z).exp(Z[:, :, 0])}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The linear predictor itself.
+
+    References
+    ----------
+    sklearn.svm.LinearSVR.predict (1.9).
+    """
+
+    classes: None = None
+    keeps_single: bool = False  # liblinear's coefficients are float64
+
+    def responses(self, Z: Any) -> dict[str, Any]:
+        """See `Link`."""
+        return {"predict": Z[:, :, 0]}
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decision values, and the class of the largest.
+
+    References
+    ----------
+    sklearn.svm.LinearSVC (1.9): ``decision_function`` and ``predict``.
+    """
+
+    classes: Array
+    keeps_single: bool = False
+
+    def responses(self, Z: Any) -> dict[str, Any]:
+        """See `Link`."""
+        xp = array_namespace(Z)
+        decisions = Z if Z.shape[2] > 1 else Z[:, :, 0]
+        codes = xp.argmax(Z, axis=2) if Z.shape[2] > 1 else xp.astype(decisions > 0, xp.int64)
+        labels = self.classes[codes] if isinstance(codes, np.ndarray) else codes
+        return {"decision_function": decisions, "predict": labels}
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Decision values, the class of the largest, and the probabilities of the classes.
+
+    References
+    ----------
+    sklearn.linear_model.LogisticRegression (1.9): ``decision_function``, ``predict``, ``predict_proba``.
+    """
+
+    classes: Array
+    keeps_single: bool = True
+
+    def responses(self, Z: Any) -> dict[str, Any]:
+        """See `Link`."""
+        xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
+        with np.errstate(over="ignore"):  # of libraries that compute by NumPy
+            if Z.shape[2] > 1:
+                return {**out, "predict_proba": softmax(xp.asarray(Z, copy=True), axis=2)}
+            p = expit(xp.asarray(out["decision_function"], copy=True))  # in the dtype of Z
+        return {**out, "predict_proba": xp.stack([1.0 - p, p], axis=2)}
+
+
+@dataclass(frozen=True)
+class LinkedAnswers:
+    """Answers that a link makes of linear predictors.
+
+    Attributes
+    ----------
+    fitted : Fitted
+        Linear predictors of each setting, those left alone included, and how sure they are.
+    link : Link
+        From linear predictors to responses.
+    alone : mapping of int to str
+        See `Answers`.
+    """
+
+    fitted: Fitted
+    link: Link
+    alone: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def linear(self) -> LinearPredictors:
+        """Linear predictors of each setting."""
+        return self.fitted.linear
+
+    @property
+    def rows_read(self) -> int:
+        """See `Fitted`."""
+        return self.fitted.rows_read
+
+    @property
+    def classes(self) -> Array | None:
+        """See `Answers`."""
+        return self.link.classes
+
+    def subset(self, settings: Sequence[int]) -> "LinkedAnswers":
+        """See `Answers`."""
+        return LinkedAnswers(self.fitted.subset(list(settings)), self.link)
+
+    def respond(self, role: Role, fold: Fold) -> dict[str, Any]:
+        """Responses from one product of the rows with the coefficients of all settings."""
+        return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
+
+    def shifted(self, side: float) -> "LinkedAnswers":
+        """Other answers that `tol` would allow, on one side (1) or the other (-1)."""
+        linear, error = self.fitted.linear, self.fitted.error
+        moved = LinearPredictors(
+            linear.coef + side * error.coef, linear.at_origin + side * error.at_origin, linear.origin
+        )
+        return replace(self, fitted=replace(self.fitted, linear=moved))
+
+    def near_boundary(self, role: Role, fold: Fold) -> Any:
+        """How many rows have a label that `tol` leaves open, (m,); where the rows lie."""
+        X, (_, m, K) = fold.rows(role), self.linear.coef.shape
+        size = block_size(max(1, PREDICTED // (X.shape[0] * K)))
+        parts = [self.fitted.subset(range(m)[j : j + size]) for j in range(0, m, size)]
+        counts = [_near(part, X, self.link.keeps_single) for part in parts]
+        return counts[0] if len(counts) == 1 else array_namespace(*counts).concat(counts)
+
+
+def _near(fitted: Fitted, X: Any, keeps_single: bool) -> Any:
+    Z, error = (_predicted(one, X, keeps_single) for one in (fitted.linear, fitted.error))
+    xp = array_namespace(Z)
+    if Z.shape[2] == 1:
+        near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
+    else:
+        near = _lead(Z) <= xp.max(error, axis=2) - xp.min(error, axis=2)
+    return xp.sum(xp.astype(near, float_dtype(Z)), axis=1)
+
+
+def _lead(Z: Any) -> Any:
+    """How far the largest along the last axis is before the next."""
+    if isinstance(Z, np.ndarray):
+        best = np.partition(Z, -2, axis=2)[:, :, -2:]
+    else:
+        best = array_namespace(Z).sort(Z, axis=2)[:, :, -2:]
+    return best[:, :, 1] - best[:, :, 0]
+
+
+def _predicted(linear: LinearPredictors, X: Any, keeps_single: bool) -> Any:
+    return _of_sparse(linear, X, keeps_single) if is_sparse(X) else linear(X, keeps_single)
+
+
+def _of_sparse(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
+    """Linear predictors of sparse rows, (m, n, K)."""
+    p, m, K = linear.coef.shape
+    flat = linear.coef.reshape(p, m * K)
+    Z = X @ flat + (linear.at_origin.ravel() - linear.origin @ flat)
+    dtype = np.float32 if keeps_single and X.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(Z.reshape(-1, m, K).transpose(1, 0, 2), dtype=dtype)
+
+
+NOT_CONVERGED = "the iterations of the shared fits did not converge"
+STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
+
+
+def linked_answers(fitted: Iterable[Fitted], link: Link) -> Iterator[LinkedAnswers]:
+    """The answers of each split; what did not converge, here or perhaps in scikit-learn, is left alone."""
+    for one in fitted:
+        alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
+        alone.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))
+        yield LinkedAnswers(one, link, alone)

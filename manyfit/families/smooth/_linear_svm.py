@@ -1,0 +1,176 @@
+"""LinearSVC and LinearSVR with squared losses, all C at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import LinearSVC, LinearSVR
+
+from manyfit.families._parameter_values import require_number
+from manyfit.families._protocol import Cost, Shape, register_family
+from manyfit.families.smooth._class_weights import class_weights
+from manyfit.families.smooth._cost import pass_cost
+from manyfit.families.smooth._glm_answers import Decisions, Identity, LinkedAnswers, linked_answers
+from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
+from manyfit.families.smooth.solver._lbfgs import LBFGS
+from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
+from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.families.smooth.solver._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, STEEP, Stopping
+from manyfit.folds import PassData, Unsupported, is_sparse, require_classes
+
+Array = NDArray[Any]
+
+
+class LinearSVCFamily:
+    """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
+
+    References
+    ----------
+    sklearn.svm.LinearSVC (1.9) and liblinear: several classes one against the rest; converged where the
+    length of the gradient is at most ``tol min(n_pos, n_neg) / n`` of that at zero.
+    """
+
+    serves = (LinearSVC,)
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+    coupled = False
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
+            raise Unsupported("only the squared hinge loss with the l2 penalty is smooth")
+        if estimator.multi_class != "ovr":
+            raise Unsupported("multi_class='crammer_singer' has an objective of its own")
+        _check(estimator, settings)
+
+    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        return _why_stops_elsewhere(estimator, shape)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape, coupled=False)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        classes, codes = np.unique(folded.targets, return_inverse=True)
+        n_classes = len(classes)
+        require_classes(codes, n_classes, folded.groups)
+        weights = class_weights(estimator.class_weight, classes, codes, folded)
+        if is_sparse(folded.X):
+            folded = folded.condensed()  # once for all classes
+        fits = []
+        for k in range(n_classes) if n_classes > 2 else [1]:
+            # One problem a class: nothing couples them.
+            own = (codes == k).astype(np.intp)
+            rowwise = Rowwise(
+                SquaredHinge(),
+                2.0 * own[None] - 1.0,
+                folded.weight,
+                None if weights is None else _one_against_the_rest(weights, k),
+                None if weights is None else own,
+            )
+            # Each row of either class has a loss of one at the start.
+            model = _model(estimator, settings, rowwise, _rarest(own, folded), 1.0)
+            fits.append(fit_path(folded, model, LBFGS()))
+        fitted = map(Fitted.side_by_side, zip(*fits, strict=True))
+        yield from linked_answers(fitted, Decisions(classes))
+
+
+class LinearSVRFamily:
+    """LinearSVR: ``C sum_i s_i max(0, |z_i - y_i| - epsilon)^2 + ||w||^2 / 2``, the intercept penalised.
+
+    References
+    ----------
+    sklearn.svm.LinearSVR (1.9) and liblinear.
+    """
+
+    serves = (LinearSVR,)
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        if estimator.loss != "squared_epsilon_insensitive":
+            raise Unsupported("only the squared epsilon-insensitive loss is smooth")
+        require_number("epsilon", estimator.epsilon)
+        _check(estimator, settings)
+
+    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        return _why_stops_elsewhere(estimator, shape)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape, coupled=False)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        y = np.asarray(folded.targets, dtype=np.float64)
+        rowwise = Rowwise(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
+        model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
+        yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
+
+
+def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+    if estimator.fit_intercept and estimator.intercept_scaling != 1:
+        raise Unsupported("intercept_scaling changes the penalty of the intercept")
+    if estimator.verbose:
+        raise Unsupported("verbose follows single fits")
+    for setting in settings:
+        require_number("C", setting["C"], positive=True)
+
+
+def _why_stops_elsewhere(estimator: Any, shape: Shape) -> str | None:
+    dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
+    if dual:
+        return f"dual={estimator.dual!r} goes through the rows by chance, and does not stop by the gradient"
+    return None
+
+
+def _model(
+    estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: Rowwise, rarest: float, loss: float
+) -> Model:
+    C = np.array([float(setting["C"]) for setting in settings])
+    return Model(
+        rowwise,
+        lambda total: 1.0 / (C * total),
+        "penalised" if estimator.fit_intercept else "none",
+        float(estimator.tol) * rarest,
+        norm="euclidean",
+        stopping=Stopping(
+            min(estimator.max_iter, LIBLINEAR_ITERATIONS), None, LIBLINEAR_RESOLUTION, loss, STEEP
+        ),
+    )
+
+
+def _one_against_the_rest(weights: Array, k: int) -> Array:
+    """Weights of the rest and of class `k`, (n_splits, 2): with several classes the rest counts once."""
+    if weights.shape[1] == 2:
+        return weights
+    return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
+
+
+def _rarest(own: Array, data: PassData) -> float:
+    """The smallest share that either side has of a training part, rows without weight left out."""
+    counted = np.ones(len(own)) if data.weight is None else (data.weight > 0).astype(np.float64)
+    shares = []
+    for group in data.groups:
+        held = np.stack([np.bincount(own[rows], counted[rows], minlength=2) for rows in group.rows])
+        both = group.train @ held
+        if not both.all():
+            raise Unsupported("a class has no weight in a training part")
+        shares.append((both.min(axis=1) / both.sum(axis=1)).min())
+    return float(min(shares))
+
+
+LINEAR_SVC = register_family(LinearSVCFamily())
+LINEAR_SVR = register_family(LinearSVRFamily())

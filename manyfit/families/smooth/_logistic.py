@@ -1,0 +1,98 @@
+"""LogisticRegression with an l2 penalty, all C at once."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from manyfit.families._parameter_values import require_number
+from manyfit.families._protocol import Cost, Shape, register_family
+from manyfit.families.smooth._class_weights import class_weights
+from manyfit.families.smooth._cost import pass_cost
+from manyfit.families.smooth._glm_answers import LinkedAnswers, Probabilities, linked_answers
+from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
+from manyfit.families.smooth.solver._lbfgs import LBFGS
+from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
+from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, resolution_of
+from manyfit.folds import PassData, Unsupported, require_classes
+
+# Solvers whose optimum is that of the same objective, however they come there.
+SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
+
+
+class LogisticFamily:
+    """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
+
+    References
+    ----------
+    sklearn.linear_model.LogisticRegression (1.9): binomial loss for two classes, multinomial for more.
+    """
+
+    serves = (LogisticRegression,)
+    free = frozenset({"C"})
+    result: Literal["converged"] = "converged"
+    needs: Literal["passes"] = "passes"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        if estimator.solver not in SOLVERS:
+            raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
+        if not _only_l2(estimator):
+            raise Unsupported("only the l2 penalty is shared")
+        if estimator.dual or getattr(estimator, "multi_class", "deprecated") not in ("deprecated", "auto"):
+            raise Unsupported("dual=True and multi_class are not shared")
+        if estimator.warm_start or estimator.verbose:
+            raise Unsupported("warm_start and verbose follow single fits")
+        for setting in settings:
+            require_number("C", setting["C"], positive=True)
+
+    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        if estimator.solver in ("sag", "saga"):
+            return f"solver={estimator.solver!r} stops where coefficients change little, not by the gradient"
+        return None
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return pass_cost(len(settings), shape)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
+    ) -> Iterator[LinkedAnswers]:
+        """See `Family`."""
+        classes, codes = np.unique(folded.targets, return_inverse=True)
+        require_classes(codes, len(classes), folded.groups)
+        loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
+        targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]
+        weights = class_weights(estimator.class_weight, classes, codes, folded)
+        rowwise = Rowwise(
+            loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
+        )
+        C = np.array([float(setting["C"]) for setting in settings])
+        model = Model(
+            rowwise,
+            lambda total: 1.0 / (C * total),
+            "free" if estimator.fit_intercept else "none",
+            float(estimator.tol),
+            stopping=_stopping(estimator, len(classes), folded),
+        )
+        yield from linked_answers(fit_path(folded, model, LBFGS()), Probabilities(classes))
+
+
+def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
+    enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
+    # The loss at the start, where no class is more likely than another.
+    return Stopping(estimator.max_iter, enough, resolution_of(data.X), max(1.0, float(np.log(n_classes))))
+
+
+def _only_l2(estimator: Any) -> bool:
+    """Whether the penalty is l2: by ``l1_ratio`` from scikit-learn 1.8, by ``penalty`` before it."""
+    penalty = getattr(estimator, "penalty", "deprecated")
+    if penalty == "deprecated":
+        return bool(estimator.l1_ratio in (0, None))
+    return bool(penalty == "l2")
+
+
+LOGISTIC = register_family(LogisticFamily())

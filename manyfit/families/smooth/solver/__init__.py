@@ -1,0 +1,1 @@
+"""Minimise many smooth objectives over one X: losses, L-BFGS, preconditioner, penalty path."""

@@ -1,0 +1,329 @@
+"""From coarse to fine: all settings of all splits on a few of their training rows, then on more, then on all.
+
+Most of the way is so gone where a pass costs little. No split ever starts from what has seen its test rows:
+in directions that the training rows leave open, any start stays in the answer.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.families.smooth.solver._lbfgs import LBFGS
+from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
+from manyfit.families.smooth.solver._penalty_path import Goal, Reached, Stage
+from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
+from manyfit.folds import (
+    AtomGroup,
+    PassData,
+    Passes,
+    Rows,
+    Unsupported,
+    is_sparse,
+    length_of,
+    passes_over,
+)
+from manyfit.metrics import LinearPredictors
+
+Array = NDArray[Any]
+
+# A result is followed until its gradient is this share of what the estimator's tol asks, and taken if it
+# comes to what is asked.
+TOL_SHARE = 1e-2
+# Rounding of a gradient, in machine epsilons of its size at zero.
+ROUNDING = 30.0
+# Rows of the first, small problem for each coefficient; fewer would say little of the others.
+SMALL_ROWS = 20
+# Rows for each coefficient of a sample on which scikit-learn's solver is tried.
+TRIAL_ROWS = 40
+# Each problem has that many times the rows of the one before it.
+COARSER = 4
+# Training sets whose weights differ by no more than this factor are tried as one.
+ALIKE = 1.25
+# On few rows the gradient need not be smaller than chance makes it: this share of its size at zero over the
+# square root of the rows.
+CHANCE = 0.3
+# scikit-learn's fits are that many times as far from the optimum, at most, as a gradient of size `tol` with
+# signs at random leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts winners whose
+# ties are not named for it.
+MARGIN_OF_ERROR = 2.0
+
+
+@dataclass(frozen=True)
+class Model:
+    """A linear model with a penalty, for many settings of the penalty.
+
+    Attributes
+    ----------
+    rowwise : Rowwise
+        Loss, targets and weights of all rows; on the host.
+    penalties : callable
+        From the sum of the weights of a training set to the penalties of all settings, relative to the mean
+        loss; of shape (m,).
+    intercept : {"free", "none"}
+        See `LinearProblem`.
+    tol : float
+        What scikit-learn asks of the size of the gradient of the mean loss.
+    norm : {"largest", "euclidean"}
+        How it measures it; the euclidean norm is relative to that at zero.
+    start : ndarray of shape (n_splits,), or float
+        Linear predictor that each split starts at, where the intercept is free: of its training rows.
+    stopping : Stopping or None
+        Where scikit-learn's solver stops short of `tol`; read where `PassData.sklearn_stops` asks for it.
+    """
+
+    rowwise: Rowwise
+    penalties: Callable[[float], Array]
+    intercept: Intercept
+    tol: float
+    norm: Norm = "largest"
+    start: Array | float = 0.0
+    stopping: Stopping | None = None
+
+
+def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
+    """Fit all settings on all splits.
+
+    Returns
+    -------
+    iterator of Fitted
+        One for each split, all fitted when the first is asked for. Of sparse data only the coefficients of
+        the condensed features are kept; those of all are made for one split at a time.
+    """
+    if is_sparse(data.X):
+        data = data.condensed()
+    fitted, T = _fit_path(data, model, solver), data.basis
+    del data  # not needed while answers are scored
+    for one in fitted:
+        yield one if T is None else one.spread(T)
+
+
+def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
+    there = model.rowwise.beside(data.X)
+    return [one for group in data.groups for one in _Group(data, model, there, solver, group).fit()]
+
+
+class _Group:
+    """Splits that have their atoms in common; `there` is what the model has of the rows, where X lies."""
+
+    def __init__(self, data: PassData, model: Model, there: Rowwise, solver: LBFGS, group: AtomGroup) -> None:
+        self.data, self.model, self.solver, self.group = data, model, solver, group
+        self.views = [data.views[i] for i in group.splits]
+        self.rowwise, self.there = model.rowwise.of_splits(group.splits), there.of_splits(group.splits)
+        self.totals = _totals(self.rowwise, group.rows, group.train)
+        if not ((self.totals > 0.0) & (self.totals < np.inf)).all():
+            raise Unsupported("the weights of a training part have no finite sum above 0")
+        self.penalties = np.stack([model.penalties(total) for total in self.totals])
+        self.passes = passes_over(data.X, group.rows, data.origin)
+        self.every = _Rows(data.X, self.passes, self.there, self.totals)
+        self.problem = self._problem(self.every)
+        self._read = 0  # rows of samples
+
+    def fit(self) -> list[Fitted]:
+        """All settings on all splits; what scikit-learn's solver may leave unfinished is not followed."""
+        trusted, start = self._trusted()
+        kept = np.flatnonzero(trusted.any(axis=0))
+        n_sets, m = self.penalties.shape
+        reached, asked = self._followed(kept, start) if kept.size else (Reached.of_none(self._zero()), 0.0)
+        reached = reached.spread(n_sets, kept, m)
+        converged = (reached.size <= asked).reshape(n_sets, m)
+        read = self._read + self.passes.rows_read
+        error = MARGIN_OF_ERROR * asked * reached.away
+        return [
+            Fitted(self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read)
+            for i, own in enumerate(converged)
+        ]
+
+    def _followed(self, kept: Array, start: Array | None) -> tuple[Reached, float]:
+        """Some settings on all splits, and the size of a gradient that is asked for."""
+        stage, zero = self._stage(self.every, kept), self._zero()
+        # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero. It
+        # is measured before coarse stages are there, which take memory.
+        sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
+        coarse = self._coarser(kept) if start is None else []
+        if sizes is None:
+            sizes = (coarse[0] if coarse else stage).sizes_at(zero)
+        scale = float(sizes.max())
+        coarse.reverse()
+        while coarse:  # what one keeps of its rows goes with it
+            one = coarse.pop()
+            chance = CHANCE * scale / float(np.sqrt(one.n_rows))
+            start = one.solve(start, zero, Goal(chance, 0.0, scale)).W
+            self._read += one.passes.rows_read
+            del one
+        asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
+        tol = max(asked * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
+        return stage.solve(start, zero, Goal(min(tol, asked), asked, scale)), asked
+
+    def _trusted(self) -> tuple[Array, Array | None]:
+        """Which settings on which splits scikit-learn's solver would finish, (n_splits, m); and a start.
+
+        The smallest training set is tried, and the largest where that is another size: a sample of its rows
+        where there are enough. The other splits are asked whether they are alike. All rows of a single split
+        give a start for what follows, too, which has seen no other rows.
+        """
+        stopping, shape = self.model.stopping, self.penalties.shape
+        if stopping is None or not self.data.sklearn_stops:
+            return np.ones(shape, dtype=bool), None
+        splits = np.array([self.totals.argmin(), self.totals.argmax()])
+        if self.totals.max() <= ALIKE * self.totals.min():
+            splits = splits[:1]
+        share = self._shares(TRIAL_ROWS)[-1]
+        sample = self._of_some(share) if share > 1 else None
+        rows, margin = (self.every, MARGIN) if sample is None else (sample, MARGIN_OF_SAMPLE)
+        tried = self._try(rows, splits, stopping, margin, np.arange(shape[1]))
+        trusted = np.asarray(tried.trusted.reshape(len(splits), shape[1]).all(axis=0))
+        if shape[0] == 1:
+            return trusted[None], tried.W[trusted] if sample is None else None
+        return self._on_all_splits(trusted, tried, splits, rows, stopping, margin), None
+
+    def _on_all_splits(
+        self, trusted: Array, tried: Trial, splits: Array, rows: "_Rows", stopping: Stopping, margin: float
+    ) -> Array:
+        """What is trusted on each split, given what is on some: where the others are alike, it is the same.
+
+        They are asked for the slowest setting and for that with the smallest penalty, and else for all.
+        """
+        n_splits, m = self.penalties.shape
+        kept, others = np.flatnonzero(trusted), np.setdiff1d(np.arange(n_splits), splits)
+        if not kept.size or not others.size:
+            return np.tile(trusted, (n_splits, 1))
+        steps = tried.steps.reshape(len(splits), m).max(axis=0)
+        hard = np.unique([kept[steps[kept].argmax()], kept[self.penalties[0, kept].argmin()]])
+        if self._try(rows, others, stopping, margin, hard).trusted.all():
+            return np.tile(trusted, (n_splits, 1))
+        every = np.zeros((n_splits, m), dtype=bool)
+        every[splits] = trusted
+        found = self._try(rows, others, stopping, margin, kept).trusted
+        every[np.ix_(others, kept)] = found.reshape(len(others), len(kept))
+        return every
+
+    def _try(self, rows: "_Rows", splits: Array, stopping: Stopping, margin: float, settings: Array) -> Trial:
+        """Try some settings on some splits, over some rows."""
+        columns = (splits[:, None] * self.penalties.shape[1] + settings).ravel()
+        room, before = self.data.memory_limit / 2, rows.passes.rows_read
+        tried = try_columns(
+            self._problem(rows), self._zero(), columns, self.model.tol, stopping, margin, room
+        )
+        if rows is not self.every:
+            self._read += rows.passes.rows_read - before
+        return tried
+
+    def _zero(self) -> Array:
+        """Where the splits start, (n_splits, K, p + 1): there is nothing of test rows in it."""
+        splits = self.group.splits
+        zero = np.zeros((len(splits), self.rowwise.loss.n_outputs, self.problem.n_features + 1))
+        if self.model.intercept == "free":
+            own = np.broadcast_to(self.model.start, len(self.data.views))[splits.start : splits.stop]
+            zero[:, :, -1] = own[:, None]
+        return zero
+
+    def _problem(self, rows: "_Rows") -> LinearProblem:
+        """All settings of all splits over some rows."""
+        n_sets, m = self.penalties.shape
+        split = np.repeat(np.arange(n_sets), m)
+        columns = Columns(split, self.penalties.ravel(), rows.totals[split], self.group.train[split])
+        model = self.model
+        return LinearProblem(rows.passes, rows.rowwise, columns, self.views, model.intercept, model.norm)
+
+    def _stage(self, rows: "_Rows", kept: Array) -> Stage:
+        return Stage(
+            rows.X,
+            rows.passes,
+            rows.rowwise,
+            self.group.train,
+            rows.totals,
+            self.penalties[:, kept],
+            self.views,
+            self.model.intercept,
+            self.model.norm,
+            self.solver,
+            self.data.memory_limit,
+            rows.chosen,
+        )
+
+    def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
+        """One over the rows of each stage: 1, 4, 16, ...; only 1 where others would save nothing."""
+        shares = [1]
+        size = self.rowwise.loss.n_outputs * (self.problem.n_features + 1)
+        least = COARSER * rows_a_coefficient * size
+        while not is_sparse(self.data.X) and self.data.X.shape[0] >= shares[-1] * least:
+            shares.append(shares[-1] * COARSER)
+        return shares
+
+    def _coarser(self, kept: Array) -> list[Stage]:
+        """Problems of ever more rows, each some of all; none where that would save nothing."""
+        stages = []
+        for share in self._shares()[1:]:
+            some = self._of_some(share)
+            if some is None:
+                break
+            stages.append(self._stage(some, kept))
+        return stages[::-1]
+
+    def _of_some(self, share: int) -> "_Rows | None":
+        """So many rows of each atom; None if a split has none with a weight."""
+        # Chosen at random, but always the same: regular ones could miss what comes regularly.
+        rng = np.random.default_rng(0)
+        parts = []
+        for rows in self.group.rows:
+            size = length_of(rows)
+            some = np.sort(rng.choice(size, -(-size // share), replace=False))
+            parts.append(rows.start + some if isinstance(rows, slice) else rows[some])
+        ends = np.cumsum([0, *map(len, parts)])
+        atoms: list[Rows] = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
+        chosen = np.concatenate(parts)
+        rowwise = self.rowwise.subset(chosen)
+        totals = _totals(rowwise, atoms, self.group.train)
+        if not (totals > 0.0).all():
+            return None
+        X, origin = self.data.X, self.passes.origin
+        if isinstance(X, np.ndarray):
+            few = X[chosen]
+            return _Rows(few, passes_over(few, atoms, origin), rowwise, totals)
+        # Memory of a device is scarce: they are not copied, but taken a block at a time.
+        return _Rows(X, passes_over(X, parts, origin), self.there, totals, chosen)
+
+    def _linear(self, W: Array, i: int) -> LinearPredictors:
+        m = self.penalties.shape[1]
+        theta = self.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
+        return LinearPredictors(theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.passes.origin)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows that are gone over: all of X, or a sample.
+
+    Attributes
+    ----------
+    X : array or CSR matrix
+        They are rows of it.
+    passes : Passes
+        Over them.
+    rowwise : Rowwise
+        Targets and weights of all rows of X.
+    totals : ndarray of shape (n_sets,)
+        Sums of the weights of the training sets among them.
+    chosen : ndarray of int or None
+        Which rows of X; None for all.
+    """
+
+    X: Any
+    passes: Passes
+    rowwise: Rowwise
+    totals: Array
+    chosen: Array | None = None
+
+
+def _totals(rowwise: Rowwise, atoms: Sequence[Rows], counts: Array) -> Array:
+    """Sums of the weights of training sets."""
+    return np.array(
+        [
+            sum(c * rowwise.total(rows, i) for c, rows in zip(own, atoms, strict=True) if c)
+            for i, own in enumerate(counts)
+        ]
+    )

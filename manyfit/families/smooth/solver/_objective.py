@@ -1,0 +1,358 @@
+"""Penalised losses of linear models on many splits: the problems that a solver is given.
+
+The objective of a column is scikit-learn's: the weighted mean of the loss over the training rows and
+``penalty / 2 ||w||^2``. It is seen in the coordinates of the features behind affine steps, each split with
+its own steps, while the rows are read as they are.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import Beside, array_namespace, float_dtype
+from manyfit.families.smooth.solver._losses import Loss
+from manyfit.folds import Passes, Rows, Unsupported, View, is_sparse
+
+Array = NDArray[Any]
+Intercept = Literal["free", "penalised", "none"]
+Norm = Literal["largest", "euclidean"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Problems: settings on splits.
+
+    Attributes
+    ----------
+    split : ndarray of int of shape (m,)
+        Which view, and which row of ``class_weight``, each column has.
+    penalty : ndarray of shape (m,)
+        Strength of the penalty, relative to the mean loss.
+    weight : ndarray of shape (m,)
+        Sum of the weights of the training rows.
+    counts : ndarray of shape (m, n_atoms)
+        How often each column trains on the rows of each atom.
+    """
+
+    split: Array
+    penalty: Array
+    weight: Array
+    counts: Array
+
+    def subset(self, index: Array) -> "Columns":
+        """Some of the columns."""
+        return Columns(self.split[index], self.penalty[index], self.weight[index], self.counts[index])
+
+
+@dataclass(frozen=True)
+class Rowwise:
+    """What each row brings to its loss; on the host, or where the rows lie, see `beside`.
+
+    Attributes
+    ----------
+    loss : Loss
+        Of all rows.
+    targets : array of shape (n_outputs, n)
+        See `Loss`.
+    weight : array of shape (n,) or None
+        Sample weights.
+    class_weight : ndarray of shape (n_splits, n_classes) or None
+        Weights of the classes on each split; always on the host.
+    codes : array of int of shape (n,) or None
+        The class of each row, where classes have weights.
+
+    Raises
+    ------
+    Unsupported
+        If a weight is negative or NaN.
+    """
+
+    loss: Loss
+    targets: Any
+    weight: Any = None
+    class_weight: Array | None = None
+    codes: Any = None
+    _there: list[Any] = field(default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        for weights in (self.weight, self.class_weight):
+            # Those on a device were looked at before they went there.
+            if isinstance(weights, np.ndarray) and not (weights >= 0.0).all():
+                # Then the objective is not convex, and a vanishing gradient says nothing.
+                raise Unsupported("a weight is negative or NaN")
+
+    def gradient(self, Z: Any, rows: Any, splits: Array) -> Any:
+        """Weighted derivatives of the loss of some rows, (K, m, b); may overwrite `Z`."""
+        R = self.loss.gradient(Z, _of_rows(self.targets, rows))
+        for columns, weights in self._weights(rows, splits):
+            R[:, columns, :] *= weights
+        return R
+
+    def curvature(self, Z: Any, rows: Any, splits: Array) -> tuple[Any, Any]:
+        """Weighted second derivatives of some rows, with the weights of each split; see `Loss.curvature`.
+
+        Parameters
+        ----------
+        Z : array of shape (K, m, b)
+            Linear predictors; may be overwritten.
+        rows : slice or array of int
+            Which rows they are of.
+        splits : ndarray of int of shape (m,)
+            The split of each column.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            D, P = self.loss.curvature(Z, _of_rows(self.targets, rows))
+        xp = array_namespace(D)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for columns, weights in self._weights(rows, splits):
+                D[:, columns, :] *= weights
+                if P is not None:
+                    P[:, columns, :] *= xp.sqrt(weights)
+        # Far out, where a loss overflows, there is no curvature that would help.
+        return xp.where(xp.isfinite(D), D, 0.0), P
+
+    def _weights(self, rows: Any, splits: Array) -> Iterator[tuple[slice, Any]]:
+        """Neighbouring columns, and weights of some rows, (b,), on the split they have; none: all are 1."""
+        own = None if self.weight is None else _of_rows(self.weight, rows)
+        if self.class_weight is None or self.codes is None:
+            if own is not None:
+                yield slice(None), own
+            return
+        codes = _of_rows(self.codes, rows)
+        starts = np.flatnonzero(np.diff(splits, prepend=-1))
+        for start, stop in pairwise([*starts.tolist(), len(splits)]):
+            of_class = self._of_class(int(splits[start]), codes)
+            yield slice(start, stop), of_class if own is None else own * of_class
+
+    def _of_class(self, split: int, codes: Any) -> Any:
+        """Weights of some classes on a split, (b,)."""
+        assert self.class_weight is not None
+        if isinstance(codes, np.ndarray):
+            return self.class_weight[split][codes]
+        if not self._there:  # they are the same in pass after pass, and go there once
+            self._there.append(placed(self.class_weight, codes, "weights"))
+        return array_namespace(codes).take(self._there[0][split, :], codes)
+
+    def beside(self, X: Any) -> "Rowwise":
+        """The same where X lies; itself where that is the host."""
+        if isinstance(X, np.ndarray) or is_sparse(X):
+            return self
+        return Rowwise(
+            self.loss,
+            placed(self.targets, X, "y"),
+            placed(self.weight, X, "weights"),
+            self.class_weight,
+            Beside(X)(self.codes, "y"),
+        )
+
+    def of_splits(self, splits: range) -> "Rowwise":
+        """With the weights of classes on some splits."""
+        if self.class_weight is None:
+            return self
+        own = self.class_weight[splits.start : splits.stop]
+        return Rowwise(self.loss, self.targets, self.weight, own, self.codes)
+
+    def total(self, rows: Rows, split: int) -> float:
+        """Sum of the weights of some rows on one split; on the host."""
+        for _, weights in self._weights(rows, np.array([split])):
+            return float(weights.sum())
+        return float(self.targets[:, rows].shape[1])
+
+    def subset(self, rows: Rows) -> "Rowwise":
+        """Some of the rows, by themselves; on the host."""
+        weight = None if self.weight is None else self.weight[rows]
+        codes = None if self.codes is None else self.codes[rows]
+        targets = np.ascontiguousarray(self.targets[:, rows])
+        return Rowwise(self.loss, targets, weight, self.class_weight, codes)
+
+
+def placed(numbers: Array | None, X: Any, label: str) -> Any:
+    """Numbers in the widest floating dtype where X lies; what are small integers go there as such."""
+    if numbers is None:
+        return None
+    xp, dtype = array_namespace(X), float_dtype(X)
+    if are_small(numbers):
+        numbers = numbers.astype(np.int8)
+    elif dtype == xp.float32:
+        numbers = numbers.astype(np.float32)
+    return xp.astype(Beside(X)(numbers, label), dtype, copy=False)
+
+
+def are_small(numbers: Array) -> bool:
+    """Whether numbers of the host are integers that a byte holds."""
+    with np.errstate(invalid="ignore"):  # a cast of what is none
+        return bool((numbers.astype(np.int8) == numbers).all())
+
+
+def _of_rows(numbers: Any, rows: Any) -> Any:
+    """Some rows of an array that has them along its last axis."""
+    if isinstance(rows, slice) or isinstance(numbers, np.ndarray):
+        return numbers[..., rows]
+    return array_namespace(numbers).take(numbers, rows, axis=-1)
+
+
+class LinearProblem:
+    """Linear models of all columns, to be minimised; see `manyfit.families.smooth.solver._lbfgs.Problem`.
+
+    Coefficients are (m, K, p + 1) behind the steps: the features', and in the last place the value at the
+    origin where the intercept is free, the intercept itself where it is penalised as another weight, else 0.
+
+    Parameters
+    ----------
+    passes : Passes
+        Over the rows of X.
+    rowwise : Rowwise
+        Loss, targets and weights.
+    columns : Columns
+        The problems.
+    views : sequence of View or None
+        The steps of each split; None for none.
+    intercept : {"free", "penalised", "none"}
+        What the last coefficient is.
+    norm : {"largest", "euclidean"}
+        How the size of a gradient is measured: by its largest entry, or by its length.
+    precondition : callable
+        ``precondition(G, columns)``: see `Problem`.
+    """
+
+    def __init__(
+        self,
+        passes: Passes,
+        rowwise: Rowwise,
+        columns: Columns,
+        views: Sequence[View | None],
+        intercept: Intercept,
+        norm: Norm = "largest",
+        precondition: Callable[[Array, Array], Array] | None = None,
+    ) -> None:
+        self.passes, self.rowwise, self.columns, self.views = passes, rowwise, columns, views
+        self.intercept, self.norm = intercept, norm
+        self._precondition = precondition
+        # Steps may keep more features on some splits than on others: those that a split lacks stay zero.
+        p = passes.origin.size
+        self.n_features = max((p if view is None else view.n_features for view in views), default=p)
+
+    def to_X(self, W: Array, split: Array) -> Array:
+        """Coefficients behind the steps as coefficients of the columns of X, and values at the origin."""
+        if self.intercept == "free" and all(view is None for view in self.views):
+            return W
+        out = np.empty((*W.shape[:2], self.passes.origin.size + 1))
+        for i, j, view in self._by_split(split):
+            part = W[j, :, : self._n_features(i)]
+            out[j, :, :-1] = part if view is None else _mapped(view.to_X, part)
+            out[j, :, -1] = W[j, :, -1]
+            if self.intercept != "free":
+                out[j, :, -1] += W[j, :, :-1] @ self.at_origin(i)
+        return out
+
+    def _n_features(self, i: int) -> int:
+        view = self.views[i]
+        return self.passes.origin.size if view is None else view.n_features
+
+    def at_origin(self, i: int) -> Array:
+        """Features of a split at the origin of the passes, zero for those that it lacks."""
+        view, own = self.views[i], self.passes.origin
+        if view is not None:
+            # Moments count from a point of their own, where X lies on a device.
+            away = own - view.origin
+            own = view.plain.x_origin
+            if away.any():
+                own = own + _mapped(view.from_X, away[None, None, :])[0, 0, :]
+        return own if own.size == self.n_features else np.pad(own, (0, self.n_features - own.size))
+
+    def _by_split(self, split: Array) -> list[tuple[int, Array, View | None]]:
+        return [(int(i), np.flatnonzero(split == i), self.views[i]) for i in np.unique(split)]
+
+    def gradient(self, W: Array, columns: Array) -> Array:
+        """See `Problem`; one pass over the rows."""
+        asked = self.columns.subset(columns)
+
+        def residual(Z: Any, rows: Any, used: Array) -> Any:
+            return self.rowwise.gradient(Z, rows, asked.split[used])
+
+        with np.errstate(over="ignore", invalid="ignore"):  # the solver steps back from what is not finite
+            G = self.passes.gradient(self.to_X(W, asked.split), asked.counts, residual)
+            G /= asked.weight[:, None, None]
+            out = np.zeros_like(W)
+            for i, j, view in self._by_split(asked.split):
+                part, own = G[j, :, :-1], slice(self._n_features(i))
+                out[j, :, own] = part if view is None else _mapped(view.from_X, part)
+                if self.intercept != "free":
+                    out[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
+            out[:, :, :-1] += asked.penalty[:, None, None] * W[:, :, :-1]
+            out[:, :, -1] = 0.0 if self.intercept == "none" else G[:, :, -1]
+            if self.intercept == "penalised":
+                out[:, :, -1] += asked.penalty[:, None] * W[:, :, -1]
+        return out
+
+    def precondition(self, G: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        return G if self._precondition is None else self._precondition(G, columns)
+
+    def size(self, G: Array, columns: Array) -> Array:
+        """Size of each gradient as scikit-learn has it, with the intercept's origin at zero; (m,)."""
+        own = G
+        if self.intercept == "free" and self.passes.origin.any():
+            own = G.copy()
+            for i, j, _ in self._by_split(self.columns.split[columns]):
+                own[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
+        if self.norm == "largest":
+            return np.asarray(np.abs(own).max(axis=(1, 2)))
+        return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
+
+    def to_origin(self, G: Array, columns: Array) -> Array:
+        """Gradients in scikit-learn's coordinates, with free intercepts at zero, as those in ours."""
+        if self.intercept != "free" or not self.passes.origin.any():
+            return G
+        own = G.copy()
+        for i, j, _ in self._by_split(self.columns.split[columns]):
+            own[j, :, :-1] -= G[j, :, -1:] * self.at_origin(i)
+        return own
+
+    def behind_steps(self, full: Array, i: int, K: int, features: Array | None = None) -> Array:
+        """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split.
+
+        That by some `features` alone, where they are given: there must be no steps.
+        """
+        view, p = self.views[i], self.passes.origin.size
+        if view is None and self.intercept == "free":
+            return full
+        if features is not None:
+            T = np.eye(len(features) + 1)
+            T[-1, :-1] = self.passes.origin[features]
+            T[-1, -1] = self.intercept != "none"
+            return _congruent(full, T, K)
+        if view is None and full.ndim == 1:
+            out = full.reshape(K, p + 1).copy()
+            out[:, :-1] += self.passes.origin**2 * out[:, -1:]
+            out[:, -1] *= self.intercept != "none"
+            return out.ravel()
+        linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
+        q = linear.shape[1]
+        T = np.zeros((p + 1, self.n_features + 1))
+        T[:-1, :q] = linear
+        if self.intercept != "free":
+            T[-1, :-1] = self.at_origin(i)
+        T[-1, -1] = self.intercept != "none"
+        if full.ndim == 1:
+            # The diagonal behind the steps, as if the features of X did not mix.
+            return np.asarray(full.reshape(K, p + 1) @ T**2).ravel()
+        return _congruent(full, T, K)
+
+
+def _congruent(full: Array, T: Array, K: int) -> Array:
+    """``T' H T`` of each of the K x K blocks of a matrix."""
+    d, e = T.shape
+    blocks = full.reshape(K, d, K, d).transpose(0, 2, 1, 3)
+    mapped = (T.T @ blocks @ T).transpose(0, 2, 1, 3)
+    return np.asarray(mapped.reshape(K * e, K * e))
+
+
+def _mapped(function: Any, part: Array) -> Array:
+    """A map of matrices by columns applied to the last axis of (m, K, p)."""
+    mapped = function(part.reshape(-1, part.shape[-1]).T)
+    return np.asarray(mapped.T.reshape(*part.shape[:2], -1))

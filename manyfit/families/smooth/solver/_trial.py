@@ -1,0 +1,246 @@
+"""Would scikit-learn's own solver meet its tolerance? Its method is tried before anything is shared.
+
+A shared answer is an optimum. scikit-learn's solver may stop before it: at ``max_iter``, or where the loss
+no longer falls in floating point although its gradient is larger than ``tol``. Its score is another one then,
+and the setting is not to be shared. L-BFGS without a preconditioner, in scikit-learn's coordinates and from
+its start, takes about as many steps here as there. The curvatures that it meets say how much a gradient of
+`tol` changes the loss.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import numpy_dtype
+from manyfit.families.smooth.solver._lbfgs import LBFGS, Solution, State
+from manyfit.families.smooth.solver._objective import LinearProblem
+
+Array = NDArray[Any]
+
+# Pairs that SciPy's L-BFGS-B keeps.
+MEMORY = 10
+# A step of the trial stands for so many iterations of scikit-learn's solver, beside some to spare. On some
+# 600 fits the solver took about as many iterations as the trial took steps: up to 10 + 1.2 times them where
+# curvatures were below 1000, 10 + 3.4 times above, and 1.6 times as many as on a sample.
+# `python -m benchmarks convergence` counts what these margins trust wrongly.
+SPARE, MARGIN, MARGIN_OF_SAMPLE = 10, 1.5, 2.0
+STEEP, MARGIN_OF_STEEP = 1000.0, 2.5
+# Where the end of a step is steeper than its start by more than this, SciPy's line search goes back so far
+# that the loss hardly falls, and takes that for the end. Exponentials of columns of 1 came to 1e2, of 5 to
+# 1e7, of 200 to 1e187, where some fits stopped after one iteration without a word.
+OVERSHOT = 1e10
+# Evaluations for a step: columns that went too far are stepped back, while the others wait.
+EVALUATIONS = 3
+# Steps that show the largest curvature.
+CURVATURE_STEPS = 12
+# What needs more is left to scikit-learn.
+MOST_STEPS = 1000
+# Penalties that are a smaller share of the curvature hold nothing.
+SINGULAR = 1e-10
+# A gradient of `tol` has to change the loss by this many times what the solver can see. At a tenth no fit was
+# seen to stop early, at a hundredth some were.
+VISIBLE = 1.0
+# Newton's method with Cholesky factors took 83 iterations at most, where the loss shows a gradient of `tol`.
+NEWTON_ITERATIONS = 100
+# Newton's method of liblinear may make 1000 iterations. Its `tol` is relative to the gradient at the start,
+# and leaves scores open where L-BFGS would need more than these.
+LIBLINEAR_ITERATIONS = 400
+# liblinear stops without a word where the loss falls by less than that.
+LIBLINEAR_RESOLUTION = 1e-12
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Where scikit-learn's solver stops short of its tolerance.
+
+    Attributes
+    ----------
+    max_iter : int
+        Its iterations.
+    enough : int or None
+        With so many iterations it meets its tolerance where the Hessian is not singular, as Newton's method
+        does. None: L-BFGS and its kin, which are tried.
+    resolution : float
+        The smallest change of the loss that it sees, relative to `loss`.
+    loss : float
+        Size of the mean loss.
+    steepest : float
+        Curvatures, relative to `loss`, above which it is not trusted: what is asked relative to a large
+        gradient at the start leaves the coefficients of small columns open.
+    """
+
+    max_iter: int
+    enough: int | None
+    resolution: float
+    loss: float
+    steepest: float = np.inf
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of some columns.
+
+    Attributes
+    ----------
+    trusted : ndarray of bool of shape (m,)
+        Whether scikit-learn's solver would meet its tolerance.
+    W : ndarray of shape (m, K, d)
+        Where the columns came to, in the coordinates of the problem.
+    steps : ndarray of int of shape (m,)
+        Steps that they took.
+    """
+
+    trusted: Array
+    W: Array
+    steps: Array
+
+    @classmethod
+    def of(cls, m: int, start: Array) -> "Trial":
+        """Of columns that are still to be tried."""
+        return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int))
+
+
+def resolution_of(X: Any) -> float:
+    """The smallest relative change of the loss that scikit-learn's own solvers see.
+
+    It is the ``ftol`` that scikit-learn gives SciPy, or the rounding of float32 where X is of float32.
+    """
+    eps = float(np.finfo(np.float32).eps) if numpy_dtype(X) == np.float32 else 0.0
+    return max(eps, 64 * float(np.finfo(np.float64).eps))
+
+
+def try_columns(
+    problem: LinearProblem,
+    zero: Array,
+    columns: Array,
+    tol: float,
+    stopping: Stopping,
+    margin: float,
+    memory_limit: float,
+) -> Trial:
+    """Try columns of a problem as scikit-learn's solver would go.
+
+    Parameters
+    ----------
+    problem : LinearProblem
+        Over all rows, or a sample of them.
+    zero : ndarray of shape (n_sets, K, d)
+        Where scikit-learn starts on each training set.
+    columns : ndarray of int of shape (m,)
+        Which columns.
+    tol : float
+        What scikit-learn asks of the gradient; relative to that at the start where the norm is euclidean.
+    stopping : Stopping
+        Its solver.
+    margin : float
+        Iterations of scikit-learn's solver that one step here may stand for.
+    memory_limit : float
+        Bytes for the vectors of the columns that are tried at a time.
+
+    Returns
+    -------
+    Trial
+        Of the columns, in their order.
+    """
+    by_itself = stopping.enough is not None and stopping.max_iter >= stopping.enough
+    most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
+    start = zero[problem.columns.split[columns]]
+    at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
+    found = Trial.of(len(columns), start)
+    for first in range(0, len(columns), at_once):
+        part = slice(first, first + at_once)
+        one = _AsSklearn(problem, columns[part], start[part])
+        asked = tol * (one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes)))
+        solution, visible = one.follow(most, asked, stopping, by_itself)
+        found.W[part], found.steps[part] = one.moved(solution.W, 1.0), solution.steps
+        steep = solution.curvature > STEEP * stopping.loss
+        in_time = solution.converged & (~steep | (solution.steps <= most / MARGIN_OF_STEEP))
+        in_time &= solution.overshoot <= OVERSHOT
+        told = solution.curvature <= stopping.steepest * stopping.loss
+        if stopping.enough is not None:  # from a singular Hessian scikit-learn goes on in another way
+            told &= problem.columns.penalty[columns[part]] >= SINGULAR * solution.curvature
+        found.trusted[part] = visible & told & (in_time | by_itself)
+    return found
+
+
+def _shows(tol: Array, curvature: Array, stopping: Stopping) -> Array:
+    """Whether the loss shows a gradient of `tol`, which changes it by ``tol^2 / (2 L)`` for a curvature L."""
+    with np.errstate(over="ignore"):
+        return np.asarray(tol**2 >= VISIBLE * 2.0 * curvature * stopping.resolution * stopping.loss)
+
+
+class _AsSklearn:
+    """Columns of a problem as scikit-learn's L-BFGS sees them; see `Problem` of `_lbfgs`.
+
+    Free intercepts are values at zero. Columns are known by their places among those that are tried.
+
+    Attributes
+    ----------
+    sizes : ndarray of shape (m,)
+        Of the gradients at the start.
+    """
+
+    def __init__(self, problem: LinearProblem, columns: Array, start: Array) -> None:
+        self._problem, self._columns, self._places = problem, columns, np.arange(len(columns))
+        split, self._origin = problem.columns.split[columns], None
+        if problem.intercept == "free":
+            origins = {int(i): problem.at_origin(int(i)) for i in np.unique(split)}
+            self._origin = np.stack([origins[int(i)] for i in split])
+        self._start = self.moved(start, -1.0)
+        self._G = self.gradient(self._start, self._places)
+        self.sizes = self.size(self._G, self._places)
+        # SciPy's first step has length one.
+        lengths = np.sqrt((self._G**2).sum(axis=(1, 2)))
+        self._first = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
+
+    def follow(self, steps: int, tol: Array, stopping: Stopping, briefly: bool) -> tuple[Solution, Array]:
+        """Follow all columns for so many steps, or `briefly` until their curvature is known.
+
+        Columns whose gradient of `tol` the loss does not show are not followed further: that is known soon.
+        Returns where they are, and whether it shows.
+        """
+        few = min(steps, CURVATURE_STEPS)
+        found = self._solve(few, tol, None)
+        visible = _shows(tol, found.curvature, stopping)
+        open_ = np.flatnonzero(~found.converged)  # in the order of `found.left`
+        on = visible[open_]
+        if briefly or few == steps or not on.any():
+            return found, visible
+        found.left.keep(np.flatnonzero(on))
+        more = open_[on]
+        rest = self._solve(steps - few, tol[more], found.left)
+        for name in ("W", "converged", "curvature", "overshoot", "steps"):
+            getattr(found, name)[more] = getattr(rest, name)
+        return found, _shows(tol, found.curvature, stopping)
+
+    def _solve(self, steps: int, tol: Array, state: State | None) -> Solution:
+        solver = LBFGS(max_passes=EVALUATIONS * steps, max_steps=steps, memory=MEMORY)
+        columns = self._places if state is None else state.columns
+        return solver.solve(self, self._start[columns], columns, tol, gradient=self._G[columns], state=state)
+
+    def moved(self, V: Array, sign: float, places: Any = slice(None)) -> Array:
+        """Intercepts as values at the origin of the passes (`sign` 1), or such as values at zero (-1)."""
+        if self._origin is None:
+            return V
+        out = V.copy()
+        out[:, :, -1] += sign * (V[:, :, :-1] @ self._origin[places][:, :, None])[:, :, 0]
+        return out
+
+    def gradient(self, W: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        G = self._problem.gradient(self.moved(W, 1.0, columns), self._columns[columns])
+        if self._origin is not None:
+            G[:, :, :-1] += G[:, :, -1:] * self._origin[columns][:, None, :]
+        return G
+
+    def size(self, G: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        if self._problem.norm == "largest":
+            return np.asarray(np.abs(G).max(axis=(1, 2)))
+        return np.asarray(np.sqrt((G**2).sum(axis=(1, 2))))
+
+    def precondition(self, G: Array, columns: Array) -> Array:
+        """See `Problem`."""
+        return G * self._first[columns, None, None]

@@ -1,0 +1,1 @@
+"""First and second moments of groups of rows, merged into those of folds."""

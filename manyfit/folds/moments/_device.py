@@ -1,0 +1,128 @@
+"""Moments of rows that lie on a device: summed there, and brought home together in one transfer.
+
+Only the sums cross, which are small: what follows from them is computed on the host, by the same code for
+every library.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from manyfit.arrays import array_namespace, beside, block_size, device, float_dtype, to_host
+from manyfit.folds.rows._index import blocks_of, length_of, rows_of
+from manyfit.folds.splits._atoms import Rows
+
+Array = Any
+
+# Values in one block of rows: 32 MiB of float64, a few times in memory. Less would not fill a GPU.
+BLOCK_VALUES = 2**22
+# Rows that the middle of an atom is found from, an odd number: the median is then one of the values.
+SAMPLED_ROWS = 15
+
+
+class SumsThere:
+    """Sums of squares over rows of ``[X, Y]``, on the device of X.
+
+    Parameters
+    ----------
+    X : array of shape (n, p)
+        Of any library of the array API, with float64 on its device; read in blocks, never copied as a whole.
+    Y : array of shape (n, q)
+        Targets, in the same place.
+    weights : array of shape (n,) or None
+        In the same place, float64.
+    """
+
+    def __init__(self, X: Array, Y: Array, weights: Array | None) -> None:
+        self._X, self._Y, self._weights = X, Y, weights
+        self._xp, self._place = array_namespace(X), device(X)
+        self._dtype = float_dtype(X)
+
+    def middles(self, sets: Sequence[Rows]) -> Array:
+        """About where each set of rows lies, (n_sets, p + q), float64, there: medians of some of the rows."""
+        return self._xp.stack([self._middle(rows) for rows in sets])
+
+    def _middle(self, rows: Rows) -> Array:
+        xp, n = self._xp, min(length_of(rows), SAMPLED_ROWS)
+        if n == 0:
+            return xp.zeros(self._X.shape[1] + self._Y.shape[1], dtype=self._dtype, device=self._place)
+        n -= (n + 1) % 2
+        step = max(1, (length_of(rows) - 1) // max(n - 1, 1))
+        some = slice(rows.start, rows.stop, step) if isinstance(rows, slice) else rows[::step]
+        sample = xp.concat([self._float(rows_of(A, some)[:n, :]) for A in (self._X, self._Y)], axis=1)
+        median = xp.sort(sample, axis=0)[n // 2, :]
+        return xp.where(xp.isfinite(median), median, xp.zeros_like(median))
+
+    def about(self, shifts: Array, sets: Sequence[Rows]) -> Array:
+        """``Z' W Z`` of each set, ``Z = [X, Y, 1]`` less a shift of its own; (n_sets, d + 1, d + 1)."""
+        return self._xp.stack([self._sum(shifts[a, :], rows) for a, rows in enumerate(sets)])
+
+    def _sum(self, shift: Array, rows: Rows) -> Array:
+        xp, d = self._xp, shift.shape[0]
+        total = xp.zeros((d + 1, d + 1), dtype=self._dtype, device=self._place)
+        for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // (d + 1))):
+            total = total + self._gram(shift, block)
+        return total
+
+    def _gram(self, shift: Array, block: Rows) -> Array:
+        Z = self._centred(shift, block)
+        return self._xp.matrix_transpose(Z) @ Z
+
+    def _centred(self, shift: Array, block: Rows) -> Array:
+        xp, p = self._xp, self._X.shape[1]
+        X, Y = (self._float(rows_of(A, block)) for A in (self._X, self._Y))
+        one = xp.ones((length_of(block), 1), dtype=self._dtype, device=self._place)
+        Z = xp.concat([X - shift[:p], Y - shift[p:], one], axis=1)
+        return Z if self._weights is None else Z * xp.sqrt(rows_of(self._weights, block))[:, None]
+
+    def _float(self, A: Array) -> Array:
+        return self._xp.astype(A, self._dtype, copy=False)
+
+
+def brought_home(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
+    """Bring arrays to the host, in one transfer.
+
+    Parameters
+    ----------
+    *arrays : array
+        Of one library, dtype and device.
+    label : str, optional
+        Why they cross, see `transfers`.
+
+    Returns
+    -------
+    list of ndarray
+        Of the same shapes; empty if there are none.
+    """
+    if not arrays:
+        return []
+    xp = array_namespace(*arrays)
+    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), label=label)
+    ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
+    parts = np.split(host, ends[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
+
+
+def ranges_there(X: Array, sets: Sequence[Rows], columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Minimum and maximum of some columns over each set of rows: two (n_sets, n_columns), one transfer."""
+    xp = array_namespace(X)
+    index = beside(columns, X, label="indices")
+    ends = [_range(X, rows, index) for rows in sets]
+    both = (xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
+    low, high = brought_home(*both, label="ranges of columns")
+    return low, high
+
+
+def _range(X: Array, rows: Rows, columns: Array) -> tuple[Array, Array]:
+    xp = array_namespace(X)
+    parts = [(xp.min(B, axis=0), xp.max(B, axis=0)) for B in _blocks(X, rows, columns)]
+    low, high = (xp.stack(ends) for ends in zip(*parts, strict=True))
+    return xp.min(low, axis=0), xp.max(high, axis=0)
+
+
+def _blocks(X: Array, rows: Rows, columns: Array) -> Iterator[Array]:
+    xp = array_namespace(X)
+    for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // max(columns.shape[0], 1))):
+        part = xp.take(rows_of(X, block), columns, axis=1)
+        yield xp.astype(part, xp.uint8) if xp.isdtype(part.dtype, "bool") else part

@@ -1,0 +1,310 @@
+"""Training moments of one fold, seen through the affine steps of a pipeline.
+
+An affine step (scaling, rotation, choice of columns) maps moments to moments, so a pipeline of
+them needs no data: only the moments move on, with the map back to the columns of X.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import numpy_dtype
+from manyfit.exceptions import Unsupported
+from manyfit.folds.moments._moments import Moments
+
+Array = NDArray[Any]
+
+# A column whose standard deviation is less than so many machine epsilons of its mean may be a constant.
+MIN_SPREAD_EPS = 64.0
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues and eigenvectors of a scatter matrix, float64, on the host.
+
+    Attributes
+    ----------
+    values : ndarray of shape (p,)
+        Eigenvalues, largest first and not negative.
+    vectors : ndarray of shape (p, p) or None
+        Eigenvectors as columns, in the same order. None: the coordinate axes.
+    """
+
+    values: Array
+    vectors: Array | None
+
+    @classmethod
+    def of(cls, matrix: Array) -> "Spectrum":
+        """Of a symmetric matrix, or of a diagonal given as a vector."""
+        if matrix.ndim == 1:
+            if np.all(matrix[1:] <= matrix[:-1]):
+                return cls(matrix, None)
+            order = np.argsort(-matrix)
+            return cls(matrix[order], np.eye(matrix.size)[:, order])
+        values, vectors = np.linalg.eigh(matrix)
+        return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1])
+
+    def onto_axes(self, b: Array) -> Array:
+        """Coordinates of the columns of `b` along the eigenvectors."""
+        return b if self.vectors is None else self.vectors.T @ b
+
+    def from_axes(self, b: Array) -> Array:
+        """The inverse of `onto_axes`."""
+        return b if self.vectors is None else self.vectors @ b
+
+
+@dataclass(frozen=True)
+class FeatureMoments:
+    """Moments of features and targets, in the coordinates of one step; float64, on the host.
+
+    Attributes
+    ----------
+    rows : float
+        Number of rows, with repetitions.
+    weight : float
+        Sum of the weights; the number of rows where there are none.
+    x_origin : ndarray of shape (p,)
+        Features at a point amid the data.
+    x_offset : ndarray of shape (p,)
+        Weighted mean of the features less `x_origin`, to the rounding of their spread.
+    y_mean : ndarray of shape (q,)
+        Weighted mean of the targets.
+    xx : ndarray of shape (p, p) or (p,)
+        Centred scatter of the features; a vector where it is known to be diagonal.
+    xy : ndarray of shape (p, q)
+        Centred scatter of features and targets.
+    yy : ndarray of shape (q,)
+        Centred scatter of each target.
+    """
+
+    rows: float
+    weight: float
+    x_origin: Array
+    x_offset: Array
+    y_mean: Array
+    xx: Array
+    xy: Array
+    yy: Array
+
+    @classmethod
+    def split(cls, moments: Moments, p: int) -> "FeatureMoments":
+        """The moments of ``[X, y]`` with X in the first `p` columns."""
+        scatter = moments.scatter
+        return cls(
+            moments.rows, moments.weight, moments.origin[:p], moments.offset[:p], moments.mean[p:],
+            scatter[:p, :p], scatter[:p, p:], np.diagonal(scatter)[p:],
+        )  # fmt: skip
+
+    @property
+    def x_mean(self) -> Array:
+        """Weighted mean of the features, of shape (p,)."""
+        return self.x_origin + self.x_offset
+
+    @cached_property
+    def variances(self) -> Array:
+        """Population variance of each feature."""
+        diagonal = self.xx if self.xx.ndim == 1 else np.diagonal(self.xx)
+        return diagonal / self.weight
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Eigendecomposition of the centred scatter; computed once for all steps and settings."""
+        return Spectrum.of(self.xx)
+
+    @cached_property
+    def raw_spectrum(self) -> Spectrum:
+        """The same of the scatter about the origin, for models without an intercept."""
+        # What scaling leaves of a mean is rounding: no more than the rounding of the scatter.
+        diagonal = self.variances * self.weight
+        if np.all(self.weight * self.x_mean**2 <= np.finfo(np.float64).eps ** 2 * diagonal):
+            return self.spectrum
+        xx = np.diag(self.xx) if self.xx.ndim == 1 else self.xx
+        return Spectrum.of(xx + self.weight * np.outer(self.x_mean, self.x_mean))
+
+    @cached_property
+    def raw_xy(self) -> Array:
+        """Scatter of features and targets about the origin."""
+        return self.xy + self.weight * np.outer(self.x_mean, self.y_mean)
+
+    def scaled(self, shift: Array, scale: Array) -> "FeatureMoments":
+        """Features ``(x - shift) / scale``."""
+        xx = self.xx / scale**2 if self.xx.ndim == 1 else self.xx / scale / scale[:, None]
+        return replace(
+            self,
+            x_origin=(self.x_origin - shift) / scale,
+            x_offset=self.x_offset / scale,
+            xx=xx,
+            xy=self.xy / scale[:, None],
+        )
+
+    def selected(self, index: Array) -> "FeatureMoments":
+        """Some of the features."""
+        xx = self.xx[index] if self.xx.ndim == 1 else self.xx[np.ix_(index, index)]
+        return replace(
+            self, x_origin=self.x_origin[index], x_offset=self.x_offset[index], xx=xx, xy=self.xy[index]
+        )
+
+    def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "FeatureMoments":
+        """Features ``(x - shift) @ vectors``; `diagonal` is their scatter where it is known to be so."""
+        xx = self.xx
+        if diagonal is None:
+            diagonal = vectors.T @ (xx[:, None] * vectors if xx.ndim == 1 else xx @ vectors)
+        return replace(
+            self,
+            x_origin=(self.x_origin - shift) @ vectors,
+            x_offset=self.x_offset @ vectors,
+            xx=diagonal,
+            xy=vectors.T @ self.xy,
+        )
+
+
+@dataclass(frozen=True)
+class View:
+    """The training set of one fold after some affine steps ``z = (x - origin) @ linear + z_origin``.
+
+    Attributes
+    ----------
+    plain : FeatureMoments
+        Without weights: what transformers see.
+    weighted : FeatureMoments
+        With the weights of the fit: what the last step sees. The same object where there are none.
+    origin : ndarray of shape (p_X,)
+        A point amid the data, so that the map loses no digits where X lies far from 0; ``z_origin`` is
+        ``plain.x_origin``.
+    linear : None, ndarray of shape (p,) or ndarray of shape (p_X, p)
+        None: the identity; a vector: columns `columns` of X, each times a factor.
+    columns : ndarray of int of shape (p,) or None
+        The column of X behind each feature; None after a rotation.
+    is_constant : callable
+        ``is_constant(columns)`` tells which columns of X hold one value in the training set, exactly.
+    eps : float
+        Machine epsilon of the dtype of X, in which scikit-learn would compute.
+    single_target : bool
+        Whether y is one-dimensional.
+    """
+
+    plain: FeatureMoments
+    weighted: FeatureMoments
+    origin: Array
+    linear: Array | None
+    columns: Array | None
+    is_constant: Callable[[Array], Array]
+    eps: float
+    single_target: bool
+
+    @classmethod
+    def root(
+        cls,
+        plain: Moments,
+        weighted: Moments,
+        is_constant: Callable[[Array], Array],
+        X: Array,
+        y: Array,
+    ) -> "View":
+        """X itself."""
+        p = X.shape[1]
+        constant = _constant_columns(plain, p, is_constant)
+        features = FeatureMoments.split(_cleared(plain, constant), p)
+        behind = features if weighted is plain else FeatureMoments.split(_cleared(weighted, constant), p)
+        dtype = numpy_dtype(X)
+        eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+        origin = features.x_origin
+        return cls(features, behind, origin, None, np.arange(p), is_constant, eps, y.ndim == 1)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features after the steps."""
+        return self.plain.x_mean.size
+
+    def _both(
+        self, step: Callable[[FeatureMoments], FeatureMoments]
+    ) -> tuple[FeatureMoments, FeatureMoments]:
+        plain = step(self.plain)
+        return plain, plain if self.weighted is self.plain else step(self.weighted)
+
+    def scaled(self, shift: Array, scale: Array) -> "View":
+        """Features ``(z - shift) / scale``."""
+        plain, weighted = self._both(lambda m: m.scaled(shift, scale))
+        return replace(
+            self,
+            plain=plain,
+            weighted=weighted,
+            linear=1.0 / scale if self.linear is None else self.linear / scale,
+        )
+
+    def selected(self, index: Array) -> "View":
+        """Some of the features."""
+        linear = np.ones(self.n_features) if self.linear is None else self.linear
+        plain, weighted = self._both(lambda m: m.selected(index))
+        return replace(
+            self,
+            plain=plain,
+            weighted=weighted,
+            linear=linear[..., index],
+            columns=None if self.columns is None else self.columns[index],
+        )
+
+    def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "View":
+        """Features ``(z - shift) @ vectors``; `diagonal` is their plain scatter if known to be diagonal."""
+        plain = self.plain.rotated(shift, vectors, diagonal)
+        same = self.weighted is self.plain
+        return replace(
+            self,
+            plain=plain,
+            weighted=plain if same else self.weighted.rotated(shift, vectors),
+            linear=self.to_X(vectors),
+            columns=None,
+        )
+
+    @property
+    def _columns(self) -> Array:
+        assert self.columns is not None  # only a rotation loses them, and makes `linear` a matrix
+        return self.columns
+
+    def from_X(self, gradient: Array) -> Array:
+        """Derivatives by coefficients of X, (p_X, m), as derivatives by those of the features, (p, m)."""
+        if self.linear is None:
+            return gradient
+        if self.linear.ndim == 2:
+            return self.linear.T @ gradient
+        return self.linear[:, None] * gradient[self._columns]
+
+    def to_X(self, coef: Array) -> Array:
+        """Coefficients of the features, (p, m), as coefficients of the columns of X, (p_X, m)."""
+        if self.linear is None:
+            return coef
+        if self.linear.ndim == 2:
+            return self.linear @ coef
+        out = np.zeros((self.origin.size, coef.shape[1]))
+        out[self.columns] = self.linear[:, None] * coef
+        return out
+
+
+def _constant_columns(moments: Moments, p: int, is_constant: Callable[[Array], Array]) -> Array:
+    """The columns of X that hold one value, exactly; only those whose variance may be rounding are looked at.
+
+    Raises
+    ------
+    Unsupported
+        If a column is not constant, but its variance may be rounding.
+    """
+    mean, variance = moments.mean[:p], np.diagonal(moments.scatter)[:p] / moments.weight
+    doubtful = np.flatnonzero(~(variance > (MIN_SPREAD_EPS * np.finfo(np.float64).eps * mean) ** 2))
+    constant = is_constant(doubtful) if doubtful.size else np.empty(0, dtype=bool)
+    if not constant.all():
+        raise Unsupported("a feature is nearly constant: rounding decides")
+    return doubtful
+
+
+def _cleared(moments: Moments, constant: Array) -> Moments:
+    """The moments with the scatter of constant columns exactly 0, not its rounding."""
+    if not constant.size:
+        return moments
+    scatter = moments.scatter.copy()
+    scatter[constant] = 0.0
+    scatter[:, constant] = 0.0
+    return replace(moments, scatter=scatter)

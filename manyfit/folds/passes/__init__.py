@@ -1,0 +1,1 @@
+"""One pass over X for the gradients of all settings and folds."""

@@ -1,0 +1,1 @@
+"""Validate X and y, and index their rows."""

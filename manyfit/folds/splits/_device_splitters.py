@@ -1,0 +1,145 @@
+"""scikit-learn's splitters for data on a device: labels and groups come to the host once for all splits."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn import model_selection
+
+from manyfit._drop_in_classes import stands_for, twin_of
+from manyfit.arrays import array_namespace, device, label_transfers, on_device, to_device, to_host
+
+Array = Any
+
+# Their folds depend on y; the others get its length only.
+READ_Y = ("StratifiedKFold", "StratifiedGroupKFold", "StratifiedShuffleSplit", "RepeatedStratifiedKFold")
+NAMES = (
+    "GroupKFold",
+    "GroupShuffleSplit",
+    "KFold",
+    "LeaveOneGroupOut",
+    "LeaveOneOut",
+    "LeavePGroupsOut",
+    "LeavePOut",
+    "PredefinedSplit",
+    "RepeatedKFold",
+    "RepeatedStratifiedKFold",
+    "ShuffleSplit",
+    "StratifiedGroupKFold",
+    "StratifiedKFold",
+    "StratifiedShuffleSplit",
+    "TimeSeriesSplit",
+)
+NOTE = """This is scikit-learn's splitter, with the same folds, for data on a device too: of X only the number
+of rows is asked there, and groups, and y where the folds depend on it, come to the host once for all splits.
+Indices are NumPy arrays on the host."""
+
+
+def at_home(value: Any) -> Any:
+    """An array on a device brought to the host; anything else as it is."""
+    return to_host(value) if on_device(value) else value
+
+
+def _rows_of(value: Any) -> Any:
+    """Of an array on a device something with as many rows on the host: its values are not read."""
+    return np.broadcast_to(np.zeros(()), value.shape[:1]) if on_device(value) else value
+
+
+def _row_numbers(value: Any) -> Any:
+    """Of an array on a device the numbers of its rows; anything else as it is."""
+    return np.arange(value.shape[0]) if on_device(value) and value.ndim else _rows_of(value)
+
+
+def _splitter(served: type) -> type:
+    """A splitter of scikit-learn for data that lie anywhere."""
+    read_y = served.__name__ in READ_Y
+
+    class Splitter(served):  # type: ignore[misc]
+        def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+            return super().split(_rows_of(X), at_home(y) if read_y else _rows_of(y), at_home(groups))
+
+        def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+            return int(super().get_n_splits(_rows_of(X), _rows_of(y), at_home(groups)))
+
+    for name in ("split", "get_n_splits"):
+        getattr(Splitter, name).__doc__ = getattr(served, name).__doc__
+    Splitter.__name__ = Splitter.__qualname__ = served.__name__
+    # What is pickled is the name under which it is found again.
+    Splitter.__module__ = "manyfit.model_selection"
+    stands_for(Splitter, served)
+    summary, _, rest = (inspect.getdoc(served) or "").partition("\n\n")
+    Splitter.__doc__ = f"{summary}\n\n{NOTE}\n\n{rest}"
+    return Splitter
+
+
+SPLITTERS: dict[str, type] = {name: _splitter(getattr(model_selection, name)) for name in NAMES}
+_SERVED = {getattr(model_selection, name) for name in NAMES}
+
+
+def for_splitter(
+    cv: Any, X: Any, y: Any, params: Mapping[str, Any], home: Callable[[Any], Any]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """What a splitter is given of data that may lie on a device: of scikit-learn's what it reads, at home."""
+    served = twin_of(type(cv))
+    if served not in _SERVED:
+        return X, y, dict(params)
+    with label_transfers("y"):
+        y = home(y) if served.__name__ in READ_Y else _rows_of(y)
+    with label_transfers("groups"):
+        return _rows_of(X), y, {name: home(value) for name, value in params.items()}
+
+
+def train_test_split(
+    *arrays: Any,
+    test_size: Any = None,
+    train_size: Any = None,
+    random_state: Any = None,
+    shuffle: bool = True,
+    stratify: Any = None,
+) -> list[Any]:
+    """Split arrays, on host or device, into training and test rows as scikit-learn does.
+
+    Parameters
+    ----------
+    *arrays : array-like of shape (n_samples, ...)
+        On host or device, each where it lies; lists, sparse matrices and data frames too.
+    test_size : float or int, optional
+        Share or number of test rows; see `sklearn.model_selection.train_test_split`.
+    train_size : float or int, optional
+        Share or number of training rows.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling.
+    shuffle : bool, default=True
+        Whether rows are shuffled before they are split.
+    stratify : array-like of shape (n_samples,), optional
+        Labels whose shares both parts keep; from a device they come to the host.
+
+    Returns
+    -------
+    list
+        Training and test rows of each array, twice as many as `arrays`: rows of an array on a device lie
+        there, taken by indices that are sent there once.
+
+    Raises
+    ------
+    ValueError
+        If there is no array, if their lengths differ, or as scikit-learn does.
+    """
+    options = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
+    options |= {"random_state": random_state, "stratify": at_home(stratify)}
+    # Numbers of rows stand for what lies on a device: what scikit-learn makes of them is taken there.
+    parts = model_selection.train_test_split(*map(_row_numbers, arrays), **options)
+    sent: dict[Any, list[Array]] = {}
+    out = []
+    for j, array in enumerate(arrays):
+        pair = parts[2 * j : 2 * j + 2]
+        if not on_device(array):
+            out += pair
+            continue
+        xp, place = array_namespace(array), device(array)
+        key = (xp.__name__, str(place))
+        if key not in sent:
+            sent[key] = [to_device(rows, place, xp, label="indices") for rows in pair]
+        out += [xp.take(array, rows, axis=0) for rows in sent[key]]
+    return out

@@ -1,0 +1,219 @@
+"""The splits of one search, frozen and kept small."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold
+
+from manyfit._drop_in_classes import twin_of
+from manyfit.folds.splits._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
+from manyfit.folds.splits._device_splitters import at_home, for_splitter
+
+Split = tuple[Any, Any]
+
+
+class _Store(Protocol):
+    """How the splits are kept: whole, as labels or as ranges."""
+
+    @property
+    def n_splits(self) -> int: ...
+
+    def indices(self, i: int) -> Split: ...
+
+    def atom_groups(self) -> list[AtomGroup]: ...
+
+
+@dataclass(frozen=True)
+class _Ranges:
+    """Consecutive test folds of a KFold without shuffling: nothing is kept but their ends."""
+
+    ends: NDArray[np.intp]
+
+    @property
+    def n_splits(self) -> int:
+        return len(self.ends)
+
+    def _range(self, i: int) -> tuple[int, int]:
+        return (int(self.ends[i - 1]) if i else 0), int(self.ends[i])
+
+    def indices(self, i: int) -> Split:
+        start, stop = self._range(i)
+        n = int(self.ends[-1])
+        return np.concatenate([np.arange(start), np.arange(stop, n)]), np.arange(start, stop)
+
+    def atom_groups(self) -> list[AtomGroup]:
+        return [atoms_of_partition([slice(*self._range(i)) for i in range(self.n_splits)])]
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """A partition: row r is tested in split ``labels[r]`` and trains in all others, in sorted order."""
+
+    labels: NDArray[np.integer]
+    n_splits: int
+
+    def indices(self, i: int) -> Split:
+        test = self.labels == i
+        return np.flatnonzero(~test), np.flatnonzero(test)
+
+    def atom_groups(self) -> list[AtomGroup]:
+        return [atoms_of_partition([self.indices(i)[1] for i in range(self.n_splits)])]
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Whatever else a splitter gives: kept exactly as it came."""
+
+    splits: Sequence[Split]
+    n_samples: int
+
+    @property
+    def n_splits(self) -> int:
+        return len(self.splits)
+
+    def indices(self, i: int) -> Split:
+        return self.splits[i]
+
+    def atom_groups(self) -> list[AtomGroup]:
+        return atoms_of_splits(self.splits, self.n_samples)
+
+
+class Splits:
+    """The (train, test) pairs of a search, drawn once and then the same for every reader.
+
+    A KFold is kept as its boundaries and any partition into sorted folds as one label a row, so that
+    the indices of all splits never lie in memory together (for KFold they would be ``n_splits``
+    index arrays as long as X). Everything else is kept as the splitter gave it: index arrays in
+    their order, boolean masks, negative and repeated indices.
+
+    Parameters
+    ----------
+    store : object
+        One of the private stores of this module; use `draw` or `given`.
+    n_samples : int
+        Rows of X.
+    """
+
+    def __init__(self, store: _Store, n_samples: int) -> None:
+        self._store = store
+        self.n_samples = n_samples
+
+    @classmethod
+    def draw(
+        cls,
+        cv: Any,
+        X: Any,
+        y: Any,
+        n_samples: int,
+        params: dict[str, Any],
+        home: Callable[[Any], Any] = at_home,
+    ) -> "Splits":
+        """Draw the splits of a splitter, once.
+
+        Parameters
+        ----------
+        cv : splitter
+            Anything with scikit-learn's ``split``.
+        X, y : array-like
+            Passed to ``cv.split``; of data on a device to scikit-learn's splitters what they read, once.
+        n_samples : int
+            Rows of X.
+        params : dict
+            Further arguments of ``cv.split``, such as ``groups``.
+        home : callable
+            Brings arrays to the host.
+        """
+        given = any(value is not None for value in params.values())  # which KFold warns about
+        if twin_of(type(cv)) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
+            sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
+            sizes[: n_samples % cv.n_splits] += 1
+            return cls(_Ranges(np.cumsum(sizes)), n_samples)
+        X, y, params = for_splitter(cv, X, y, params, home)
+        return cls.given(cv.split(X, y, **params), n_samples)
+
+    @classmethod
+    def given(cls, splits: Any, n_samples: int) -> "Splits":
+        """Keep the splits of an iterable, which is read once."""
+        labels = np.full(n_samples, -1, dtype=np.int16)
+        drawn: list[Split] = []
+        stream: Iterator[Split] = iter(splits)
+        n_partition = 0
+        for train, test in stream:
+            if n_partition == len(drawn) and _joins_partition(train, test, labels, n_partition):
+                # Only the label is kept; the pair is written out again if the partition breaks.
+                drawn.append(_SPENT)
+                n_partition += 1
+            else:
+                drawn.append((train, test))
+        if drawn and n_partition == len(drawn) and np.all(labels >= 0):
+            return cls(_Labels(labels, n_partition), n_samples)
+        partition = _Labels(labels, n_partition)
+        drawn[:n_partition] = [partition.indices(i) for i in range(n_partition)]
+        return cls(_Whole(drawn, n_samples), n_samples)
+
+    @property
+    def n_splits(self) -> int:
+        """Number of splits."""
+        return self._store.n_splits
+
+    def indices(self, i: int) -> Split:
+        """Train and test indices of split `i`, as the splitter gave them."""
+        return self._store.indices(i)
+
+    def __iter__(self) -> Iterator[Split]:
+        return (self.indices(i) for i in range(self.n_splits))
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What tells these splits from others, as small as they are kept: for KFold the ends of its folds."""
+        store = self._store
+        if isinstance(store, _Ranges):
+            return "ranges", self.n_samples, store.ends
+        if isinstance(store, _Labels):
+            return "labels", self.n_samples, store.n_splits, store.labels
+        return "indices", self.n_samples, list(self)
+
+    @cached_property
+    def train_sizes(self) -> frozenset[int]:
+        """The sizes that training sets have."""
+        if isinstance(self._store, _Ranges):
+            return frozenset((self.n_samples - np.diff(self._store.ends, prepend=0)).tolist())
+        trains = (np.asarray(train) for train, _ in self)
+        return frozenset(int(t.sum()) if t.dtype == bool else int(t.size) for t in trains)
+
+    @cached_property
+    def atom_groups(self) -> list[AtomGroup]:
+        """Rows grouped by the splits that they train and test in (see `AtomGroup`)."""
+        return self._store.atom_groups()
+
+
+_SPENT: Split = (None, None)
+
+
+def _joins_partition(train: Any, test: Any, labels: NDArray[np.integer], i: int) -> bool:
+    """Whether split `i` tests sorted rows that no earlier split tested and trains on the others in order.
+
+    Labels the rows of `test` if so.
+    """
+    if i >= np.iinfo(labels.dtype).max or not (
+        _sorted_rows(train, labels.size) and _sorted_rows(test, labels.size)
+    ):
+        return False
+    if len(train) + len(test) != labels.size or np.any(labels[test] >= 0):
+        return False
+    labels[test] = i
+    if np.any(labels[train] == i):
+        labels[test] = -1
+        return False
+    return True
+
+
+def _sorted_rows(index: Any, n_samples: int) -> bool:
+    """Whether an index is what `np.flatnonzero` gives: signed integers, strictly increasing, in range."""
+    if not (isinstance(index, np.ndarray) and index.dtype == np.intp and index.ndim == 1 and index.size):
+        return False
+    return bool(index[0] >= 0 and index[-1] < n_samples and np.all(index[1:] > index[:-1]))

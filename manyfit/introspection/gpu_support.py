@@ -1,0 +1,187 @@
+"""Which objects take a GPU to work with: those of a device, and estimators that compute there."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from manyfit._drop_in_classes import twin_of
+from manyfit.arrays import on_device
+
+# Estimators, frames and arrays of these packages are of the GPU.
+_PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))
+# How estimators that can do both are told: XGBoost, LightGBM, CatBoost and skorch.
+_CHOICES = frozenset(("device", "device_type", "task_type", "tree_method"))
+
+
+def takes_gpu(value: Any) -> bool:
+    """Whether something is of a GPU, or an estimator that is, or holds one that is.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        As far as can be told from outside.
+    """
+    return of_gpu(value) or any_of_gpu(params_of(value))
+
+
+def of_gpu(value: Any) -> bool:
+    """Whether something is itself of a GPU.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        As far as can be told from outside.
+    """
+    packages = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
+    return on_device(value) or not packages.isdisjoint(_PACKAGES)
+
+
+def any_of_gpu(params: Mapping[str, Any]) -> bool:
+    """Whether parameters have an estimator compute on a GPU: by what they are, hold or say.
+
+    Parameters
+    ----------
+    params : mapping of str to object
+        By their names, those of steps too.
+
+    Returns
+    -------
+    bool
+        As far as can be told from outside.
+    """
+    return any(
+        of_gpu(value) or _chosen(name, value) or any_of_gpu(params_of(value))
+        for name, value in params.items()
+    )
+
+
+def _chosen(name: str, value: Any) -> bool:
+    return name.rpartition("__")[2] in _CHOICES and str(value).lower().startswith(("cuda", "gpu"))
+
+
+def params_of(value: Any) -> Mapping[str, Any]:
+    """The parameters of an estimator and of those in it; none of anything else.
+
+    Parameters
+    ----------
+    value : object
+        Anything.
+
+    Returns
+    -------
+    mapping of str to object
+        By their names, those of steps too.
+    """
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return {}
+    return dict(value.get_params(deep=True))
+
+
+def takes_device_data(estimator: Any) -> bool:
+    """Whether an estimator can be fitted on arrays of a device, as things are here.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted; of a pipeline every step counts.
+
+    Returns
+    -------
+    bool
+        Of scikit-learn's own, for those that say so by their tags, under ``array_api_dispatch=True``; of all
+        others, who know what they can be given.
+    """
+    return all(_takes(step) for step in steps_of(estimator))
+
+
+def is_drop_in(estimator: Any) -> bool:
+    """Whether an estimator, and every step of a pipeline, is one of `manyfit.estimators`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any.
+
+    Returns
+    -------
+    bool
+        These take data of any place, y of another place than X, too.
+    """
+    return all(twin_of(type(step)) is not type(step) for step in steps_of(estimator))
+
+
+def _takes(step: Any) -> bool:
+    if takes_them_by_itself(step) or is_drop_in(step):
+        return True
+    if not type(step).__module__.startswith("sklearn."):
+        return True  # whoever wrote it knows
+    return bool(get_config()["array_api_dispatch"]) and takes_them_by_dispatch(step)
+
+
+def takes_them_by_itself(step: Any) -> bool:
+    """Whether an estimator takes arrays of a device without scikit-learn's help.
+
+    Parameters
+    ----------
+    step : estimator
+        No pipeline.
+
+    Returns
+    -------
+    bool
+        For those of the GPU, and XGBoost's that are told to compute there.
+    """
+    return of_gpu(step) or (type(step).__module__.startswith("xgboost.") and any_of_gpu(params_of(step)))
+
+
+def takes_them_by_dispatch(step: Any) -> bool:
+    """Whether an estimator takes arrays of a device under scikit-learn's array API dispatch, by its tags.
+
+    Parameters
+    ----------
+    step : estimator
+        No pipeline.
+
+    Returns
+    -------
+    bool
+        False for whatever is no estimator to scikit-learn.
+    """
+    try:
+        return bool(get_tags(step).array_api_support)
+    except Exception:  # whatever a class that is no estimator raises
+        return False
+
+
+def steps_of(estimator: Any) -> Iterator[Any]:
+    """Find the estimators that a pipeline is made of.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any.
+
+    Yields
+    ------
+    estimator
+        The steps of a pipeline, at any depth, "passthrough" left out; any other estimator itself.
+    """
+    if not isinstance(estimator, Pipeline):
+        yield estimator
+        return
+    for _, step in estimator.steps:
+        if step is not None and step != "passthrough":
+            yield from steps_of(step)

@@ -1,0 +1,326 @@
+"""The content of anything as a digest that another process comes to as well.
+
+Keys of `_structural_key` are compared within one search and may name objects by identity; these outlive the
+process. Equal digests stand for equal content; what is equal may have two digests, never the other way round.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import enum
+import functools
+import hashlib
+import sys
+import types
+from array import array
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+
+from manyfit._compat import PassthroughScorer
+from manyfit.arrays import array_digest, describes_itself, is_array, to_host
+from manyfit.introspection._code_digest import code_parts, importable, names_read, of_library, package_version
+from manyfit.introspection.structural_key import Unkeyable, keeps_its_parameters, plain_state
+
+__all__ = ["Digester", "ProcessDigester", "Unkeyable"]
+
+_SCALARS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
+_BY_NAME = (
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.MemberDescriptorType,
+    types.GetSetDescriptorType,
+)
+# What a class has that does not say what it does.
+_NOT_CONTENT = frozenset(
+    ("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__annotate__",
+     "__annotate_func__", "__annotations_cache__", "__abstractmethods__", "__firstlineno__",
+     "__static_attributes__", "__slotnames__", "_abc_impl")
+)  # fmt: skip
+_DEEPEST = 60  # four calls each
+
+
+class Digester:
+    """Digests of things, each looked at once.
+
+    Numbers count with their types (1, 1.0 and True differ) and arrays with their layout in memory; estimators
+    and other objects by their class and all that they hold; functions and classes by their names and their
+    code. What a function or class of an installed package does is a matter of its version. A function or
+    class that no import finds (a lambda, what a script or notebook defines) counts with the values of the
+    global names that it reads; an imported one with the functions, classes and plain values of its module.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, bytes]] = {}  # with the thing, so that its id is not used again
+        self._open: dict[int, int] = {}
+
+    def __call__(self, thing: Any) -> str:
+        """The digest of `thing`; `Unkeyable` says what in it has no content that can be compared."""
+        return self._of(thing).hex()
+
+    def _of(self, thing: Any) -> bytes:
+        kind = type(thing)
+        if kind in _SCALARS:
+            shown = thing if kind is bytes else _text(thing).encode("utf-8", "backslashreplace")
+            return _hash(kind.__name__, shown)
+        known = self._known.get(id(thing))
+        if known is not None:
+            return known[1]
+        if id(thing) in self._open:  # it holds itself
+            return _hash("again", str(len(self._open) - self._open[id(thing)]).encode())
+        if len(self._open) > _DEEPEST:
+            raise Unkeyable(f"a structure more than {_DEEPEST} deep")
+        self._open[id(thing)] = len(self._open)
+        try:
+            digest = self._look(kind, thing)
+        finally:
+            del self._open[id(thing)]
+        self._known[id(thing)] = thing, digest
+        return digest
+
+    def _all(self, tag: str, things: Iterable[Any]) -> bytes:
+        return _hash(tag, *map(self._of, things))
+
+    def _look(self, kind: type, thing: Any) -> bytes:
+        if kind in (list, tuple):
+            alike = _alike(thing)
+            return _hash(kind.__name__, *alike) if alike else self._all(kind.__name__, thing)
+        if kind in (set, frozenset):
+            return self._set(kind, thing)
+        if kind is dict:
+            return self._all("dict", (part for item in thing.items() for part in item))
+        if isinstance(thing, np.generic) and kind.__module__ == "numpy" and not thing.dtype.hasobject:
+            return self._all("scalar", (kind.__name__, thing.dtype, thing.tobytes()))
+        if kind in (np.ndarray, np.memmap):
+            return self._array(thing)
+        if isinstance(thing, np.dtype):
+            return self._dtype(thing)
+        if scipy.sparse.issparse(thing) and kind.__module__.startswith("scipy."):
+            return self._sparse(kind, thing)
+        if isinstance(thing, type):
+            return self._class(thing)
+        if isinstance(thing, types.FunctionType):
+            return self._function(thing)
+        if isinstance(thing, types.ModuleType):
+            return self._all("module", (thing.__name__, package_version(thing.__name__)))
+        if isinstance(thing, types.MethodType):
+            return self._all("method", (thing.__func__, thing.__self__))
+        if isinstance(thing, (property, staticmethod, classmethod)):
+            own = (thing.fget, thing.fset, thing.fdel) if isinstance(thing, property) else (thing.__func__,)
+            return self._all(kind.__name__, own)
+        if isinstance(thing, (*_BY_NAME, np.ufunc)):
+            return self._named(thing)
+        if isinstance(thing, enum.Enum):
+            return self._all("enum", (kind, thing.name))
+        if is_array(thing) and not isinstance(thing, np.ndarray):
+            return self._all(
+                "array", (kind, str(thing.dtype), to_host(thing, label="data named by their content"))
+            )
+        if kind.__module__.partition(".")[0] == "pandas" and hasattr(thing, "iloc"):
+            return self._frame(kind, thing)
+        return self._object(kind, thing)
+
+    def _set(self, kind: type, things: Any) -> bytes:
+        digests = list(map(self._of, things))
+        # They are read in an order of their own, which for texts is another one in another process.
+        texts = any(isinstance(thing, (str, bytes)) for thing in things)
+        return _hash(kind.__name__, *(sorted(digests) if texts else digests))
+
+    def _dtype(self, dtype: np.dtype) -> bytes:
+        described = (type(dtype).__module__, repr(dtype), dtype.char)
+        if describes_itself(dtype):
+            return self._all("dtype", described)
+        inner = dtype.subdtype[:1] if dtype.subdtype else [f[0] for f in (dtype.fields or {}).values()]
+        return self._all("dtype", (*described, dict(dtype.metadata or {}), *inner))
+
+    def _array(self, X: np.ndarray) -> bytes:
+        if X.dtype.hasobject:
+            return self._all("objects", (X.shape, X.dtype, X.ravel().tolist()))
+        if not X.size:
+            return self._all("ndarray", (X.dtype, X.shape))
+        # In one dimension the layout changes no sum.
+        X = np.ascontiguousarray(X) if X.ndim == 1 else np.asarray(X)
+        _, *described, content = array_digest(X)
+        return self._all("ndarray", (X.dtype, *map(repr, described), content))
+
+    def _subclass(self, kind: type, X: Any) -> bytes:
+        """An array or scalar of a subclass: NumPy's own pickles leave its attributes out."""
+        own = [] if kind.__reduce__ is np.ndarray.__reduce__ else self._pickled(kind, X)
+        return self._all("subclass", (kind, np.asarray(X), getattr(X, "__dict__", {}), *own))
+
+    def _sparse(self, kind: type, X: Any) -> bytes:
+        if X.format in ("lil", "dok"):
+            X = X.tocsr()
+        names = {"coo": ("coords", "data"), "dia": ("offsets", "data")}
+        inside = names.get(X.format, ("indptr", "indices", "data"))
+        return self._all("sparse", (kind.__name__, X.shape, *(getattr(X, name) for name in inside)))
+
+    def _frame(self, kind: type, frame: Any) -> bytes:
+        """By columns: reading a frame may move them in memory."""
+        if not hasattr(frame, "columns"):
+            values = frame.to_numpy() if isinstance(frame.dtype, np.dtype) else frame.array
+            return self._all("series", (kind, frame.name, frame.index, values, *_beside(frame)))
+        columns = (frame.iloc[:, j] for j in range(frame.shape[1]))
+        return self._all("frame", (kind, frame.columns, frame.index, *columns, *_beside(frame)))
+
+    def _object(self, kind: type, thing: Any) -> bytes:
+        if kind is PassthroughScorer:  # the estimator's own score; the estimator is looked at by itself
+            return self._all("own score", ())
+        if kind is FrozenEstimator:
+            return self._all("frozen", (thing.estimator,))
+        if kind is functools.partial:
+            return self._all("partial", (thing.func, thing.args, thing.keywords, vars(thing)))
+        if isinstance(thing, (np.ndarray, np.generic)):
+            return self._subclass(kind, thing)
+        state = None if _says_itself(kind) else plain_state(thing)
+        if state is not None:
+            state = {name: value for name, value in state.items() if name != "_skl_callbacks"}
+            state |= _params_elsewhere(thing)
+            try:
+                # By name: the order in which attributes were set does not matter.
+                return self._all("object", (kind, *(part for item in sorted(state.items()) for part in item)))
+            except Unkeyable:  # what it keeps beside its content may have none
+                pass
+        return self._all("pickled", (kind, *self._pickled(kind, thing), _params_elsewhere(thing)))
+
+    def _pickled(self, kind: type, thing: Any) -> list[Any]:
+        """What pickle would be told of an object."""
+        reduce = copyreg.dispatch_table.get(kind)
+        try:
+            told = reduce(thing) if reduce is not None else thing.__reduce_ex__(4)
+        except Exception as error:  # whatever cannot be pickled, for whatever reason
+            raise Unkeyable(f"a {kind.__name__}, which cannot be pickled") from error
+        if isinstance(told, str):  # a global name
+            return [told, getattr(thing, "__module__", None), getattr(thing, "__wrapped__", None)]
+        return [list(part) if j > 2 and part is not None else part for j, part in enumerate(told)]
+
+    def _named(self, thing: Any) -> bytes:
+        owner = getattr(thing, "__objclass__", None) or getattr(thing, "__self__", None)
+        if isinstance(owner, types.ModuleType):
+            owner = owner.__name__
+        module = getattr(thing, "__module__", None)
+        if isinstance(thing, np.ufunc):
+            module = next((m for m in ("numpy", "scipy.special") if _ufunc(m, thing)), None)
+            if module is None:
+                raise Unkeyable(f"the ufunc {thing.__name__}, which no module names")
+        return self._all("named", (owner, module, thing.__name__, package_version(module)))
+
+    def _function(self, function: types.FunctionType) -> bytes:
+        found = importable(function)
+        name = (function.__module__, function.__qualname__, package_version(function.__module__))
+        if found and of_library(function.__module__):
+            return self._all("function", name)
+        own = (
+            code_parts(function.__code__),
+            function.__defaults__,
+            function.__kwdefaults__,
+            vars(function),
+            [_cell(cell) for cell in function.__closure__ or ()],
+        )
+        read = {
+            name: value for name, value in names_read(function).items() if not found or _near(value, function)
+        }
+        return self._all("function", (*name, *own, read))
+
+    def _class(self, cls: type) -> bytes:
+        name = (cls.__module__, cls.__qualname__, package_version(cls.__module__))
+        found = importable(cls)
+        if found and of_library(cls.__module__):
+            return self._all("class", name)
+        parts: list[bytes] = [*map(self._of, (*name, *cls.__bases__))]
+        for attribute, value in sorted(vars(cls).items()):
+            if attribute in _NOT_CONTENT:
+                continue
+            try:
+                parts += [self._of(attribute), self._of(value)]
+            except Unkeyable:
+                if not found:
+                    raise
+        return _hash("class", *parts)
+
+
+class ProcessDigester(Digester):
+    """Digests to be compared within one process: functions and classes are known by their identity."""
+
+    def _function(self, function: types.FunctionType) -> bytes:
+        return _hash("function", str(id(function)).encode())
+
+    def _class(self, cls: type) -> bytes:
+        return _hash("class", str(id(cls)).encode())
+
+
+def _params_elsewhere(thing: Any) -> dict[str, Any]:
+    """Parameters of an estimator that keeps them elsewhere than in its attributes."""
+    if not hasattr(type(thing), "get_params") or keeps_its_parameters(thing):
+        return {}
+    return dict(thing.get_params(deep=False))
+
+
+def _beside(frame: Any) -> tuple[Any, ...]:
+    return frame.attrs, frame.flags.allows_duplicate_labels
+
+
+def _says_itself(kind: type) -> bool:
+    """Whether a class tells pickle what its content is: without what it keeps beside it, such as caches."""
+    if issubclass(kind, BaseEstimator):  # whose own method adds the version
+        return False
+    return any(
+        getattr(kind, name) is not getattr(object, name)
+        for name in ("__reduce__", "__reduce_ex__", "__getstate__")
+    )
+
+
+def _hash(tag: str, *parts: bytes) -> bytes:
+    own = hashlib.sha1(tag.encode(), usedforsecurity=False)
+    for part in parts:
+        own.update(len(part).to_bytes(8, "little"))
+        own.update(part)
+    return own.digest()
+
+
+def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
+    """Many scalars of one type as bytes, at once; empty where they are not."""
+    if len(things) < 20:
+        return ()
+    kinds = set(map(type, things))
+    if kinds == {float}:
+        return b"float", array("d", things).tobytes()
+    if kinds == {str}:
+        lengths = array("q", map(len, things)).tobytes()
+        return b"str", lengths, "".join(things).encode("utf-8", "surrogatepass")
+    if kinds <= {int, bool}:
+        return b"int", ",".join(map(_text, things)).encode()
+    return ()
+
+
+def _text(thing: Any) -> str:
+    """A scalar as a text; integers of thousands of digits, which Python does not print, by their bits."""
+    try:
+        return repr(thing)
+    except ValueError:
+        return hex(thing)
+
+
+def _cell(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return None
+
+
+def _ufunc(module: str, ufunc: np.ufunc) -> bool:
+    return getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc
+
+
+def _near(value: Any, function: Callable[..., Any]) -> bool:
+    """Whether a global name of an imported function is part of what it does: not what its module imports or
+    keeps count in."""
+    if isinstance(value, (types.FunctionType, type)):
+        return value.__module__ == function.__module__
+    return type(value) in (*_SCALARS, tuple, frozenset, np.ndarray)

@@ -1,0 +1,197 @@
+"""Calls on a worker whose data go to its device first, since their estimators compute there.
+
+Moved are arrays among the arguments, also in tuples, lists, dicts and partials: those with rows and columns
+that travelled apart, and whatever else has a number for each of their rows, as y and weights. So the indices
+of a split stay where they are, as do labels that are texts.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from distributed import Worker
+from sklearn import clone, config_context, get_config
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from manyfit._compat import INDICES_OF_THE_HOST, as_sent, is_fit_and_score
+from manyfit.arrays import cuda_place
+from manyfit.cluster.worker.run_items import on_place
+from manyfit.introspection.gpu_support import steps_of, takes_them_by_dispatch, takes_them_by_itself
+from manyfit.joblib_backend._batch_result import Home
+
+# Those that every library of the array API has.
+_NUMBERS = frozenset(("bool", *(f"{kind}{n}" for kind in ("int", "uint") for n in (8, 16, 32, 64))))
+_FLOATS = frozenset(("float32", "float64"))
+# scikit-learn's own tasks that take data on a device; others read them as NumPy's.
+_SKLEARNS = "sklearn.model_selection."
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """Runs calls on a worker, those of estimators that take device data on its device.
+
+    Attributes
+    ----------
+    worker : Worker
+    place : str or tuple of str
+        "cuda", or what `to_place` takes.
+    keys : dict of int to str
+        The keys of arrays that travelled apart, by their id.
+    """
+
+    worker: Worker
+    place: str | tuple[str, str]
+    keys: Mapping[int, str]
+
+    def run(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call it. What comes of data that were moved comes `Home`.
+
+        Raises
+        ------
+        ValueError, RuntimeError, ImportError
+            If the worker, or the configuration that was sent, does not let its estimators compute there.
+        """
+        estimators = estimators_of(function, args, kwargs)
+        call = function, args, kwargs
+        moving = self._moving(call) if estimators and all(map(wants_device_data, estimators)) else {}
+        if not moving:
+            return function(*args, **kwargs)
+        with self._dispatch(function, estimators):
+            place = _cuda(self.worker) if isinstance(self.place, str) else self.place
+            moved = {one: self._moved(array, place) for one, array in moving.items()}
+            function, args, kwargs = _replaced(call, moved)
+            return Home(function(*args, **kwargs))
+
+    def _moving(self, call: Any) -> dict[int, np.ndarray]:
+        arrays = {id(leaf): leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and _of_numbers(leaf)}
+        rows = {len(array) for one, array in arrays.items() if array.ndim > 1 and one in self.keys}
+        return {one: array for one, array in arrays.items() if array.ndim and len(array) in rows}
+
+    def _moved(self, array: np.ndarray, place: tuple[str, str]) -> Any:
+        return on_place(self.worker, self.keys.get(id(array)), array, place)
+
+    def _dispatch(self, function: Any, estimators: Sequence[Any]) -> AbstractContextManager[None]:
+        """Have scikit-learn's estimators compute there, or say why they would not."""
+        steps = [step for one in estimators for step in steps_of(one)]
+        names = sorted({type(step).__name__ for step in steps if not takes_them_by_itself(step)})
+        if not names:
+            return nullcontext()
+        who = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
+        if os.environ.get("SCIPY_ARRAY_API") != "1":
+            raise RuntimeError(
+                f"{who}, for which scikit-learn needs SCIPY_ARRAY_API=1 in the environment that these are "
+                f"started in; {self.worker.address} was started without."
+            )
+        _, sent = as_sent(function)
+        if sent is None:  # joblib's own `delayed` sends no configuration
+            return config_context(**{**get_config(), "array_api_dispatch": True})  # type: ignore[no-any-return]
+        if not sent["array_api_dispatch"]:
+            raise ValueError(
+                f"{who}, which scikit-learn does under sklearn.config_context(array_api_dispatch=True) only: "
+                "set that around the call."
+            )
+        return nullcontext()
+
+
+def estimators_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """The estimators that a call fits or asks; none where scikit-learn's own function keeps to the host."""
+    plain, _ = as_sent(function)
+    if is_fit_and_score(plain):
+        return [_with_parameters(args[0], kwargs.get("parameters"))]
+    if _keeps_to_the_host(plain):
+        return []
+    leaves = _leaves((plain, args, kwargs))
+    return [one for one in leaves if hasattr(one, "fit") and not isinstance(one, type)]
+
+
+def _keeps_to_the_host(function: Any) -> bool:
+    module = str(getattr(function, "__module__", ""))
+    if inspect.ismethod(function) or not module.startswith("sklearn."):
+        return False
+    return not (INDICES_OF_THE_HOST and module.startswith(_SKLEARNS))
+
+
+def wants_device_data(estimator: Any) -> bool:
+    """Whether data of the host are to be moved for an estimator: one that is fitted has chosen already."""
+    return all(takes_them_by_itself(one) or _may_choose(one) for one in steps_of(estimator))
+
+
+def _may_choose(step: Any) -> bool:
+    if not takes_them_by_dispatch(step):
+        return False
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        return True
+    except Exception:  # it cannot be asked
+        return False
+    return not any(name.endswith("_") for name in vars(step))  # some need no fit
+
+
+def _with_parameters(estimator: Any, parameters: Mapping[str, Any] | None) -> Any:
+    if not parameters:
+        return estimator
+    try:
+        return clone(estimator).set_params(**clone(parameters, safe=False))
+    except Exception:  # which the call will raise
+        return estimator
+
+
+def _leaves(thing: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
+    """What a call is made of; whatever holds itself is looked at once."""
+    if id(thing) in within:
+        return
+    parts = _parts(thing)
+    if parts is None:
+        yield thing
+    else:
+        for part in parts:
+            yield from _leaves(part, (*within, id(thing)))
+
+
+def _parts(thing: Any) -> Sequence[Any] | None:
+    if type(thing) in (tuple, list):
+        return thing  # type: ignore[no-any-return]
+    if type(thing) is dict:
+        return list(thing.values())
+    if type(thing) is partial:
+        return (thing.func, thing.args, thing.keywords)
+    return (thing.__self__,) if inspect.ismethod(thing) else None
+
+
+def _replaced(thing: Any, moved: Mapping[int, Any], within: tuple[int, ...] = ()) -> Any:
+    """The same call with other arrays; what holds none of them stays as it is."""
+    if id(thing) in moved:
+        return moved[id(thing)]
+    if id(thing) in within:
+        return thing
+    within = (*within, id(thing))
+    if type(thing) in (tuple, list):
+        again = [_replaced(one, moved, within) for one in thing]
+        same = all(one is other for one, other in zip(thing, again, strict=True))
+        return thing if same else type(thing)(again)
+    if type(thing) is dict:
+        values = _replaced(list(thing.values()), moved, within)
+        return dict(zip(thing, values, strict=True))
+    if type(thing) is partial:
+        return partial(
+            thing.func, *_replaced(thing.args, moved, within), **_replaced(thing.keywords, moved, within)
+        )
+    return thing
+
+
+def _of_numbers(array: np.ndarray) -> bool:
+    return array.dtype.isnative and array.dtype.name in _NUMBERS | _FLOATS
+
+
+def _cuda(worker: Worker) -> tuple[str, str]:
+    try:
+        return cuda_place()
+    except (ImportError, RuntimeError) as error:
+        raise type(error)(f"On {worker.address}: {error}") from error

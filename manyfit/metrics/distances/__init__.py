@@ -1,0 +1,1 @@
+"""Pairwise distances and kernels, tile by tile."""

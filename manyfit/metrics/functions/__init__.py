@@ -1,0 +1,1 @@
+"""scikit-learn's metric functions for arrays on any device."""

@@ -1,0 +1,1 @@
+"""Metrics of many predictions in one call."""

@@ -1,0 +1,142 @@
+"""Which classes scores belong to, and what scikit-learn's functions ask of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from manyfit.arrays import array_namespace, device, float_dtype, to_device
+from manyfit.folds import Unsupported
+from manyfit.metrics.kernels._kernel import Targets
+
+Array = Any
+
+
+def kernel(scores: Callable[..., Array]) -> Callable[..., Array]:
+    """A kernel that is given floating scores, and divides by zero in silence, as devices do."""
+
+    @wraps(scores)
+    def quiet(targets: Targets, P: Array, **options: Any) -> Array:
+        with np.errstate(all="ignore"):
+            return scores(targets, as_floats(P), **options)
+
+    return quiet
+
+
+def as_floats(P: Array) -> Array:
+    xp = array_namespace(P)
+    return P if xp.isdtype(P.dtype, "real floating") else xp.astype(P, float_dtype(P))
+
+
+def over_settings(reduce: Callable[..., Array], values: Array) -> Array:
+    """A reduction of all axes but that of settings."""
+    return reduce(values, axis=tuple(range(1, values.ndim)))
+
+
+def nan_unless(valid: Array, scores: Array) -> Array:
+    """Scores of shape (m,) or (m, q), NaN where a setting is not valid."""
+    xp = array_namespace(scores)
+    valid = valid if scores.ndim == 1 else xp.reshape(valid, (-1, 1))
+    return xp.where(valid, scores, xp.full_like(scores, xp.nan))
+
+
+def all_finite(P: Array) -> Array:
+    """Which settings have no prediction that scikit-learn refuses as infinite or NaN."""
+    xp = array_namespace(P)
+    if P.ndim == 2 and isinstance(P, np.ndarray):
+        # A sum is faster than a test of each value, and finite only if all values are.
+        sums = np.isfinite(P.sum(axis=1))
+        return sums if sums.all() else np.isfinite(P).all(axis=1)
+    return over_settings(xp.all, xp.isfinite(P))
+
+
+def are_probabilities(P: Array) -> Array:
+    """Which settings have values in [0, 1] only; scikit-learn does no more than warn of other sums than 1."""
+    xp = array_namespace(P)
+    return (over_settings(xp.min, P) >= 0) & (over_settings(xp.max, P) <= 1)
+
+
+def rows_sum_to_one(P: Array) -> Array:
+    """Which settings have rows of sum 1, as ``numpy.allclose(1, ...)`` has it."""
+    xp = array_namespace(P)
+    sums = xp.sum(P, axis=-1)
+    return xp.all(xp.abs(1 - sums) <= 1e-8 + 1e-5 * xp.abs(sums), axis=-1)
+
+
+def declared(targets: Targets, labels: Sequence[Any] | None) -> Targets:
+    """Targets whose classes are `labels`, of which each column of scores belongs to one.
+
+    Raises
+    ------
+    Unsupported
+        If labels are not sorted, or do not hold all classes.
+    """
+    if labels is None or targets.codes is None:
+        return targets
+    known, classes = np.asarray(labels), np.asarray(targets.classes)
+    if known.ndim != 1 or not np.array_equal(np.unique(known), known) or not np.isin(classes, known).all():
+        raise Unsupported(f"labels={labels!r} that are not sorted, or not all labels")
+    if np.array_equal(known, classes):
+        return targets
+    xp = array_namespace(targets.codes)
+    places = to_device(np.searchsorted(known, classes), device(targets.codes), xp)
+    return replace(targets, codes=xp.take(places, targets.codes), classes=known)
+
+
+def require_columns(targets: Targets, P: Array, *, two: int = 2) -> None:
+    """Raise Unsupported unless scores are (m, n) of two classes or (m, n, K) of K.
+
+    Parameters
+    ----------
+    targets : Targets
+        With classes, or it is raised.
+    P : array of shape (m, n) or (m, n, K)
+        Scores.
+    two : int
+        Least K of scores with columns: 3 where scikit-learn's function takes two columns for several labels.
+    """
+    K = targets.n_classes
+    if targets.codes is None:
+        raise Unsupported(f"Scores of shape {tuple(P.shape)} of targets that are not one label a row")
+    fits = K <= 2 if P.ndim == 2 else P.ndim == 3 and P.shape[2] == K and two <= K
+    if not fits:
+        raise Unsupported(f"Scores of shape {tuple(P.shape)} of {K} classes")
+
+
+def indicators(targets: Targets) -> Array:
+    """Booleans of shape (n_classes, n): which rows are of each class."""
+    xp, codes = array_namespace(targets.codes), targets.codes
+    classes = xp.arange(targets.n_classes, dtype=codes.dtype, device=device(codes))
+    return codes[None, :] == classes[:, None]
+
+
+def present(targets: Targets) -> Array:
+    """Booleans of shape (n_classes,): which classes are the target of some row."""
+    xp = array_namespace(targets.codes)
+    return xp.stack([xp.any(targets.codes == k) for k in range(targets.n_classes)])
+
+
+def all_present(targets: Targets, labels: Sequence[Any] | None, least: int = 2) -> Array:
+    """Whether the classes are those that scikit-learn finds in the targets, if it is not told labels."""
+    xp, dev = array_namespace(targets.codes), device(targets.codes)
+    if targets.n_classes < least:
+        return xp.asarray(False, device=dev)
+    return xp.asarray(True, device=dev) if labels is not None else xp.all(present(targets))
+
+
+def class_totals(targets: Targets) -> Array:
+    """Weights of the classes, of shape (n_classes,)."""
+    xp, weight = array_namespace(targets.codes), targets.weight
+    if weight is None:
+        weight = xp.ones_like(targets.codes, dtype=float_dtype(targets.codes))
+    nothing = xp.zeros_like(weight)
+    return xp.stack([xp.sum(xp.where(targets.codes == k, weight, nothing)) for k in range(targets.n_classes)])
+
+
+def of_targets(targets: Targets, P: Array) -> Array:
+    """From scores (m, n, K) those of the targets, (m, n)."""
+    xp, (m, n, K) = array_namespace(P), P.shape
+    places = xp.arange(n, dtype=xp.int64, device=device(P)) * K + targets.codes
+    return xp.take(xp.reshape(P, (m, n * K)), places, axis=1)

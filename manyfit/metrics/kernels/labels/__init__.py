@@ -1,0 +1,1 @@
+"""Metrics of labels: codes, counts, precision and recall."""

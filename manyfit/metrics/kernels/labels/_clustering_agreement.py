@@ -1,0 +1,227 @@
+"""Scores of clusterings against known labels, of many settings at once, in any namespace of the array API.
+
+All of them are functions of the table of true and predicted labels. The two sets of labels have nothing to
+do with each other; a row or column of the table that is empty counts for nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import (
+    adjusted_mutual_info_score,
+    adjusted_rand_score,
+    completeness_score,
+    fowlkes_mallows_score,
+    homogeneity_score,
+    mutual_info_score,
+    normalized_mutual_info_score,
+    rand_score,
+    v_measure_score,
+)
+from sklearn.metrics.cluster import expected_mutual_information
+
+from manyfit.arrays import array_namespace, beside, to_host
+from manyfit.folds import Unsupported
+from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels.labels._counts import Table, as_floating, from_tables, ratio, refusals, refuse
+
+Array = Any
+
+# What scikit-learn takes for nothing; a Python float, as the array API wants its scalars.
+EPS = float(np.finfo(np.float64).eps)
+
+
+def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
+    """The kernel of a score of tables."""
+
+    def kernel(targets: Targets, P: Array, **options: Any) -> Array:
+        if targets.codes is None:
+            raise Unsupported("a clustering of several labels for a row")
+        if targets.weight is not None:
+            raise Unsupported("scikit-learn's scores of clusterings take no weights")
+        scores = from_tables(lambda table: score(table, **options), targets, P)
+        return refuse(scores, refusals(targets, P, whole=False))
+
+    return kernel
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Numbers of ordered pairs of different rows, by what the two have in common, each of shape (m,)."""
+
+    both: Array
+    clusters_only: Array
+    labels_only: Array
+    neither: Array
+
+
+def pairs(table: Table) -> _Pairs:
+    xp, cells = array_namespace(table.cells), table.cells
+    n = xp.sum(cells, axis=(1, 2))
+    squares = xp.sum(cells**2, axis=(1, 2))
+    of_labels, of_clusters = (xp.sum(xp.sum(cells, axis=axis) ** 2, axis=1) for axis in (2, 1))
+    clusters_only, labels_only = of_clusters - squares, of_labels - squares
+    return _Pairs(squares - n, clusters_only, labels_only, n**2 - clusters_only - labels_only - squares)
+
+
+def _rand(table: Table) -> Array:
+    of = pairs(table)
+    alike = of.both + of.neither
+    return ratio(alike, alike + of.clusters_only + of.labels_only, 1.0)
+
+
+def _adjusted_rand(table: Table) -> Array:
+    of = pairs(table)
+    xp = array_namespace(of.both)
+    tp, fp, fn, tn = of.both, of.clusters_only, of.labels_only, of.neither
+    scores = ratio(2 * (tp * tn - fn * fp), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn), 1.0)
+    return xp.where((fn == 0) & (fp == 0), xp.ones_like(scores), scores)
+
+
+def _fowlkes_mallows(table: Table) -> Array:
+    of = pairs(table)
+    xp, tp = array_namespace(of.both), of.both
+    parts = (ratio(tp, tp + other, 0.0) for other in (of.clusters_only, of.labels_only))
+    first, second = (xp.sqrt(part) for part in parts)
+    return first * second
+
+
+@dataclass(frozen=True)
+class _Information:
+    """Mutual information, entropies and numbers of labels and of clusters, each of shape (m,)."""
+
+    mutual: Array
+    of_labels: Array
+    of_clusters: Array
+    n_labels: Array
+    n_clusters: Array
+
+    @property
+    def one_each(self) -> Array:
+        """Whether there is one label and one cluster."""
+        return (self.n_labels == 1) & (self.n_clusters == 1)
+
+    @property
+    def one_of_either(self) -> Array:
+        """Whether there is one label or one cluster."""
+        return (self.n_labels == 1) | (self.n_clusters == 1)
+
+
+def _information(table: Table) -> _Information:
+    xp, cells = array_namespace(table.cells), table.cells
+    a, b = xp.sum(cells, axis=2), xp.sum(cells, axis=1)
+    n = xp.sum(a, axis=1)
+    n_labels, n_clusters = (xp.sum(as_floating(side > 0, cells), axis=1) for side in (a, b))
+    log_n = xp.log(n)[:, None]
+
+    def entropy(side: Array, how_many: Array) -> Array:
+        terms = side / n[:, None] * (_log(side) - log_n)
+        return xp.where(how_many == 1, xp.zeros_like(n), -xp.sum(terms, axis=1))
+
+    share = cells / n[:, None, None]
+    # The product, whose logarithm is rounded once, as scikit-learn has it.
+    by_chance = 2 * log_n[:, :, None] - _log(a[:, :, None] * b[:, None, :])
+    terms = share * (_log(cells) - log_n[:, :, None]) + share * by_chance
+    terms = xp.where(xp.abs(terms) < EPS, xp.zeros_like(terms), terms)
+    mutual = xp.sum(terms, axis=(1, 2))
+    nothing = (mutual < 0) | (n_labels == 1) | (n_clusters == 1)
+    mutual = xp.where(nothing, xp.zeros_like(mutual), mutual)
+    return _Information(mutual, entropy(a, n_labels), entropy(b, n_clusters), n_labels, n_clusters)
+
+
+def _log(counts: Array) -> Array:
+    """Logarithms of counts, 0 of 0."""
+    xp = array_namespace(counts)
+    return xp.log(xp.where(counts > 0, counts, xp.ones_like(counts)))
+
+
+def _mutual_info(table: Table) -> Array:
+    return _information(table).mutual
+
+
+def _homogeneity(table: Table) -> Array:
+    of = _information(table)
+    return ratio(of.mutual, of.of_labels, 1.0)
+
+
+def _completeness(table: Table) -> Array:
+    of = _information(table)
+    return ratio(of.mutual, of.of_clusters, 1.0)
+
+
+def _v_measure(table: Table, *, beta: float) -> Array:
+    of = _information(table)
+    h, c = ratio(of.mutual, of.of_labels, 1.0), ratio(of.mutual, of.of_clusters, 1.0)
+    xp = array_namespace(h)
+    # Both are zero together, or one of them is and has weight.
+    return xp.where(h + c == 0, xp.zeros_like(h), ratio((1 + beta) * h * c, beta * h + c, np.nan))
+
+
+def _generalized_mean(of: _Information, method: str) -> Array:
+    xp, a, b = array_namespace(of.mutual), of.of_labels, of.of_clusters
+    if method == "arithmetic":
+        return (a + b) / 2
+    if method == "geometric":
+        return xp.sqrt(a * b)
+    if method not in ("min", "max"):
+        raise Unsupported(f"average_method={method!r}")
+    return xp.where((a < b) == (method == "min"), a, b)
+
+
+def _normalized_mutual_info(table: Table, *, average_method: str) -> Array:
+    of = _information(table)
+    xp = array_namespace(of.mutual)
+    scores = ratio(of.mutual, _generalized_mean(of, average_method), np.nan)
+    scores = xp.where(of.mutual == 0, xp.zeros_like(scores), scores)
+    return xp.where(of.one_each, xp.ones_like(scores), scores)
+
+
+def _adjusted_mutual_info(table: Table, *, average_method: str) -> Array:
+    """Mutual information less that of chance, which scikit-learn sums on the host, from the tables.
+
+    One transfer of all tables there and one of a number for each back; the host waits.
+    """
+    of = _information(table)
+    xp = array_namespace(of.mutual)
+    by_chance = beside(_expected(to_host(table.cells)), of.mutual)
+    by_chance = xp.astype(by_chance, of.mutual.dtype)
+    scores = _away_from_zero(of.mutual - by_chance) / _away_from_zero(
+        _generalized_mean(of, average_method) - by_chance
+    )
+    scores = xp.where(of.one_of_either, xp.zeros_like(scores), scores)
+    return xp.where(of.one_each, xp.ones_like(scores), scores)
+
+
+def _away_from_zero(values: Array) -> Array:
+    xp = array_namespace(values)
+    eps = xp.full_like(values, EPS)
+    return xp.where(values < 0, xp.minimum(values, -eps), xp.maximum(values, eps))
+
+
+def _expected(cells: Any) -> Any:
+    """Expected mutual information of tables of shape (m, K, K) on the host."""
+    found = []
+    for table in np.rint(cells).astype(np.int64):
+        # Empty rows and columns would be summed over as well, with logarithms of 0.
+        table = table[table.any(axis=1)][:, table.any(axis=0)]
+        found.append(expected_mutual_information(table, int(table.sum())))
+    return np.asarray(found, dtype=np.float64)
+
+
+CLUSTER_METRICS: dict[Callable[..., Any], Many] = {
+    adjusted_mutual_info_score: Many(
+        _kernel(_adjusted_mutual_info), "labels", {"average_method": "arithmetic"}
+    ),
+    adjusted_rand_score: Many(_kernel(_adjusted_rand), "labels"),
+    completeness_score: Many(_kernel(_completeness), "labels"),
+    fowlkes_mallows_score: Many(_kernel(_fowlkes_mallows), "labels"),
+    homogeneity_score: Many(_kernel(_homogeneity), "labels"),
+    mutual_info_score: Many(_kernel(_mutual_info), "labels"),
+    normalized_mutual_info_score: Many(
+        _kernel(_normalized_mutual_info), "labels", {"average_method": "arithmetic"}
+    ),
+    rand_score: Many(_kernel(_rand), "labels"),
+    v_measure_score: Many(_kernel(_v_measure), "labels", {"beta": 1.0}),
+}

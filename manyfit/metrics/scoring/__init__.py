@@ -1,0 +1,1 @@
+"""Scorers, and the scores of all settings of a search."""

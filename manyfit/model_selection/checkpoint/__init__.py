@@ -1,0 +1,1 @@
+"""Write results to a file, and go on from it."""

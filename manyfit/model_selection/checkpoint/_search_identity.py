@@ -1,0 +1,197 @@
+"""What the results of a search depend on, as digests that another process comes to as well."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.base import clone
+
+from manyfit._compat import num_samples, scorers_by_name
+from manyfit.cluster.inspection.versions import versions_here
+from manyfit.introspection.random_parameters import Draw, first_draw
+from manyfit.introspection.randomness import Sizes
+from manyfit.introspection.stable_digest import Digester, Unkeyable
+from manyfit.model_selection.job._job import Job
+
+_LONGEST = 160
+# Of scikit-learn's configuration: how things are shown and checked, not what they come to.
+_SHOWN_ONLY = ("print_changed_only", "display", "skip_parameter_validation", "working_memory")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What the results of a search depend on.
+
+    Attributes
+    ----------
+    parts : mapping of str to str
+        A digest of each part, by a name that a user understands. Equal digests stand for equal content, in
+        any process.
+    texts : mapping of str to str
+        The same parts in a few words, for messages.
+    """
+
+    parts: Mapping[str, str]
+    texts: Mapping[str, str]
+
+
+class NoIdentity(ValueError):
+    """The results of a search cannot be told from those of another one."""
+
+
+def identity(job: Job, search: Any = None) -> Identity:
+    """What the results of `job` depend on.
+
+    Parameters
+    ----------
+    job : Job
+        The search. How it is run (workers, ``memory_limit``, ``verbose``) is no part of it.
+    search : estimator, optional
+        Its ``random_state`` and ``cv``, which settings and splits may be drawn from, are looked at too.
+
+    Returns
+    -------
+    Identity
+        Of estimator, settings, data, folds, scorers, options and versions.
+
+    Raises
+    ------
+    NoIdentity
+        If anything is drawn anew each time (the message names the parameter), or has no content that could
+        be compared.
+    """
+    _refuse_draws(job, search)
+    options = job.options
+    contents: dict[str, tuple[Any, Callable[[], str]]] = {
+        "estimator": (job.estimator, lambda: repr(job.estimator)),
+        "settings": (list(map(dict, job.candidates)), lambda: _settings(job)),
+        "X": (job.X, lambda: _data(job.X)),
+        "y": (job.y, lambda: _data(job.y)),
+        "folds": (job.splits.content, lambda: f"{job.splits.n_splits} splits of {job.splits.n_samples} rows"),
+        "scorers": (options.scorer, lambda: ", ".join(map(repr, scorers_by_name(options.scorer).values()))),
+        "fit parameters": (dict(options.fit_params), lambda: _names(options.fit_params)),
+        "score parameters": (dict(options.score_params), lambda: _names(options.score_params)),
+        "error_score": (options.error_score, lambda: repr(options.error_score)),
+        "return_train_score": (
+            bool(options.return_train_score),
+            lambda: str(bool(options.return_train_score)),
+        ),
+        "sharing": (job.sharing, lambda: repr(job.sharing)),
+        "configuration of scikit-learn": (_configuration(), lambda: ""),
+    }
+    for name, version in versions().items():
+        contents[f"version of {name}"] = (version, version.__str__)
+    parts, texts = {}, {}
+    for name, (content, text) in contents.items():
+        try:
+            parts[name] = Digester()(content)
+        except Unkeyable as error:
+            raise NoIdentity(
+                f"What this search depends on has to be compared with what a later one does, but its {name} "
+                f"holds {error}."
+            ) from error
+        texts[name] = _short(text)
+    return Identity(parts, texts)
+
+
+def versions() -> dict[str, str]:
+    """Versions of this process that results depend on, by the names that messages use."""
+    here = versions_here()
+    return {
+        "manyfit": str(here["manyfit"]),
+        "scikit-learn": str(here["scikit-learn"]),
+        "NumPy": str(here["numpy"]),
+        "SciPy": str(here["scipy"]),
+        "Python": ".".join(str(here["python"]).split(".")[:2]),
+    }
+
+
+def _configuration() -> dict[str, Any]:
+    return {name: value for name, value in sorted(sklearn.get_config().items()) if name not in _SHOWN_ONLY}
+
+
+def _short(text: Callable[[], str]) -> str:
+    try:
+        said = " ".join(text().split())
+    except Exception:  # a user's own repr
+        return ""
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 4] + " ..."
+
+
+def _settings(job: Job) -> str:
+    first = dict(job.candidates[0]) if len(job.candidates) else {}
+    return f"{len(job.candidates)} settings, the first {first!r}"
+
+
+def _names(params: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(params)) or "none"
+
+
+def _data(data: Any) -> str:
+    if data is None:
+        return "None"
+    shape = getattr(data, "shape", None)
+    size = str(tuple(shape)) if shape is not None else f"{num_samples(data)} items"
+    dtype = getattr(data, "dtype", None)
+    flags = getattr(data, "flags", None)
+    order = ""
+    if isinstance(data, np.ndarray) and data.ndim > 1 and flags is not None:
+        order = (
+            ", C order" if flags.c_contiguous else ", Fortran order" if flags.f_contiguous else ", strided"
+        )
+    return f"{type(data).__name__} {size}{f' of {dtype}' if dtype is not None else ''}{order}"
+
+
+# What is drawn anew
+
+
+def _refuse_draws(job: Job, search: Any) -> None:
+    if hasattr(search, "random_state") and not isinstance(search.random_state, numbers.Integral):
+        kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
+        raise NoIdentity(_advice(f"random_state of the search is {kind}, so that its settings are drawn"))
+    found = first_draw(getattr(search, "cv", None), "cv")
+    if found is not None:
+        raise NoIdentity(_advice(f"{found.name} of the search {found.why}, so that its splits are drawn"))
+    found = first_draw(job.options.scorer, "scoring")
+    if found is not None:
+        raise NoIdentity(_advice(f"{found.name} {found.why}, so that scores are drawn"))
+    found = _of_settings(job)
+    if found is not None:
+        raise NoIdentity(_advice(f"{found.name} of the estimator {found.why}, so that fits are drawn"))
+
+
+def draws(job: Job) -> bool:
+    """Whether fits or scores of a job are drawn anew each time, so that no two equal jobs are the same."""
+    return first_draw(job.options.scorer, "scoring") is not None or _of_settings(job) is not None
+
+
+def _advice(what: str) -> str:
+    return f"{what} anew each time, and no two searches are the same. Set it to an integer."
+
+
+def _of_settings(job: Job) -> Draw | None:
+    """The first parameter of any setting that its fits draw from."""
+    shape: Any = getattr(job.X, "shape", ())
+    n_features = int(shape[1]) if len(shape) == 2 else None
+    sparse = hasattr(job.X, "nnz")
+    model, names = None, None
+    for params in job.candidates:
+        values = clone(dict(params), safe=False)
+        try:
+            # Settings of the same parameters may follow each other on one estimator.
+            if model is None or names != params.keys():
+                model, names = clone(job.estimator), params.keys()
+            model.set_params(**values)
+        except Exception:  # fitted, it raises again in scikit-learn's own words
+            model = None
+            continue
+        for n in job.splits.train_sizes:
+            found = first_draw(model, "", Sizes(n, n_features, sparse))
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,142 @@
+"""What a search asks for, in one immutable object that every part of the engine reads."""
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from dask.utils import parse_bytes
+
+from manyfit._compat import routing_enabled
+from manyfit._config import get_config
+from manyfit.arrays import Brought
+from manyfit.folds import Splits
+from manyfit.model_selection.job._rowwise_prefix import Fronts
+
+Pair = tuple[int, int]
+"""(candidate, split)."""
+Sharing = Literal["auto", "exact", "optimum", "none"]
+"""How far the settings of a search share their work."""
+Result = dict[str, Any]
+"""What scikit-learn's ``_fit_and_score`` returns for one pair."""
+
+# Cached outputs of shared steps, prediction blocks and kept folds together, where the user gives no limit.
+DEFAULT_MEMORY_LIMIT = 2**30
+
+
+@dataclass(frozen=True)
+class Options:
+    """How every fit of a job is made and scored; small, and sent along with each task.
+
+    Other processes know nothing of this one's configuration: what it says of ``host_fallback`` is here.
+    """
+
+    scorer: Any
+    fit_params: Mapping[str, Any] = field(default_factory=dict)
+    score_params: Mapping[str, Any] = field(default_factory=dict)
+    return_train_score: bool = False
+    error_score: Any = float("nan")
+    verbose: int = 0
+    memory_limit: int = DEFAULT_MEMORY_LIMIT
+    return_estimator: bool = False
+    host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
+
+    @property
+    def fit_weights(self) -> list[Any]:
+        """Sample weights of fits, as the user gave them; metadata routing may give them any name."""
+        named = self.fit_params.items()
+        given = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
+        return [one for one in given if one is not None]
+
+    @property
+    def score_weights(self) -> Any:
+        """Sample weights of scores, as the user gave them, or None."""
+        return next((one for one in self.score_params.values() if one is not None), None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """All fits of a search.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Unfitted.
+    candidates : sequence of dict
+        Parameter settings.
+    X, y : array-like
+        As the user gave them, after scikit-learn's ``indexable``.
+    splits : Splits
+        The splits.
+    options : Options
+        The rest of what a fit needs.
+    n_jobs, pre_dispatch
+        As in scikit-learn.
+    sharing : {"auto", "exact", "optimum", "none"}
+        How far to share.
+    search : estimator or None
+        The search itself, for callbacks.
+    contexts : sequence or None
+        A callback context for each pair, candidate by candidate.
+    home : tuple or None
+        X and y as they are on the host, where X was sent to a device for this search.
+    brought : Brought
+        What was brought to the host for this search.
+    client : distributed.Client or None
+        Of the cluster whose workers do the work; None: this process, and joblib's workers.
+    fronts : Fronts or None
+        What steps that see one row at a time make of all rows; None: such steps are applied to each split's.
+    by_split : bool
+        Whether scikit-learn makes these fits split by split, and not candidate by candidate.
+    """
+
+    estimator: Any
+    candidates: Sequence[Mapping[str, Any]]
+    X: Any
+    y: Any
+    splits: Splits
+    options: Options
+    n_jobs: int | None = None
+    pre_dispatch: Any = "2*n_jobs"
+    sharing: Sharing = "auto"
+    search: Any = None
+    contexts: Sequence[Any] | None = None
+    client: Any = None
+    home: tuple[Any, Any] | None = None
+    brought: Brought = field(default_factory=Brought, compare=False)
+    fronts: Fronts | None = None
+    by_split: bool = False
+
+    @property
+    def n_pairs(self) -> int:
+        """Fits asked for."""
+        return len(self.candidates) * self.splits.n_splits
+
+    def pairs(self, candidates: Sequence[int]) -> list[Pair]:
+        """All pairs of some candidates, candidate by candidate as scikit-learn orders them."""
+        return [(c, i) for c in candidates for i in range(self.splits.n_splits)]
+
+
+def memory_limit_in_bytes(limit: int | str | None) -> int:
+    """The user's ``memory_limit`` in bytes.
+
+    Raises
+    ------
+    ValueError
+        If it is not a positive number of bytes.
+    """
+    if limit is None:
+        return DEFAULT_MEMORY_LIMIT
+    try:
+        size = int(limit) if isinstance(limit, numbers.Integral) else int(parse_bytes(_text(limit)))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"memory_limit should be bytes or a text like '512MB'; got {limit!r}.") from error
+    if size <= 0:
+        raise ValueError(f"memory_limit should be more than 0 bytes; got {limit!r}.")
+    return size
+
+
+def _text(limit: object) -> str:
+    if not isinstance(limit, str) or not limit.strip():
+        raise ValueError("no text")
+    return limit

@@ -1,0 +1,1 @@
+"""From a search to its plan: which fits share which work."""

@@ -1,0 +1,226 @@
+"""Where the data of a search are worked on: where they lie, or where the configuration says."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import get_tags
+
+from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
+from manyfit._config import get_config
+from manyfit.arrays import (
+    Place,
+    container_place,
+    cuda_place,
+    device,
+    form_of,
+    is_array,
+    is_host,
+    label_transfers,
+    tell_fallback,
+    to_place,
+)
+from manyfit.folds import Unsupported, as_matrix, is_foreign
+from manyfit.introspection.gpu_support import is_drop_in, steps_of, takes_device_data
+from manyfit.metrics import get_scorer, scores_at_home
+from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.sharing._fit_on_copies import OnCopies
+from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
+
+_ADVICE = (
+    "Use the estimators of manyfit.estimators, or scikit-learn's with set_config(array_api_dispatch=True) "
+    "where they support it, or give the search data on the host."
+)
+
+
+def goes_there(X: Any) -> bool:
+    """Whether numbers of the host, in an array or a frame, are to be sent to a GPU."""
+    if get_config()["device"] != "cuda" or is_foreign(X):
+        return False
+    try:
+        as_matrix(X)
+    except Unsupported:
+        return False
+    return True
+
+
+def where_asked(job: Job) -> Job:
+    """The job with its X where `manyfit.set_config` has it; y and weights follow as they are read.
+
+    Raises
+    ------
+    ImportError, RuntimeError
+        If a GPU is asked for, and there is none that a library here can use.
+    """
+    if job.client is not None:
+        return job  # its workers have devices of their own
+    if goes_there(job.X):
+        return replace(job, X=_sent(job.X), home=(job.X, job.y))
+    if get_config()["device"] == "cpu":
+        return _at_home(job)
+    return job
+
+
+def place_of_work(job: Job) -> Place | None:
+    """The device that a search works on, or brings data home from; None for the host, or that of others."""
+    if job.client is not None:
+        return None
+    if goes_there(job.X):
+        try:
+            return container_place(to_place(np.empty(0), cuda_place()))
+        except (ImportError, RuntimeError):
+            return None  # a fit raises it
+    return container_place(job.X) if is_foreign(job.X) else container_place(job.y)
+
+
+def where_fitted(job: Job) -> Job:
+    """The job with its data where its estimators can be fitted one by one: there, or on the host.
+
+    Raises
+    ------
+    HostFallbackError
+        If data would have to come to the host, and ``host_fallback="error"``.
+    """
+    if comes_home(job):
+        return _at_home(job)
+    if not is_foreign(job.X):
+        return _with_rows(job, job.brought)
+    # Their rows are taken by indices that lie with X, which pandas and lists refuse.
+    n = job.X.shape[0]
+    job = _with_rows(job, lambda value: _as_array(value, n))
+    scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
+    scorer = with_each_scorer(
+        scorer, lambda one: OnCopies(one) if any_of(strangers_among_scorers(one)) else one
+    )
+    # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
+    y = job.brought(job.y, "y") if all(map(is_drop_in, _estimators(job))) else job.y
+    return replace(job, y=y, options=replace(job.options, scorer=scorer))
+
+
+def where_refitted(job: Job) -> Job:
+    """The job with its data where its estimator can be fitted to them, as they are or on the host."""
+    job = _at_home(job) if comes_home(job, cut=False) else job
+    return job if is_foreign(job.X) else _with_rows(job, job.brought)
+
+
+def comes_home(job: Job, cut: bool = True) -> bool:
+    """Whether data have to come to the host to be fitted one by one, which is said, or refused.
+
+    `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
+    drop-in estimators are, by indices that it has sent to the device; and a precomputed kernel in a way that
+    no array of a device allows.
+    """
+    there = [one for one in (job.X, job.y) if is_foreign(one)]
+    names = unable(job, cut) if there else []  # which reads all settings, and workers ask for each fit
+    if not names:
+        return False
+    if job.home is None and not all(map(is_host, there)):
+        what = why_unable(job, names, f"on device {device(there[0])}")
+        left = "what a search leaves to it, or its refit, is fitted on the host"
+        tell_fallback("search", f"{what}: {left}. {_ADVICE}")
+    return True
+
+
+def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> str:
+    """Why data have to come to the host for the estimators that `unable` names."""
+    if all(map(takes_device_data, _estimators(job))):
+        where += " by a search"
+        where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
+    return f"{' and '.join(names)} cannot be fitted {where}"
+
+
+def fits_are_ours(job: Job) -> bool:
+    """Whether estimators are fitted one by one by solvers of ours: drop-in estimators, on a device."""
+    return is_foreign(job.X) and all(map(is_drop_in, _estimators(job)))
+
+
+def unable(job: Job, cut: bool = True) -> list[str]:
+    """Names of the estimators of a search that are not fitted on a device; `cut` as for `comes_home`."""
+    lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))
+    return sorted(
+        {
+            type(step).__name__
+            for one in _estimators(job)
+            for step in steps_of(one)
+            if not takes_device_data(step) or (lost and is_drop_in(one))
+        }
+    )
+
+
+def _of_pairs(job: Job) -> bool:
+    """Whether X may be a kernel or distances, whose rows and columns scikit-learn cuts as NumPy does."""
+    values = (value for params in job.candidates for value in params.values())
+    of_estimator = get_tags(job.estimator).input_tags.pairwise
+    return of_estimator or any(isinstance(value, str) and value == "precomputed" for value in values)
+
+
+def lends_rows(job: Job) -> bool:
+    """Whether rows that are fitted one by one may be lent to several fits, which then share steps, too.
+
+    Rows of the host can be copied for those who may write into them, and compared afterwards. Rows of a
+    device are lent only where all estimators are known to leave them as they are.
+    """
+    if job.client is not None:
+        return not (is_foreign(job.X) or is_foreign(job.y))  # workers plan for themselves
+    if not (is_foreign(job.X) or goes_there(job.X)) or unable(job):
+        return True
+    return only_readers(job)
+
+
+def only_readers(job: Job) -> bool:
+    """Whether all estimators of a search are known to leave what they are given as it is."""
+    values = (value for params in job.candidates for value in params.values())
+    return not any(any_of(strangers(one)) for one in (job.estimator, *values))
+
+
+def _estimators(job: Job) -> Iterator[Any]:
+    yield job.estimator
+    for params in job.candidates:
+        for value in params.values():
+            yield from _listed(value)
+
+
+def _listed(value: Any) -> Iterator[Any]:
+    """Estimators among the values of a setting, such as ``steps`` of a pipeline."""
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _listed(one)
+    elif hasattr(value, "fit") and not isinstance(value, type):
+        yield value
+
+
+def _sent(X: Any) -> Any:
+    with label_transfers("X"):
+        return to_place(as_matrix(X), cuda_place())
+
+
+def _at_home(job: Job) -> Job:
+    X, y = (job.brought(job.X, "X"), job.brought(job.y, "y")) if job.home is None else job.home
+    return _with_rows(replace(job, X=X, y=y), job.brought)
+
+
+def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
+    """The job with y, weights and whatever else has a value for each row changed."""
+    given = job.options
+    with label_transfers("weights"):
+        params = [{name: change(v) for name, v in p.items()} for p in (given.fit_params, given.score_params)]
+    with label_transfers("y"):
+        y = change(job.y)
+    return replace(job, y=y, options=replace(given, fit_params=params[0], score_params=params[1]))
+
+
+def _as_array(value: Any, n: int) -> Any:
+    """An array for lists of n, and for pandas' and other series of the host; anything else as it is."""
+    framed = hasattr(value, "__array__") and not is_array(value) and form_of(value) is None
+    return np.asarray(value) if framed or (isinstance(value, list | tuple) and len(value) == n) else value
+
+
+def say_at_home(who: str, there: Iterable[Any], why: str) -> None:
+    """Say that arrays come to the host for someone who works there, or refuse it, as configured."""
+    away = [one for one in there if not is_host(one)]
+    if away:
+        at = device(away[0])
+        tell_fallback(
+            who, f"{who} works on the host, to which data on device {at} are brought: {why}. {_ADVICE}"
+        )

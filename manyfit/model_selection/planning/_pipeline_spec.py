@@ -1,0 +1,210 @@
+"""A setting of a pipeline, read as a chain of steps without building the pipeline."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+
+from manyfit._compat import has_callbacks
+from manyfit._drop_in_classes import twin_of
+from manyfit.folds import Unsupported
+from manyfit.introspection.structural_key import (
+    Is,
+    Unkeyable,
+    keeps_its_parameters,
+    object_state,
+    structural_key,
+)
+from manyfit.model_selection.planning._metadata_routing import requests_of
+from manyfit.model_selection.sharing.rows._known_readers import is_reader
+
+Key = tuple[Any, ...]
+
+
+def value_key(value: Any) -> Key:
+    """A hashable key of a parameter value: 1, 1.0 and True differ, estimators are equal by their parameters.
+
+    Keys are compared within one search only. A value of an unknown type is equal only to the same object.
+    """
+    try:
+        return ("structure", structural_key(value))
+    except Unkeyable:
+        return ("identity", Is(value))
+
+
+def _survives_copies(value: Any) -> bool:
+    """Whether the copies of a value that two fits get have one key."""
+    try:
+        return value_key(clone(value, safe=False)) == value_key(clone(value, safe=False))
+    except Exception:  # it cannot be copied: its fit says so
+        return False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One estimator of a chain.
+
+    Attributes
+    ----------
+    path : str
+        Its names in the pipeline.
+    cls : type
+        Its exact type; for an estimator that `manyfit.estimators` exports, that of its twin in scikit-learn.
+    params : mapping of str to object
+        Its parameters.
+    rest : mapping of str to object
+        Its other attributes: the output configuration, say, and what its constructor sets beside parameters.
+    keeps_params : bool
+        Whether its parameters lie in its attributes. If not, it is not shared.
+    requests : str
+        What it requests of metadata routing.
+    """
+
+    path: str
+    cls: type
+    params: Mapping[str, Any]
+    rest: Mapping[str, Any] = field(default_factory=dict)
+    keeps_params: bool = True
+    requests: str = ""
+
+    @cached_property
+    def _value_keys(self) -> dict[str, Key]:
+        return {name: value_key(value) for name, value in sorted(self.params.items())}
+
+    @cached_property
+    def _rest_key(self) -> Key:
+        return tuple((name, value_key(value)) for name, value in sorted(self.rest.items()))
+
+    @cached_property
+    def key(self) -> Key:
+        """Equal for steps that do the same work."""
+        return (self.cls, self.requests, self._rest_key, *self._value_keys.items())
+
+    def key_without(self, free: frozenset[str]) -> Key:
+        """The key with some parameters left open."""
+        left = (item for item in self._value_keys.items() if item[0] not in free)
+        return (self.cls, self.requests, self._rest_key, *left)
+
+    @cached_property
+    def why_not_shared(self) -> str | None:
+        """Why two fits of this step are never known to be the same, or None."""
+        if not self.keeps_params:
+            return f"{self.cls.__name__} keeps parameters elsewhere than in its attributes"
+        values = {**self.rest, **self.params}
+        unknown = [name for name, value in values.items() if not _survives_copies(value)]
+        if not unknown:
+            return None
+        kind = type(values[unknown[0]]).__name__
+        return f"{unknown[0]} of {self.cls.__name__} holds a {kind}, of which copies cannot be compared"
+
+    def changed(self, changes: Mapping[str, Any]) -> "Step":
+        """The step with some of its parameters changed; keys of the others are not made again."""
+        step = replace(self, params={**self.params, **changes})
+        # A frozen dataclass keeps its cached properties in its dict.
+        changed = {name: value_key(value) for name, value in changes.items()}
+        step.__dict__["_value_keys"] = self._value_keys | changed
+        return step
+
+    def build(self) -> Any:
+        """An unfitted estimator with these parameters, for reading them."""
+        return self.cls(**self.params)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Transformers, in order, and the last estimator."""
+
+    steps: tuple[Step, ...]
+    final: Step
+
+
+class ChainReader:
+    """Reads the settings of one estimator as chains.
+
+    Parameters
+    ----------
+    estimator : estimator
+        What the search varies.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+        try:
+            self._base: list[Step] | None = list(_flatten("", estimator, last=True))
+        except Unsupported:
+            # A setting may still replace what stands in the way.
+            self._base = None
+
+    def read(self, params: Mapping[str, Any]) -> Chain:
+        """The chain of one setting.
+
+        Raises
+        ------
+        Unsupported
+            If the estimator is no chain of plain estimators.
+        """
+        overlay = self._overlay(params)
+        if overlay is None:
+            # Estimators among the values are cloned: a nested setting would change the user's own.
+            changed = clone(self._estimator).set_params(**clone(dict(params), safe=False))
+            steps = list(_flatten("", changed, last=True))
+        else:
+            steps = overlay
+        return Chain(tuple(steps[:-1]), steps[-1])
+
+    def _overlay(self, params: Mapping[str, Any]) -> list[Step] | None:
+        """The base's steps with parameters set, or None where a setting changes the steps themselves."""
+        if self._base is None:
+            return None
+        changes: dict[int, dict[str, Any]] = {}
+        for name, value in params.items():
+            path, _, leaf = name.rpartition("__")
+            found = [j for j, step in enumerate(self._base) if step.path == path and leaf in step.params]
+            if len(found) != 1 or hasattr(value, "get_params"):
+                return None
+            cls = self._base[found[0]].cls
+            if not _sets_no_more(cls):
+                if is_reader(cls):  # one of scikit-learn's own, such as a ColumnTransformer
+                    return None
+                # What it does more can only be seen by calling it, and whoever wrote it may count calls.
+                raise Unsupported(f"{cls.__name__} has a way of its own to set parameters")
+            changes.setdefault(found[0], {})[leaf] = value
+        return [step.changed(changes[j]) if j in changes else step for j, step in enumerate(self._base)]
+
+
+def _sets_no_more(cls: type) -> bool:
+    """Whether setting a parameter of an estimator changes nothing else of it."""
+    plain = getattr(cls, "set_params", None) is BaseEstimator.set_params
+    return plain and cls.__setattr__ is object.__setattr__
+
+
+def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
+    """The steps of an estimator, with nested pipelines opened and "passthrough" left out."""
+    if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
+        if last:
+            raise Unsupported("the last step is 'passthrough'")
+        return
+    if not hasattr(estimator, "get_params") or isinstance(estimator, type):
+        raise Unsupported(f"{estimator!r} is no estimator")
+    if has_callbacks(estimator):
+        raise Unsupported("callbacks are attached to a step")
+    if type(estimator) is not Pipeline:
+        yield _step(path, estimator)
+        return
+    if estimator.verbose or getattr(estimator, "transform_input", None) is not None:
+        raise Unsupported("the pipeline is verbose or routes metadata through its steps")
+    for j, (name, step) in enumerate(estimator.steps):
+        inner = f"{path}__{name}" if path else name
+        yield from _flatten(inner, step, last=last and j == len(estimator.steps) - 1)
+
+
+def _step(path: str, estimator: Any) -> Step:
+    params = estimator.get_params(deep=False)
+    cls = twin_of(type(estimator))
+    if not keeps_its_parameters(estimator):
+        return Step(path, cls, params, keeps_params=False, requests=requests_of(estimator))
+    rest = {name: value for name, value in object_state(estimator).items() if name not in params}
+    return Step(path, cls, params, rest, requests=requests_of(estimator))

@@ -1,0 +1,328 @@
+"""The plan of a search: what is shared and why, before anything is fitted. It is what is run."""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import astuple, dataclass, replace
+from html import escape
+from typing import Any, Literal
+
+from manyfit.estimators import Family
+from manyfit.model_selection.planning._pipeline_spec import Step
+
+Kind = Literal["moments", "passes", "family", "steps", "one by one"]
+
+_TITLES: dict[str, str] = {
+    "moments": "shared through moments",
+    "passes": "shared iterations: every pass over X serves all settings and splits",
+    "family": "steps before the last one shared, and fits of the last one where that pays",
+    "steps": "steps before the last one shared",
+    "one by one": "one by one",
+}
+
+
+@dataclass(frozen=True)
+class WorkPlace:
+    """Where a part of the work of a search is done, and why.
+
+    Attributes
+    ----------
+    what : str
+        A class of estimator, such as "SVC"; a part of a FeatureUnion or ColumnTransformer behind its path,
+        as "num__imputer: SimpleImputer"; or "moments of X and y", which are sums over rows.
+    where : {"device", "host", "workers"}
+        The device of the data, the host's memory, or the workers of a cluster.
+    reason : str
+        Why it is done there.
+    """
+
+    what: str
+    where: Literal["device", "host", "workers"]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: on the {self.where}, because {self.reason}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Settings that are served together.
+
+    Attributes
+    ----------
+    kind : {"moments", "passes", "family", "steps", "one by one"}
+        "moments": one pass over X serves all settings and folds. "passes": an iterative fit whose every pass
+        over X serves all settings and folds. "family": steps are fitted once a fold and
+        a family answers all settings of the last one. "steps": only the steps are shared.
+    candidates : tuple of int
+        Positions in the list of settings.
+    estimator : str
+        The estimators of the chain, as text.
+    fits_requested : int
+        Fits of the last estimator that were asked for: settings times splits.
+    fits_planned : int
+        Those that will be made in any case: 0 where a family answers, or may answer, else all.
+    transformer_fits : int
+        Fits of the steps before it that will be made where they are shared; one by one it would be more.
+    reason : str
+        Why no more is shared; empty where everything is.
+    fits_undecided : int
+        Fits beyond `fits_planned` that may have to be made, which is decided when `decided_by` is seen.
+    decided_by : str
+        Such as "the output of TfidfVectorizer"; empty where all is decided.
+    settings : tuple of dict
+        For a family: values of its free parameters.
+    steps : tuple of Step
+        The chain before the last estimator.
+    family : Family or None
+        Answers the settings; None where scikit-learn fits each.
+    prototype : estimator or None
+        The last estimator with the parameters that all settings share.
+    operations : float
+        What the shared iterations are expected to take; 0 for other kinds.
+    once : tuple of str
+        Steps that see one row at a time: applied to all rows once, not to those of each split.
+    places : tuple of WorkPlace
+        Where its steps and its last estimator work; empty where all data are the host's.
+    """
+
+    kind: Kind
+    candidates: tuple[int, ...]
+    estimator: str
+    fits_requested: int
+    fits_planned: int
+    transformer_fits: int = 0
+    reason: str = ""
+    settings: tuple[Mapping[str, Any], ...] = ()
+    steps: tuple[Step, ...] = ()
+    family: Family | None = None
+    prototype: Any = None
+    operations: float = 0.0
+    once: tuple[str, ...] = ()
+    fits_undecided: int = 0
+    decided_by: str = ""
+    places: tuple[WorkPlace, ...] = ()
+
+    def only(self, candidates: Container[int]) -> "Group":
+        """The part of it that serves some of its settings.
+
+        Parameters
+        ----------
+        candidates : container of int
+            Positions in the list of settings.
+
+        Returns
+        -------
+        Group
+            Of those of its settings that are among them.
+        """
+        kept = [j for j, c in enumerate(self.candidates) if c in candidates]
+        settings = tuple(self.settings[j] for j in kept) if self.settings else ()
+        return replace(self, candidates=tuple(self.candidates[j] for j in kept), settings=settings)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Groups of the same estimators, counted together."""
+
+    estimator: str
+    groups: int
+    settings: int
+    requested: int
+    planned: str
+    transformers: str
+    once: str
+    decided_by: str
+
+    @classmethod
+    def of(cls, estimator: str, groups: Sequence[Group], at_least: bool) -> "_Row":
+        fits, undecided = sum(g.fits_planned for g in groups), sum(g.fits_undecided for g in groups)
+        transformers = sum(g.transformer_fits for g in groups)
+        once: tuple[str, ...] = max((g.once for g in groups), key=len)
+        return cls(
+            estimator, len(groups), sum(len(g.candidates) for g in groups),
+            sum(g.fits_requested for g in groups), _range(fits, undecided),
+            f"at least {transformers}" if at_least and transformers else str(transformers),
+            " > ".join(once),
+            next((g.decided_by for g in groups if g.decided_by), ""),
+        )  # fmt: skip
+
+    def line(self) -> str:
+        groups = f" in {self.groups} groups" if self.groups > 1 else ""
+        text = f"{self.estimator}: {_count(self.settings, 'setting')}{groups}, "
+        text += f"{_count(self.requested, 'fit')} asked for, {self.planned} to be made"
+        if self.transformers != "0":
+            text += f", {self.transformers} {'fit' if self.transformers == '1' else 'fits'} of transformers"
+        if self.once:
+            text += f"; {self.once} on all rows at once"
+        if self.decided_by:
+            text += f"; decided when {self.decided_by} is seen"
+        return text
+
+
+def _range(n: int, undecided: int) -> str:
+    return f"{n} to {n + undecided}" if undecided else str(n)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a search will do. Prints as a tree, in a notebook as a table.
+
+    Attributes
+    ----------
+    groups : tuple of Group
+        Every setting is in one of them.
+    n_candidates : int
+        Settings of the search.
+    n_splits : int
+        Splits that each of them is fitted on.
+    passes : float
+        Passes over X that sum moments; fits made one by one read X as often as scikit-learn's.
+    n_workers : int
+        Fits that are made at a time. Several workers may each fit the steps of one split.
+    advice : tuple of str
+        What a missing ``random_state`` costs, and what to set.
+    order : tuple or None
+        For each candidate, a key that is equal where steps are shared; None where none is.
+    by_candidate : bool
+        Whether fits made one by one keep scikit-learn's order although steps are shared: where they draw
+        from NumPy's global random state, or where the first that fails raises.
+    alone : bool
+        Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
+    from_predictions : bool
+        Whether scores of shared fits are had neither from moments nor of all settings at once:
+        scikit-learn's scorers are then called for each setting and split.
+    refit_places : tuple of WorkPlace
+        Where the estimators of the first setting would work in the refit; empty without one, and where all
+        data are the host's.
+
+    Notes
+    -----
+    Values of X and y are not looked at before the fit: a fold that turns out not to be served (NaN, a
+    constant column, a doubtful rank) is then fitted by scikit-learn, and counted in the report. Nor is it
+    known how large outputs of shared steps will be: those over ``memory_limit`` are made again.
+    """
+
+    groups: tuple[Group, ...]
+    n_candidates: int
+    n_splits: int
+    passes: float
+    order: tuple[Any, ...] | None = None
+    by_candidate: bool = False
+    alone: bool = False
+    from_predictions: bool = False
+    refit_places: tuple[WorkPlace, ...] = ()
+    n_workers: int = 1
+    advice: tuple[str, ...] = ()
+
+    @property
+    def fits_requested(self) -> int:
+        """Settings times splits."""
+        return self.n_candidates * self.n_splits
+
+    @property
+    def fits_planned(self) -> int:
+        """Fits of last estimators that will be made in any case; a shared one counts as none."""
+        return sum(group.fits_planned for group in self.groups)
+
+    @property
+    def fits_undecided(self) -> int:
+        """Fits of last estimators that may have to be made beyond `fits_planned`."""
+        return sum(group.fits_undecided for group in self.groups)
+
+    @property
+    def transformer_fits(self) -> int:
+        """Fits of transformers that will be made where steps are shared; those of other fits do not count.
+
+        More may be made where several workers fit settings of one split, where outputs do not fit the memory
+        limit, and where fits fail.
+        """
+        return sum(group.transformer_fits for group in self.groups)
+
+    @property
+    def places(self) -> tuple[WorkPlace, ...]:
+        """Where the steps and last estimators of all groups work, each once; empty for data of the host."""
+        return tuple(dict.fromkeys(place for group in self.groups for place in group.places))
+
+    def _place_lines(self) -> list[str]:
+        """The places of work as text, those of the refit where they are others."""
+        known = set(self.places)
+        refit = [f"in the refit, {place}" for place in self.refit_places if place not in known]
+        return [*map(str, self.places), *refit]
+
+    def _by_kind(self) -> list[tuple[str, list[_Row]]]:
+        """The lines of the plan below their headings: how and, where it is not all, why no more."""
+        rows = []
+        for kind, reason in dict.fromkeys((group.kind, group.reason) for group in self.groups):
+            alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
+            names = dict.fromkeys(group.estimator for group in alike)
+            several = self.n_workers > 1
+            lines = [_Row.of(name, [g for g in alike if g.estimator == name], several) for name in names]
+            title = _TITLES[kind]
+            if self.from_predictions and kind in ("moments", "passes", "family"):
+                title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
+            rows.append((f"{title}: {reason}" if reason else title, lines))
+        return rows
+
+    def _heading(self) -> str:
+        return (
+            f"{_count(self.n_candidates, 'setting')} x {_count(self.n_splits, 'split')} = "
+            f"{_count(self.fits_requested, 'fit')} asked for, "
+            f"{_range(self.fits_planned, self.fits_undecided)} to be made; "
+            f"passes over X for moments: {self.passes:g}"
+        )
+
+    def __str__(self) -> str:
+        lines = [f"Plan: {self._heading()}"]
+        kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
+        if self.advice:
+            kinds.append((_ADVICE, list(self.advice)))
+        if places := self._place_lines():
+            kinds.append((_PLACES, places))
+        for j, (title, below) in enumerate(kinds):
+            last = j == len(kinds) - 1
+            lines.append(f"{'└' if last else '├'}─ {title}")
+            most = len(below) if title in (_ADVICE, _PLACES) else _MOST_LINES
+            lines += _children(below, "   " if last else "│  ", most)
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in (title, *astuple(row))) + "</tr>"
+            for title, lines in self._by_kind()
+            for row in lines
+        )
+        names = (
+            "how",
+            "estimator",
+            "groups",
+            "settings",
+            "fits asked for",
+            "fits to be made",
+            "transformer fits",
+            "on all rows at once",
+            "decided when this is seen",
+        )
+        head = "".join(f"<th>{name}</th>" for name in names)
+        places = "".join(f"<li>{escape(line)}</li>" for line in self._place_lines())
+        places = f"<p>{_PLACES.capitalize()}:</p><ul>{places}</ul>" if places else ""
+        advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
+        advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
+        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{advice}{places}"
+
+
+_ADVICE = "what random numbers cost"
+_PLACES = "where each estimator works"
+# More groups than this of one kind are counted, not listed.
+_MOST_LINES = 12
+
+
+def _children(lines: Sequence[str], indent: str, most: int) -> list[str]:
+    shown = list(lines[:most])
+    if len(lines) > most:
+        shown.append(f"... and {len(lines) - most} more groups")
+    return [f"{indent}{'└' if j == len(shown) - 1 else '├'}─ {line}" for j, line in enumerate(shown)]

@@ -1,0 +1,193 @@
+"""Where the steps and last estimators of a search on a device work, and why: what its plan says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from manyfit._compat import output_container
+from manyfit._config import get_config
+from manyfit._drop_in_classes import twin_of
+from manyfit.arrays import container_place
+from manyfit.estimators.backends.choice import find_fitting_place
+from manyfit.folds import is_foreign
+from manyfit.introspection.gpu_support import (
+    is_drop_in,
+    steps_of,
+    takes_them_by_dispatch,
+    takes_them_by_itself,
+)
+from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.planning._data_location import goes_there, place_of_work, unable, why_unable
+from manyfit.model_selection.planning._plan import Group, WorkPlace
+from manyfit.model_selection.planning.steps._order import sample
+from manyfit.model_selection.planning.steps._outputs import is_left_out, makes_sparse, parts_of
+
+_MOMENTS = WorkPlace("moments of X and y", "device", "rows are summed where X lies")
+_FROM_MOMENTS = "it works on the moments, which are small"
+_OF_PASSES = "passes over X are made where it lies; the solver's steps are taken on the host"
+_OF_FAMILY = "its shared fits read the rows where they lie"
+
+
+class WorkPlaces:
+    """Tells where the work of a search is done that is given data on a device, or is to send them to one.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._place = place_of_work(job) if job.client is None else container_place(job.X)
+        y = job.y
+        self._n_targets = y.shape[1] if getattr(y, "ndim", 1) == 2 else 1
+
+    def locate(self, group: Group) -> tuple[WorkPlace, ...]:
+        """Where the estimators of a group work; nothing where the host reads the data as they are."""
+        if self._reads_host_memory:
+            return ()
+        if self._job.client is not None:
+            why = "the cluster fits it; each worker sends the data to its own device"
+            return self._everywhere(group, "workers", why)
+        why_host = self._why_host()
+        if why_host:
+            return self._everywhere(group, "host", why_host)
+        if group.kind in ("moments", "passes"):
+            return tuple(_shared(group))
+        names = unable(self._job)
+        if names:
+            return self._everywhere(group, "host", why_unable(self._job, names))
+        first = group.candidates[:1] if group.kind == "family" else group.candidates
+        found = [self._walk(sample(self._job, c), group.kind == "family") for c in first]
+        return tuple(dict.fromkeys(place for places in found for place in places))
+
+    def locate_refit(self) -> tuple[WorkPlace, ...]:
+        """Where the estimators of the first setting would be fitted to all rows, in this process."""
+        if self._reads_host_memory or not getattr(self._job.search, "refit", False):
+            return ()
+        model = sample(self._job, 0)
+        why_host = self._why_host()
+        names = unable(self._job, cut=False)
+        if names and not why_host:
+            why_host = why_unable(self._job, names)
+        if why_host:
+            return tuple(WorkPlace(_name(step), "host", why_host) for step in steps_of(model))
+        return tuple(self._walk(model, family=False))
+
+    @property
+    def _reads_host_memory(self) -> bool:
+        return self._place is None or self._place.home
+
+    def _why_host(self) -> str:
+        """Why all data are worked on by the host, whatever the estimators are; empty if they are not."""
+        if get_config()["device"] == "cpu" and self._job.client is None:
+            return "device='cpu' is set"
+        if not (is_foreign(self._job.X) or goes_there(self._job.X)):
+            return "X lies on the host"
+        return ""
+
+    def _everywhere(self, group: Group, where: Literal["host", "workers"], why: str) -> tuple[WorkPlace, ...]:
+        names = dict.fromkeys(
+            _name(step) for c in group.candidates for step in steps_of(sample(self._job, c))
+        )
+        return tuple(WorkPlace(name, where, why) for name in names)
+
+    def _walk(self, model: Any, family: bool) -> list[WorkPlace]:
+        """The places of the steps of a setting; `family`: fits of the last one are shared."""
+        found: list[WorkPlace] = []
+        *steps, last = steps_of(model)
+        stays = self._through(steps, "", found)
+        if stays or not family:
+            self._through([last], stays, found, n_targets=self._n_targets)
+        else:
+            found.append(WorkPlace(_name(last), "device", _OF_FAMILY))
+        return found
+
+    def _through(
+        self, steps: list[Any], stays: str, found: list[WorkPlace], path: str = "", n_targets: int = 1
+    ) -> str:
+        """Add the places of steps in a row; why what they make stays on the host, or an empty text.
+
+        `stays` is why what the first of them is given lies on the host.
+        """
+        for step in steps:
+            if not is_left_out(step):
+                stays = self._step(step, stays, found, path, n_targets)
+        return stays
+
+    def _step(self, step: Any, stays: str, found: list[WorkPlace], path: str, n_targets: int) -> str:
+        what = f"{path}: {_name(step)}" if path else _name(step)
+        if stays:
+            found.append(WorkPlace(what, "host", stays))
+            return stays
+        assert self._place is not None
+        if not is_drop_in(step):
+            found.append(WorkPlace(what, "device", _why_device(step)))
+            return ""
+        where, why = find_fitting_place(step, self._place, n_targets)
+        if where == "device" and parts_of(step, None) is not None:
+            return self._parts(step, what, found, path)
+        found.append(WorkPlace(what, where, why))
+        return self._left_on_host(step) if where == "host" else ""
+
+    def _parts(self, holder: Any, what: str, found: list[WorkPlace], path: str) -> str:
+        """The places of a holder's parts, and its own: where their columns are joined."""
+        ends = []
+        for part in parts_of(holder, None) or ():
+            name = f"{path}__{part.name}" if path else part.name
+            inner = part.estimator
+            ends.append(self._through(list(_inside(inner)), "", found, name))
+        sparse = twin_of(type(holder)) is FeatureUnion and any("sparse" in end for end in ends)
+        if (ends and all(ends)) or sparse:
+            why = "columns of its parts lie on the host" if not sparse else "its columns are sparse"
+            found.append(WorkPlace(what, "host", why))
+            return next(end for end in ends if end)
+        found.append(WorkPlace(what, "device", "columns of its parts are joined where X lies"))
+        return ""
+
+    def _left_on_host(self, step: Any) -> str:
+        """Why what a step of the host makes stays on it; an empty text if it goes to the device."""
+        assert self._place is not None
+        if hasattr(step, "transform") and output_container(step) != "default":
+            return f"{_name(step)} gives it a frame, which stays on the host"
+        if makes_sparse(step) and self._place.library != "cupy":
+            return f"{_name(step)} gives it a sparse matrix, which stays on the host"
+        return ""
+
+
+def _shared(group: Group) -> Iterator[WorkPlace]:
+    """Places of a group that moments or iterations serve as a whole."""
+    if group.kind == "moments" or group.steps:
+        yield _MOMENTS
+    for step in group.steps:
+        yield WorkPlace(step.cls.__name__, "host", _FROM_MOMENTS)
+    what = type(group.prototype).__name__
+    if group.kind == "moments":
+        yield WorkPlace(what, "host", _FROM_MOMENTS)
+    else:
+        yield WorkPlace(what, "device", _OF_PASSES)
+
+
+def _why_device(step: Any) -> str:
+    """Why an estimator that is not drop-in is given arrays of a device."""
+    if takes_them_by_itself(step):
+        return "it takes arrays of a device itself"
+    if type(step).__module__.startswith("sklearn.") and takes_them_by_dispatch(step):
+        return "scikit-learn's array API dispatch serves it"
+    return "it is not scikit-learn's, and is given what X is"
+
+
+def _inside(estimator: Any) -> Iterator[Any]:
+    """The steps of a part that is a pipeline, or the part itself."""
+    if isinstance(estimator, Pipeline):
+        yield from steps_of(estimator)
+    else:
+        yield estimator
+
+
+def _name(estimator: Any) -> str:
+    return type(estimator).__name__

@@ -1,0 +1,198 @@
+"""How many fits of transformers a plan comes to: each step once a split for all settings that share it."""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from manyfit._drop_in_classes import twin_of
+from manyfit.cluster.pool.run import slots
+from manyfit.introspection.structural_key import Unkeyable, structural_key
+from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.job._joblib_tasks import workers
+from manyfit.model_selection.planning._pieces import pieces
+from manyfit.model_selection.planning._pipeline_spec import Chain
+from manyfit.model_selection.planning._plan import Group
+from manyfit.model_selection.sharing._cached_transformer import shareable
+from manyfit.model_selection.sharing._fold_store import folds_kept
+
+Key = Hashable
+_SHARING = ("family", "steps")
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """Keys of the fits of transformers of one setting: those of each split, and those of all rows at once."""
+
+    of_split: tuple[Key, ...] = ()
+    once: tuple[Key, ...] = ()
+
+
+class StepCounts:
+    """Counts fits of transformers of settings that share steps.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    chains : sequence of Chain or str
+        Of all settings.
+    n_once : callable
+        How many steps of a chain are applied to all rows at once.
+    first_drawing : callable
+        Which step of a chain, if any, draws: it is fitted for each setting, as is all behind it.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        chains: Sequence[Chain | str],
+        n_once: Callable[[Chain], int],
+        first_drawing: Callable[[Chain], int | None],
+    ) -> None:
+        self._job, self._chains, self._n_once, self._drawing = job, chains, n_once, first_drawing
+
+    def counted(
+        self, groups: Sequence[Group], order: Sequence[Any] | None, by_candidate: bool
+    ) -> list[Group]:
+        """The groups with their `transformer_fits`; a fit counts in the first group that needs it."""
+        if order is None:
+            # Without a step that can be shared, families still fit steps of their own once a split.
+            order, by_candidate = [()] * len(self._chains), False
+            groups_ = [group for group in groups if group.kind == "family"]
+        else:
+            groups_ = [group for group in groups if group.kind in _SHARING]
+        fits = {c: self._fits_or_none(c) for group in groups_ for c in group.candidates}
+        where = {c: j for j, group in enumerate(groups_) for c in group.candidates}
+        found, made_once = Counter[int](), set[Key]()
+        for c in sorted(fits, key=lambda c: (where[c], c)):
+            for key in fits[c].once:
+                found[where[c]] += key not in made_once
+                made_once.add(key)
+        for candidates, n_splits in self._tasks(groups_, order, by_candidate):
+            made = set[Key]()
+            for c in sorted(candidates, key=lambda c: (where[c], c)):
+                new = set(fits[c].of_split) - made
+                found[where[c]] += n_splits * len(new)
+                made |= new
+        counts = {id(group): found[j] for j, group in enumerate(groups_)}
+        return [replace(group, transformer_fits=counts.get(id(group), 0)) for group in groups]
+
+    @cached_property
+    def _n_workers(self) -> int:
+        job = self._job
+        return slots(job.client) if job.client is not None else workers(job.n_jobs)
+
+    def _tasks(
+        self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
+    ) -> Iterator[tuple[Sequence[int], int]]:
+        """Settings that are fitted with the same fold at hand, and on how many splits they are."""
+        families = [c for group in groups if group.kind == "family" for c in group.candidates]
+        rest = [c for group in groups if group.kind == "steps" for c in group.candidates]
+        k = self._job.splits.n_splits
+        if self._n_workers > 1:
+            yield families, k
+            for _, candidates in pieces(self._job.pairs(sorted(rest)), order, self._n_workers):
+                yield candidates, 1
+            return
+        kept = folds_kept(self._job.X, k, self._job.options.memory_limit) if by_candidate else k
+        if kept == k:
+            yield [*families, *rest], k
+            return
+        # Setting by setting, all but the last of the folds that can be kept are found again.
+        yield [*families, *rest], kept - 1
+        yield families, k - kept + 1
+        yield from (([c], k - kept + 1) for c in rest)
+
+    def _fits_or_none(self, c: int) -> _Fits:
+        try:
+            return self._fits(c)
+        except (AttributeError, TypeError, ValueError):  # of parts that a fit refuses, before it fits any
+            return _Fits()
+
+    def _fits(self, c: int) -> _Fits:
+        chain = self._chains[c] if self._chains else ""
+        if not isinstance(chain, Chain):
+            return _Fits(tuple(_of_last(self._model(c), (), c)))
+        n_once, drawing = self._n_once(chain), self._drawing(chain)
+        source: Key = ()
+        found: tuple[list[Key], list[Key]] = ([], [])
+        for j, step in enumerate(chain.steps):
+            one = step.build()
+            if j == drawing and not _holds_parts(one):  # of parts some may draw, and others not
+                source = (source, c)
+            fits, source = _of_step(one, source, c)
+            found[j < n_once].extend(fits)
+        found[0].extend(_of_last(chain.final.build(), source, c))
+        return _Fits(tuple(found[0]), tuple(found[1]))
+
+    def _model(self, c: int) -> Any:
+        try:
+            params = clone(dict(self._job.candidates[c]), safe=False)
+            return clone(self._job.estimator).set_params(**params)
+        except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
+            return None
+
+
+def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
+    """Keys of the fits that a step of a pipeline takes, and of its output.
+
+    `own` is the setting, which what draws is fitted for anew, as is all behind it.
+    """
+    if step is None or isinstance(step, str):
+        return [], source
+    fits: list[Key] = []
+    kind = twin_of(type(step))
+    if kind is Pipeline and step.memory is None:
+        for _, one in step.steps:
+            more, source = _of_step(one, source, own)
+            fits += more
+        return fits, source
+    output = (source, _key(step, own))
+    if not _holds_parts(step):
+        return [output], output
+    for one, columns in _parts(step, kind):
+        fits += _of_step(one, (source, columns), own)[0]
+    return fits, output
+
+
+def _holds_parts(step: Any) -> bool:
+    return twin_of(type(step)) in (FeatureUnion, ColumnTransformer)
+
+
+def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
+    """Parts of a step that holds them side by side, and which of the columns each is handed."""
+    if kind is FeatureUnion:
+        yield from ((one, ()) for _, one in step.transformer_list)
+        return
+    specs = [(one, spec) for _, one, spec in step.transformers]
+    yield from ((one, _key(spec, 0)) for one, spec in specs if not (isinstance(spec, list) and not spec))
+    yield step.remainder, ("remainder", _key([spec for _, spec in specs], 0))
+
+
+def _of_last(estimator: Any, source: Key, own: int) -> Iterator[Key]:
+    """Keys of the fits of transformers inside of an estimator that predicts."""
+    kind = twin_of(type(estimator))
+    if kind is TransformedTargetRegressor:
+        others = {name: v for name, v in estimator.get_params(deep=False).items() if name != "regressor"}
+        yield from _of_last(estimator.regressor, (source, _key(others, own)), own)
+    elif kind is Pipeline and estimator.memory is None:
+        *before, last = [step for _, step in estimator.steps]
+        for step in before:
+            fits, source = _of_step(step, source, own)
+            yield from fits
+        yield from _of_last(last, source, own)
+
+
+def _key(thing: Any, own: int) -> Key:
+    try:
+        if not hasattr(thing, "fit") or shareable(thing):
+            return structural_key(thing)
+    except (Unkeyable, RecursionError):
+        pass
+    return own, id(thing)

@@ -1,0 +1,67 @@
+"""Keys by which settings that share steps are fitted next to each other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sklearn.base import clone
+
+from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.planning._pipeline_spec import Chain, value_key
+from manyfit.model_selection.sharing._cached_transformer import has_shareable_prefix
+
+
+def step_order(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
+    """For each candidate the identities of its steps, as integers; None where no step is shared.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    chains : sequence of Chain or str
+        Of all settings.
+    left : sequence of int
+        Those that are fitted one by one, or may be.
+    """
+    if len(left) < 2 or not any(map(has_shareable_prefix, _samples(job, chains, left))):
+        return None
+    ids: dict[Any, int] = {}
+    order: list[Any] = [()] * len(chains)
+    for c in left:
+        chain, params = chains[c], job.candidates[c]
+        if isinstance(chain, Chain):
+            keys = [step.key for step in chain.steps]
+        else:
+            keys = [(name, value_key(value)) for name, value in params.items()]
+        order[c] = tuple(ids.setdefault(key, len(ids)) for key in keys)
+    return tuple(order)
+
+
+def _samples(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> Iterator[Any]:
+    """An estimator for each first step, and each class of the last one, that there is among settings."""
+    seen = set[Any]()
+    for c in left:
+        chain = chains[c]
+        ends: Any = None
+        if isinstance(chain, Chain):
+            ends = chain.steps[0].key if chain.steps else None, chain.final.cls
+        if ends not in seen:
+            seen.add(ends)
+            alone = isinstance(chain, Chain) and not chain.final.path
+            # Without `set_params`, whose calls an estimator may count.
+            if isinstance(chain, Chain) and alone:
+                yield chain.final.build()
+            else:
+                yield sample(job, c) if _may_change_steps(job.candidates[c]) else job.estimator
+
+
+def _may_change_steps(params: Mapping[str, Any]) -> bool:
+    """Whether a setting may put other steps in place of those of the search's estimator."""
+    return any(hasattr(one, "get_params") or isinstance(one, list | tuple) for one in params.values())
+
+
+def sample(job: Job, c: int) -> Any:
+    """The estimator of a setting; that of the search where the setting cannot be applied."""
+    try:
+        return clone(job.estimator).set_params(**clone(dict(job.candidates[c]), safe=False))
+    except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
+        return job.estimator

@@ -1,0 +1,177 @@
+"""What an unfitted transformer makes, as far as its parameters tell: columns, and whether they are sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import comb
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from manyfit._drop_in_classes import twin_of
+
+# Those of our estimators that make something sparse of numbers, unless `sparse_output` says otherwise.
+_SPARSE = ("OneHotEncoder", "TfidfTransformer")
+
+
+class Part(NamedTuple):
+    """One part of a ColumnTransformer or FeatureUnion.
+
+    Attributes
+    ----------
+    name : str
+        As ``get_params`` has it.
+    estimator : estimator or "passthrough"
+        Which may be a pipeline.
+    cut : bool
+        Whether it is handed some of the columns.
+    columns : tuple of int or None
+        Which these are; None where only a fit tells.
+    """
+
+    name: str
+    estimator: Any
+    cut: bool = False
+    columns: tuple[int, ...] | None = None
+
+
+def parts_of(step: Any, p: int | None) -> list[Part] | None:
+    """The parts of a step that holds some, but for those that are dropped; None of any other.
+
+    Parameters
+    ----------
+    step : estimator
+        Unfitted.
+    p : int or None
+        Columns that it is handed, where they are known.
+    """
+    try:
+        return _parts(step, p)
+    except (IndexError, TypeError, ValueError):  # of a list that a fit refuses
+        return None
+
+
+def _parts(step: Any, p: int | None) -> list[Part] | None:
+    kind = twin_of(type(step))
+    if kind is FeatureUnion:
+        return [Part(*part) for part in step.transformer_list if not _is_dropped(part[1])]
+    if kind is not ColumnTransformer:
+        return None
+    read = [_columns_of(spec, p) for _, _, spec in step.transformers]
+    named = set().union(*(found or () for found in read))
+    left = None if p is None or None in read else tuple(j for j in range(p) if j not in named)
+    given = [(name, one) for name, one, _ in step.transformers]
+    parts = [Part(*part, True, found) for part, found in zip(given, read, strict=True)]
+    parts.append(Part("remainder", step.remainder, True, left))
+    return [part for part in parts if not _is_dropped(part.estimator) and part.columns != ()]
+
+
+def _is_dropped(thing: Any) -> bool:
+    return isinstance(thing, str) and thing == "drop"
+
+
+def _columns_of(spec: Any, p: int | None) -> tuple[int, ...] | None:
+    """Numbers of the columns that a ColumnTransformer is told to hand to a part; None where a fit tells."""
+    if p is None or callable(spec):
+        return None
+    try:
+        return tuple(map(int, np.arange(p)[[int(spec)] if isinstance(spec, Integral) else spec]))
+    except (IndexError, TypeError, ValueError):  # names, and what a fit refuses
+        return None
+
+
+def is_left_out(step: Any) -> bool:
+    """Whether a step or part hands on what it is handed: "passthrough"."""
+    return step is None or isinstance(step, str)
+
+
+def makes_sparse(step: Any) -> bool | None:
+    """Whether the output of a step on the host is sparse; None where a fit tells, by how dense it is."""
+    if is_left_out(step):
+        return False
+    if isinstance(step, Pipeline):
+        return makes_sparse(step.steps[-1][1])
+    parts = parts_of(step, None)
+    if parts is None:
+        return twin_of(type(step)).__name__ in _SPARSE and bool(getattr(step, "sparse_output", True))
+    found = [makes_sparse(part.estimator) for part in parts]
+    if True in found and twin_of(type(step)) is FeatureUnion:
+        return True
+    return None if True in found or None in found else False
+
+
+def n_columns(step: Any, p: int | None) -> int | None:
+    """Columns that an unfitted transformer makes of `p`; None where only a fit tells, or it is unknown."""
+    if is_left_out(step):
+        return p
+    if isinstance(step, Pipeline):
+        for _, one in step.steps:
+            p = n_columns(one, p)
+        return p
+    parts = parts_of(step, p)
+    if parts is not None:
+        return _side_by_side(parts, p)
+    rule = _RULES.get(twin_of(type(step)).__name__)
+    if p is None or rule is None or not type(step).__module__.startswith(("sklearn.", "manyfit.")):
+        return None
+    try:
+        return rule(step, p)
+    except (TypeError, ValueError):  # of a parameter that a fit refuses
+        return None
+
+
+def _side_by_side(parts: list[Part], p: int | None) -> int | None:
+    total = 0
+    for part in parts:
+        handed = p if not part.cut else None if part.columns is None else len(part.columns)
+        width = n_columns(part.estimator, handed)
+        if width is None:
+            return None
+        total += width
+    return total
+
+
+def _same(step: Any, p: int) -> int:
+    return p
+
+
+def _imputed(step: Any, p: int) -> int | None:
+    return None if step.add_indicator else p  # a column without a value is left out, which only a fit tells
+
+
+def _powers(step: Any, p: int) -> int:
+    low, high = (0, step.degree) if np.ndim(step.degree) == 0 else step.degree
+    more = 0 if step.interaction_only else 1  # with it a column may stand more than once in a product
+    return sum(comb(p + more * (i - 1), i) for i in range(max(1, low), high + 1)) + int(step.include_bias)
+
+
+def _components(step: Any, p: int) -> int | None:
+    asked = step.n_components
+    return p if asked is None else int(asked) if isinstance(asked, Integral) else None
+
+
+def _best(step: Any, p: int) -> int:
+    return p if step.k == "all" else min(step.k, p)
+
+
+def _bins(step: Any, p: int) -> int | None:
+    return p if step.encode == "ordinal" else None
+
+
+_RULES: dict[str, Callable[[Any, int], int | None]] = {
+    **dict.fromkeys(
+        (
+            "Binarizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OrdinalEncoder", "PowerTransformer",
+            "QuantileTransformer", "RobustScaler", "StandardScaler",
+        ),
+        _same,
+    ),
+    **dict.fromkeys(("IncrementalPCA", "NMF", "PCA", "TruncatedSVD"), _components),
+    "KBinsDiscretizer": _bins,
+    "PolynomialFeatures": _powers,
+    "SelectKBest": _best,
+    "SimpleImputer": _imputed,
+}  # fmt: skip

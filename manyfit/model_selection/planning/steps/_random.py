@@ -1,0 +1,126 @@
+"""Which step of a setting draws random numbers anew in each fit, and what that costs a search."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any
+
+import scipy.sparse
+from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
+
+from manyfit._drop_in_classes import twin_of
+from manyfit.introspection.random_parameters import Draw, first_draw
+from manyfit.introspection.randomness import SEEDS, Sizes, judge
+from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.planning._pipeline_spec import Chain, Step
+from manyfit.model_selection.planning.steps._outputs import makes_sparse, n_columns
+from manyfit.model_selection.sharing._fold_store import folds_kept
+
+
+class DrawingSteps:
+    """Finds the steps of settings that draw, as far as that can be told before a fit.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        shape: tuple[int, ...] = getattr(job.X, "shape", ())
+        train = job.splits.indices(0)[0] if job.splits.n_splits else None
+        n = len(train) if isinstance(train, Sized) else None
+        self._sizes = Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
+        self._first: dict[Any, int | None] = {}
+
+    def first(self, chain: Chain) -> int | None:
+        """The position of the first step that no setting shares: it draws, or cannot be compared. Or None."""
+        key = tuple(step.key for step in chain.steps)
+        if key not in self._first:
+            self._first[key] = self._found(chain.steps)
+        return self._first[key]
+
+    def _found(self, steps: Sequence[Step]) -> int | None:
+        sizes = self._sizes
+        for j, step in enumerate(steps):
+            one = step.build()
+            if step.why_not_shared is not None or judge(one, sizes) is False:
+                return j
+            sparse = _is_sparse_behind(one, sizes.sparse)
+            sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features), sparse)
+        return None
+
+    def last_draws(self, chain: Chain) -> bool:
+        """Whether the last estimator of a setting draws, or may draw."""
+        return judge(chain.final.build()) is False
+
+    # What it costs
+
+    def advice(self, chains: Mapping[int, Chain], in_order: bool) -> tuple[str, ...]:
+        """What to set so that more is shared.
+
+        Parameters
+        ----------
+        chains : mapping of int to Chain
+            Of the settings that may be fitted one by one.
+        in_order : bool
+            Whether their order is scikit-learn's, in one process.
+        """
+        found = dict.fromkeys(self._of_steps(chains.values()))
+        if in_order and not found:
+            found |= dict.fromkeys(self._of_last_steps(chains.values()))
+        return tuple(found)
+
+    def _of_steps(self, chains: Iterable[Chain]) -> Iterable[str]:
+        """Of steps that several settings have in common, and would share."""
+        prefixes, steps = Counter[Any](), dict[Any, Step]()
+        for chain in chains:
+            j = self.first(chain)
+            if j is not None:
+                key = tuple(step.key for step in chain.steps[: j + 1])
+                prefixes[key] += 1
+                steps[key] = chain.steps[j]
+        for key, n in prefixes.items():
+            if n > 1:
+                cost = "it is fitted anew for each setting, and so is every step behind it"
+                yield _said(steps[key], cost, "they are fitted once a split")
+
+    def _of_last_steps(self, chains: Iterable[Chain]) -> Iterable[str]:
+        k, job = self._job.splits.n_splits, self._job
+        kept = folds_kept(job.X, k, job.options.memory_limit)
+        cost = f"fits keep scikit-learn's order, for which the folds of all {k} splits are kept at once"
+        if kept < k:
+            cost = (
+                f"fits keep scikit-learn's order; {kept} of {k} folds fit in memory_limit, and on the others "
+            )
+            cost += "steps are fitted anew for each setting"
+        for chain in chains:
+            if chain.steps and self.last_draws(chain):
+                yield _said(chain.final, cost, "the search goes split by split")
+
+
+def _is_sparse_behind(step: Any, given: bool) -> bool:
+    """Whether the output of a step is known to be sparse."""
+    if getattr(step, "encode", None) == "onehot" or makes_sparse(step):
+        return True
+    return given and twin_of(type(step)) in (MaxAbsScaler, Normalizer, StandardScaler)
+
+
+def _said(step: Step, cost: str, gain: str) -> str:
+    if step.why_not_shared is not None:
+        return f"{step.why_not_shared}: {cost}."
+    draw = first_draw(step.build(), step.path)
+    if draw is None:
+        return f"{step.cls.__name__} may draw random numbers: {cost}."
+    who = _owner(step, draw)
+    if draw.name.rpartition("__")[2] not in SEEDS:
+        return f"{who} ({draw.name} {draw.why}): {cost}."
+    what = f"{who} draws random numbers ({draw.name} {draw.why}): {cost}."
+    return f"{what} Set {draw.name} to an integer, and {gain}."
+
+
+def _owner(step: Step, draw: Draw) -> str:
+    """The class of the estimator that a parameter belongs to."""
+    inside = draw.name.removeprefix(step.path).removeprefix("__").rpartition("__")[0]
+    held = step.build().get_params().get(inside) if inside else None
+    return type(held).__name__ if hasattr(held, "fit") else step.cls.__name__

@@ -1,0 +1,1 @@
+"""Collect results, warnings and progress, and report what was done."""

@@ -1,0 +1,72 @@
+"""What a part of a search came to."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from manyfit.model_selection.job._job import Pair, Result
+
+
+@dataclass
+class Outcome:
+    """Results of some pairs, and what it took to get them.
+
+    Attributes
+    ----------
+    results : dict of pair to dict
+        As scikit-learn's ``_fit_and_score`` gives them.
+    alone : dict of pair to str
+        Pairs that shared work leaves to scikit-learn, with the reasons. Those without a result are still to
+        be fitted.
+    fitted : set of pair
+        Pairs of `results` that were fitted one by one, after shared work had left them.
+    work : Counter of str
+        Counts of a `Report` about shared steps.
+    doubts : dict of pair to mapping of str to float
+        How far `tol` leaves test scores of shared iterations open, by the name of the scorer.
+    rows_read : int
+        Rows of X that iterating fits went over, each as often as it was.
+    seconds : float
+        Of several workers, the sum.
+    seconds_fitting : float
+        Those of `seconds` that the fits of `fitted` took.
+    messages : list
+        What callbacks on a worker said, see `Callbacks`; for the search to deliver.
+    versions : mapping of str to str, or None
+        Versions of the packages that computed the results, where they are not those of the search's process.
+    """
+
+    results: dict[Pair, Result] = field(default_factory=dict)
+    alone: dict[Pair, str] = field(default_factory=dict)
+    fitted: set[Pair] = field(default_factory=set)
+    work: Counter[str] = field(default_factory=Counter)
+    doubts: dict[Pair, Mapping[str, float]] = field(default_factory=dict)
+    rows_read: int = 0
+    seconds: float = 0.0
+    seconds_fitting: float = 0.0
+    messages: list[Any] = field(default_factory=list)
+    versions: Mapping[str, str] | None = None
+
+    @property
+    def left(self) -> list[Pair]:
+        """Pairs that shared work left to scikit-learn, and that are not fitted yet."""
+        return sorted(self.alone.keys() - self.results.keys())
+
+    def note_iterations(
+        self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
+    ) -> None:
+        """Add what answers on split `i` took, if they iterate, and the doubts of their settings."""
+        self.rows_read += getattr(answers, "rows_read", 0)
+        self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
+
+    def add(self, other: "Outcome") -> None:
+        """Take over what another part came to."""
+        self.results.update(other.results)
+        self.alone.update(other.alone)
+        self.fitted |= other.fitted
+        self.work.update(other.work)  # which keeps negative counts
+        self.doubts.update(other.doubts)
+        self.rows_read += other.rows_read
+        self.seconds += other.seconds
+        self.seconds_fitting += other.seconds_fitting

@@ -1,0 +1,1 @@
+"""From a plan to its results: in this process, by joblib, or on a Dask cluster."""

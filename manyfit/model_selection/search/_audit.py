@@ -1,0 +1,112 @@
+"""The refit as a check: a solver that stops early there may have stopped early on the splits, too."""
+
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from manyfit.model_selection.checkpoint._file import Checkpoint
+from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.planning._convergence import stops_as_sklearn
+from manyfit.model_selection.planning._plan import Group, Plan
+from manyfit.model_selection.results._progress_bar import Progress
+from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.running._engine import fit_pairs
+from manyfit.model_selection.search._verify import compare_again
+
+REFIT_STOPPED = "scikit-learn's solver stopped at max_iter in the refit"
+
+
+@dataclass(frozen=True)
+class Round:
+    """Settings that were evaluated together.
+
+    Attributes
+    ----------
+    job, plan : Job, Plan
+        What was run.
+    arrivals : Arrivals
+        What it came to.
+    groups : list of dict
+        What the report says of the groups of the plan, in their order.
+    verified : dict of pair to list of dict
+        What the report says of the scores that were verified.
+    checkpoint : Checkpoint or None
+        Where its results were written; it is closed.
+    before : int
+        Settings of earlier rounds.
+    """
+
+    job: Job
+    plan: Plan
+    arrivals: Arrivals
+    groups: Sequence[Mapping[str, Any]]
+    verified: Mapping[Pair, list[dict[str, Any]]]
+    checkpoint: Checkpoint | None
+    before: int
+
+    @property
+    def stopped_audit(self) -> set[Pair]:
+        """Shared pairs that were in doubt when an earlier process was interrupted."""
+        return set() if self.checkpoint is None else self.arrivals.shared & self.checkpoint.doubted
+
+    def in_doubt(self, best: int) -> set[Pair]:
+        """Pairs that scikit-learn is to fit if its solver stops early in the refit of candidate `best`.
+
+        They were shared in one group with the best one, by iterations that scikit-learn's own solver was
+        expected to finish.
+        """
+        return pairs_in_doubt(self.job, self.plan, self.arrivals.shared, best)
+
+    def fit_again(self, pairs: Collection[Pair], out: list[Result], report: Report) -> None:
+        """Have scikit-learn fit pairs that were shared, whose results it puts into `out`.
+
+        The checkpoint knows the pairs before the first of them is fitted. A search that goes on there fits
+        the others, too, and so never compares scores of two kinds.
+        """
+        job, arrivals, n = self.job, self.arrivals, len(pairs)
+        checkpoint = None if self.checkpoint is None else self.checkpoint.reopened(pairs)
+        if job.options.verbose > 0:
+            print(f"{REFIT_STOPPED}: {n} fits that were shared are made by scikit-learn")
+        again = Arrivals(job, checkpoint, bar=Progress(n, job.options.verbose))
+        try:
+            done = fit_pairs(job, self.plan, sorted(pairs), again)
+        finally:  # after Ctrl-C, too
+            for (c, i), result in again.results.items():
+                out[(self.before + c) * job.splits.n_splits + i] = result
+        groups = [
+            (said, _count(group, pairs)) for group, said in zip(self.plan.groups, self.groups, strict=True)
+        ]
+        report.take_back(done, groups, len(arrivals.restored.intersection(pairs)), REFIT_STOPPED)
+        arrivals.shared.difference_update(pairs)
+        for pair in pairs:
+            arrivals.doubts.pop(pair, None)
+            compare_again(self.verified.get(pair, ()), again.results[pair])
+
+
+def pairs_in_doubt(job: Job, plan: Plan, shared: Container[Pair], best: int) -> set[Pair]:
+    """The pairs of `shared` that iterate in one group with candidate `best`; see `Round.in_doubt`."""
+    if not stops_as_sklearn(job):
+        return set()
+    groups = [group for group in plan.groups if best in group.candidates and _iterates(group)]
+    return {pair for group in groups for pair in job.pairs(group.candidates) if pair in shared}
+
+
+def stopped_early(estimator: Any) -> bool:
+    """Whether the solver of an estimator that scikit-learn has fitted made all iterations that it may."""
+    while isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    n_iter, max_iter = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
+    return n_iter is not None and max_iter is not None and bool(np.max(n_iter) >= max_iter)
+
+
+def _iterates(group: Group) -> bool:
+    return group.family is not None and group.family.result == "converged"
+
+
+def _count(group: Group, pairs: Collection[Pair]) -> int:
+    own = set(group.candidates)
+    return sum(c in own for c, _ in pairs)

@@ -1,0 +1,332 @@
+"""What every search of manyfit does beyond scikit-learn's: plan, share, report."""
+
+import copy
+import numbers
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self, get_args
+
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
+
+from manyfit._compat import (
+    Interval,
+    StrOptions,
+    any_callbacks,
+    asks_at_once,
+    callback_context,
+    check_method_params,
+    fit_context,
+    scorers_by_name,
+    takes_callback_context,
+)
+from manyfit.arrays import Brought, loaded, transfers
+from manyfit.cluster.pool.run import client_for
+from manyfit.folds import Splits
+from manyfit.metrics import refuse_metrics
+from manyfit.model_selection.job._job import Job, Options, Sharing, memory_limit_in_bytes
+from manyfit.model_selection.planning._plan import Plan
+from manyfit.model_selection.planning._planner import prepare
+from manyfit.model_selection.results._progress_bar import refitting
+from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.search._evaluation import Evaluation
+from manyfit.model_selection.search._hooks import (
+    attributes_restored,
+    check_input,
+    list_candidates,
+)
+from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, fingerprint, search_key
+from manyfit.model_selection.sharing._deferred_warnings import HeldWarnings
+from manyfit.model_selection.strategies._doubts import as_good_as_best
+
+
+class _Count(Interval):
+    """An interval of integers that True and False, which are integers to Python, do not belong to."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
+class SharedSearch:
+    """What our searches have beyond scikit-learn's: a plan, shared work and a report.
+
+    Mixed into a search class of scikit-learn, whose every other method it leaves as it is.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "sharing": [StrOptions(set(get_args(Sharing)))],
+        "verify": [_Count(numbers.Integral, 0, None, closed="left")],
+        "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
+        "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
+        "checkpoint": [str, os.PathLike, None],
+    }
+
+    estimator: Any
+    scoring: Any
+    n_jobs: Any
+    refit: Any
+    cv: Any
+    verbose: Any
+    pre_dispatch: Any
+    error_score: Any
+    return_train_score: Any
+    sharing: Sharing
+    verify: int
+    memory_limit: int | str | None
+    client: Any
+    checkpoint: str | os.PathLike[str] | None
+    report_: Report
+    partial_results_: list[dict[str, Any]]
+    best_estimator_: Any
+    best_index_: int
+    best_params_: dict[str, Any]
+    best_score_: float
+    cv_results_: dict[str, Any]
+    multimetric_: bool
+    n_splits_: int
+    refit_time_: float
+    scorer_: Any
+
+    def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
+        """Say what `fit` on the same data will share and why, before anything is fitted.
+
+        Splits and settings are drawn now and kept: a `fit` with the same data, parameters and search
+        uses them, also where they are random.
+
+        Parameters
+        ----------
+        X, y, **params
+            As for `fit`.
+
+        Returns
+        -------
+        Plan
+            Prints as a tree; holds no data.
+
+        Notes
+        -----
+        The data are read once, to be told from others by their content. Those of a device come to the host
+        for that, here and once more in `fit`.
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        with attributes_restored(self):
+            setup = self._setup(X, y, params)
+            candidates = list_candidates(self, setup.n_splits)
+        splits = draw_splits(setup, setup.cv)
+        # Asked only now: drawing may have moved a random state that is part of the answer.
+        own = self.get_params(deep=False)  # type: ignore[attr-defined]
+        self._frozen = Frozen(
+            fingerprint(setup), search_key(own), own, setup.cv, setup.n_splits, splits, candidates
+        )
+        contexts: list[Any] | None = [] if any_callbacks(self) else None
+        return prepare(self._job(setup, candidates, splits, contexts)).plan
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Run the search.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
+            Training data, or a kernel where the estimator takes one. Here and below Dask's arrays, frames
+            and series are loaded as a whole, once.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
+            Targets.
+        **params : dict
+            Passed on to the estimator's ``fit``, the scorer and the splitter (``groups``), as in
+            scikit-learn.
+
+        Returns
+        -------
+        self : object
+            The fitted search, with scikit-learn's attributes and `report_`.
+
+        Notes
+        -----
+        The time of a shared fit is split evenly over the settings that it served: in ``cv_results_``,
+        ``mean_fit_time`` adds up to what was spent.
+        """
+        start = time.perf_counter()
+        vars(self).pop("partial_results_", None)
+        self._refuse_checkpoint_in_rounds()
+        frozen = self._take_frozen()
+        with transfers() as crossed:
+            setup = self._setup(X, y, params, frozen)
+        if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
+            frozen = None
+        metadata = _weights_of(setup.params)
+        n_tasks = 1 + (self.refit is not False)
+        root = callback_context(self, n_tasks).call_on_fit_task_begin(
+            estimator=self, X=setup.X, y=setup.y, metadata=metadata
+        )
+        self.n_splits_ = setup.n_splits
+        evaluation = Evaluation(self, setup, frozen, crossed)
+        try:
+            if takes_callback_context(self._run_search):  # type: ignore[attr-defined]
+                self._run_search(evaluation, callback_ctx=root)  # type: ignore[attr-defined]
+            else:
+                self._run_search(evaluation)  # type: ignore[attr-defined]
+            self.report_ = evaluation.report
+            self._choose(setup, evaluation)
+            if self.refit:
+                context = root.subcontext(task_name="refit-with-best-params")
+                self._refit_audited(setup, evaluation, context, metadata)
+        except BaseException:  # Ctrl-C too
+            self.partial_results_ = evaluation.partial()
+            raise
+        if hasattr(self, "best_index_"):
+            self._note_ties(setup, evaluation)
+        # The one scorer, or all by name where there are several.
+        named = scorers_by_name(setup.scorer)
+        self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
+        self.cv_results_ = evaluation.formatted
+        root.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
+        self.report_.seconds["total"] = time.perf_counter() - start
+        return self
+
+    # Before the fits
+
+    def _get_scorers(self) -> Any:
+        # Of its own metrics in place of a scorer scikit-learn tells by their module.
+        refuse_metrics(self.scoring)
+        return super()._get_scorers()  # type: ignore[misc]
+
+    def _refuse_checkpoint_in_rounds(self) -> None:
+        if self.checkpoint is not None and not asks_at_once(self):
+            raise ValueError(
+                f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
+                " settings by a method of its own. Only a search that asks for all its settings at once can"
+                " go on: GridSearchCV and RandomizedSearchCV."
+            )
+
+    def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
+        scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
+        X, y, *values = loaded((X, y, *params.values()), type(self).__name__)
+        params = dict(zip(params, values, strict=True))
+        (X, y), brought = indexable(X, y), Brought()
+        params = check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
+        # A plan has read a `cv` that can be read only once. Any other depends on y.
+        once = isinstance(self.cv, Iterable) and not hasattr(self.cv, "split")
+        if frozen is not None and once:
+            cv = frozen.cv
+        else:
+            # Of a classifier its kind decides.
+            y_read = brought(y, "y") if is_classifier(self.estimator) else y
+            cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
+        split_params = routed.splitter.split
+        cv = check_input(self, cv, X, y, split_params)
+        memory_limit_in_bytes(self.memory_limit)
+        n_splits = cv.get_n_splits(X, y, **split_params)
+        return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, brought)
+
+    def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
+        options = Options(
+            scorer=setup.scorer,
+            fit_params=setup.routed.estimator.fit,
+            score_params=setup.routed.scorer.score,
+            return_train_score=self.return_train_score,
+            error_score=self.error_score,
+            verbose=int(self.verbose),
+            memory_limit=memory_limit_in_bytes(self.memory_limit),
+        )
+        return Job(
+            clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
+            self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
+            brought=setup.brought,
+        )  # fmt: skip
+
+    def _take_frozen(self) -> Frozen | None:
+        """The last plan, if the search is still the one that was planned; used once."""
+        frozen: Frozen | None = vars(self).pop("_frozen", None)
+        if frozen is None:
+            return None
+        own = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return frozen if frozen.asked == search_key(own) else None
+
+    # After the fits
+
+    def _choose(self, setup: Setup, evaluation: "Evaluation") -> None:
+        """Set ``best_index_`` and its kin, by scikit-learn's rules."""
+        results, first = evaluation.formatted, evaluation.out[0]["test_scores"]
+        self.multimetric_ = isinstance(first, dict)
+        metric = setup.refit_metric
+        if callable(self.scoring) and self.multimetric_:
+            # Only now is it known which scores a callable returns.
+            self._check_refit_for_multimetric(first)  # type: ignore[attr-defined]
+            metric = self.refit
+        if self.refit or not self.multimetric_:
+            self.best_index_ = self._select_best_index(self.refit, metric, results)  # type: ignore[attr-defined]
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+
+    def _note_ties(self, setup: Setup, evaluation: "Evaluation") -> None:
+        """Name the settings that `tol` leaves as good as the best."""
+        metric = self.refit if self.multimetric_ else "score"
+        if isinstance(metric, str):
+            scores = evaluation.formatted[f"mean_test_{metric}"]
+            tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
+            self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
+
+    def _refit_audited(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
+        """Refit the best setting; where scores are doubted after that, choose and refit until none are."""
+        held = HeldWarnings()  # a refit that is made again warns of a model that nobody gets
+        try:
+            while True:
+                refitted, raised = self.best_index_, None
+                try:
+                    with held.of("refit") if evaluation.may_doubt(refitted) else nullcontext():
+                        self._refit(setup, evaluation, context, metadata)
+                except ConvergenceWarning as error:  # of a user whose filters raise it
+                    raised = error
+                while self.best_index_ == refitted:
+                    if evaluation.refit_doubts(refitted, self.best_estimator_, raised is not None):
+                        self._choose(setup, evaluation)
+                    elif raised is None:
+                        return
+                    else:
+                        raise raised
+                held.settle(())
+        finally:
+            held.settle(("refit",))
+
+    def _refit(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
+        """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""
+        params = clone(self.best_params_, safe=False)
+        self.best_estimator_ = clone(self.estimator).set_params(**params)
+        with context.propagate_callback_context(self.best_estimator_):
+            context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
+            start = time.time()
+            X, y, params = evaluation.data_for(self.best_estimator_)
+            targets = () if y is None else (y,)
+            with refitting(int(self.verbose), evaluation.seconds):
+                self.best_estimator_.fit(X, *targets, **params)
+            self.refit_time_ = time.time() - start
+        self.report_.spend("refit", self.refit_time_)
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        context.call_on_fit_task_end(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        state.pop("_frozen", None)
+        if state.get("client"):
+            state["client"] = None  # a connection does not travel; the current one serves where it arrives
+        return state
+
+    def __sklearn_clone__(self) -> Any:
+        """A clone with the same client: a connection cannot be copied."""
+        without = copy.copy(self)  # which takes the state that is pickled
+        other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
+        other.client = self.client
+        return other
+
+
+def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
+    weights = params.get("sample_weight")
+    return None if weights is None else {"sample_weight": weights}

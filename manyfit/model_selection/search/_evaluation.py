@@ -1,0 +1,196 @@
+"""Evaluates the settings that a search asks for, round by round, and remembers all results."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from manyfit._compat import (
+    any_callbacks,
+    check_fit_failures,
+    insert_error_scores,
+)
+from manyfit.arrays import Transfers, transfers
+from manyfit.folds import Splits
+from manyfit.model_selection.checkpoint._file import Checkpoint
+from manyfit.model_selection.checkpoint._search_identity import identity
+from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.planning._data_location import where_asked, where_refitted
+from manyfit.model_selection.planning._planner import Prepared, prepare
+from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.results._result_sink import Arrivals, as_partial
+from manyfit.model_selection.running._engine import n_workers, run
+from manyfit.model_selection.search._audit import Round, stopped_early
+from manyfit.model_selection.search._hooks import (
+    add_sizes,
+    format_results,
+)
+from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits
+from manyfit.model_selection.search._verify import verify
+
+
+class Evaluation:
+    """The function that ``_run_search`` calls with settings; it remembers all results so far."""
+
+    def __init__(self, search: Any, setup: Setup, frozen: Frozen | None, crossed: Transfers) -> None:
+        self.search, self.setup, self._frozen, self._crossed = search, setup, frozen, crossed
+        self.candidates: list[Any] = []
+        self.out: list[Result] = []
+        self.more: dict[str, list[Any]] = defaultdict(list)
+        self.report = Report()
+        self.formatted: dict[str, Any] = {}
+        self._arrivals: tuple[list[Any], Arrivals] | None = None
+        self._sent: Job | None = None
+        self._rounds: list[Round] = []
+        self._start = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.perf_counter() - self._start
+
+    def __call__(
+        self,
+        candidate_params: Iterable[Any],
+        cv: Any = None,
+        more_results: Mapping[str, Any] | None = None,
+        callback_ctx: Any = None,
+    ) -> dict[str, Any]:
+        start = time.perf_counter()
+        search, setup = self.search, self.setup
+        with transfers() as drawn:
+            candidates, splits = self._drawn(candidate_params, cv)
+        if search.verbose > 0:
+            print(
+                f"Fitting {splits.n_splits} folds for each of {len(candidates)} candidates,"
+                f" totalling {splits.n_splits * len(candidates)} fits"
+            )
+        contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
+        with transfers() as crossed:
+            job = self._placed(search._job(setup, candidates, splits, contexts))
+            prepared: Prepared = prepare(job)
+        planned = time.perf_counter()
+        checkpoint = self._checkpoint(job)
+        arrivals = Arrivals(job, checkpoint, self._metric())
+        self._arrivals = candidates, arrivals
+        out, report = run(job, prepared, arrivals)
+        if not out:
+            raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
+        check_fit_failures(out, search.error_score)
+        if callable(search.scoring):
+            insert_error_scores(out, search.error_score)
+        report.spend("plan", planned - start)
+        report.cross(drawn, crossed, self._crossed)  # what was sent and read before the first fit
+        self._crossed = Transfers()
+        verified = verify(job, out, search.verify, report) if search.verify else {}
+        report.verification += chain.from_iterable(verified.values())
+        self._keep(candidates, out, more_results, report)
+        self._arrivals = None
+        before = len(self.candidates) - len(candidates)
+        own = Round(job, prepared.plan, arrivals, report.groups, verified, checkpoint, before)
+        self._rounds.append(own)
+        add_sizes(search, out, splits)
+        if own.stopped_audit:
+            self._fit_again(own, own.stopped_audit)
+        return self._format(splits.n_splits)
+
+    @property
+    def doubts(self) -> dict[Pair, Mapping[str, float]]:
+        """How far `tol` leaves scores open, by setting and split."""
+        return {
+            (one.before + c, i): doubt
+            for one in self._rounds
+            for (c, i), doubt in one.arrivals.doubts.items()
+        }
+
+    def may_doubt(self, best: int) -> bool:
+        """Whether scores are made anew if the refit of the best setting stops early."""
+        own = self._round_of(best)
+        return bool(own.in_doubt(best - own.before))
+
+    def refit_doubts(self, best: int, refitted: Any, raised: bool) -> bool:
+        """Have scikit-learn fit what was shared with the best setting if the refit stopped early.
+
+        `raised` is whether its solver said so by an exception. Returns whether scores were made anew. Each
+        time that they are, less is shared.
+        """
+        if not (self.may_doubt(best) and (raised or stopped_early(refitted))):
+            return False
+        own = self._round_of(best)
+        self._fit_again(own, own.in_doubt(best - own.before))
+        self._format(own.job.splits.n_splits)
+        return True
+
+    def _round_of(self, best: int) -> Round:
+        return next(one for one in reversed(self._rounds) if one.before <= best)
+
+    def _fit_again(self, own: Round, pairs: Collection[Pair]) -> None:
+        """Have scikit-learn fit pairs that were shared, and treat failures as those of other fits."""
+        search, k = self.search, own.job.splits.n_splits
+        own.fit_again(pairs, self.out, self.report)
+        first = own.before * k
+        out = self.out[first : first + own.job.n_pairs]
+        if any(out[c * k + i]["fit_error"] is not None for c, i in pairs):
+            check_fit_failures(out, search.error_score)  # of all fits, as scikit-learn counts them
+            if callable(search.scoring):
+                insert_error_scores(out, search.error_score)
+        add_sizes(search, out, own.job.splits)
+
+    def _format(self, n_splits: int) -> dict[str, Any]:
+        """All results so far as scikit-learn has them in ``cv_results_``."""
+        self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
+        return self.formatted
+
+    def _placed(self, job: Job) -> Job:
+        """The job on data where they are asked to be, sent there once for all settings of the search."""
+        if self._sent is None:
+            self._sent = where_asked(job)
+        return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
+
+    def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:
+        """X, y and weights where an estimator can be fitted: as they are, or were sent, or on the host."""
+        assert self._sent is not None
+        job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
+        return job.X, job.y, job.options.fit_params
+
+    def _checkpoint(self, job: Job) -> Checkpoint | None:
+        path, verbose = self.search.checkpoint, self.search.verbose
+        if path is None:
+            return None
+        checkpoint = Checkpoint(path, identity(job, self.search), n_workers(job))
+        if verbose > 0 and checkpoint.kept:
+            print(f"Going on from {os.fspath(path)!r}, where {len(checkpoint.kept)} of these fits are")
+        return checkpoint
+
+    def _metric(self) -> str | None:
+        return self.search.refit if isinstance(self.search.refit, str) else None
+
+    def partial(self) -> list[dict[str, Any]]:
+        """All that is finished so far."""
+        k = len(self.out) // max(len(self.candidates), 1)
+        found = as_partial(self.candidates, ((divmod(j, k), one) for j, one in enumerate(self.out)))
+        if self._arrivals is not None:
+            candidates, arrivals = self._arrivals
+            found += as_partial(candidates, sorted(arrivals.results.items(), key=lambda item: item[0]))
+        return found
+
+    def _drawn(self, candidate_params: Iterable[Any], cv: Any) -> tuple[list[Any], Splits]:
+        frozen, self._frozen = self._frozen, None
+        if frozen is not None and cv is None:
+            return frozen.candidates, frozen.splits
+        return list(candidate_params), draw_splits(self.setup, cv or self.setup.cv)
+
+    def _contexts(self, callback_ctx: Any, n: int) -> list[Any] | None:
+        if callback_ctx is None or not any_callbacks(self.search):
+            return None
+        return [callback_ctx.subcontext(task_name="candidate-split-evaluation", task_id=j) for j in range(n)]
+
+    def _keep(self, candidates: list[Any], out: list[Result], more: Any, report: Report) -> None:
+        self.candidates.extend(candidates)
+        self.out.extend(out)
+        for key, value in (more or {}).items():
+            self.more[key].extend(value)
+        self.report = report if not self.report.fits_requested else self.report.merged(report)

@@ -1,0 +1,105 @@
+"""The methods that a search derived from the base may override, called as scikit-learn calls them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from manyfit._compat import (
+    NO_CALLBACKS,
+    formats_results_itself,
+    has_input_hook,
+    takes_callback_context,
+)
+from manyfit.arrays import from_device
+from manyfit.folds import Splits
+from manyfit.model_selection.job._job import Result
+
+
+def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Any:
+    """Call ``_check_input_parameters``, a hook of scikit-learn 1.8 and later; return the splitter to use.
+
+    The hook reads the splitter from ``_checked_cv_orig``, and may put another one there.
+    """
+    search._checked_cv_orig = cv
+    if has_input_hook():
+        search._check_input_parameters(X=X, y=y, split_params=split_params)
+    return search._checked_cv_orig
+
+
+@contextmanager
+def attributes_restored(search: Any) -> Iterator[None]:
+    """Leave no trace on a search of the hooks that are called within it."""
+    before = dict(vars(search))
+    try:
+        yield
+    finally:
+        vars(search).clear()
+        vars(search).update(before)
+
+
+def list_candidates(search: Any, n_splits: int) -> list[Any]:
+    """The settings that ``_run_search`` asks for, without any fit.
+
+    Raises
+    ------
+    NotImplementedError
+        If the settings depend on scores, or on what a ``fit`` of the search's own class prepares.
+    """
+    drawn: list[Any] = []
+    name = type(search).__name__
+    unknown = _Unknown(f"{name} chooses settings by the scores of others: plan() cannot list them.")
+
+    def record(candidate_params: Iterable[Any], *_: Any, **__: Any) -> Mapping[str, Any]:
+        if drawn:
+            unknown.refuse()
+        drawn.extend(candidate_params)
+        return unknown
+
+    search.n_splits_ = n_splits
+    context = {"callback_ctx": NO_CALLBACKS} if takes_callback_context(search._run_search) else {}
+    try:
+        search._run_search(record, **context)
+    except AttributeError as error:
+        raise NotImplementedError(
+            f"plan() called {name}._run_search without {name}.fit, and it failed: {error}. Only a search "
+            "that lists its settings without a fit can be planned."
+        ) from error
+    return drawn
+
+
+class _Unknown(Mapping[str, Any]):
+    """Stands for the results of settings that were not fitted: a search that reads them cannot be planned."""
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def refuse(self, *_: Any) -> NoReturn:
+        raise NotImplementedError(self._why)
+
+    __getitem__ = __iter__ = __len__ = refuse
+
+
+def add_sizes(search: Any, out: Sequence[Result], splits: Splits) -> None:
+    """Note the rows of each test set, which a ``_format_results`` of a subclass may read."""
+    if not formats_results_itself(search):
+        return
+    tests = [np.asarray(test) for _, test in splits]
+    sizes = [int(test.sum()) if test.dtype == bool else test.size for test in tests]
+    for position, result in enumerate(out):
+        result["n_test_samples"] = sizes[position % len(sizes)]
+
+
+def format_results(
+    search: Any, candidates: list[Any], n_splits: int, out: Sequence[Result], more: Mapping[str, list[Any]]
+) -> dict[str, Any]:
+    """``cv_results_`` as ``_format_results`` makes it."""
+    # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
+    shown = [
+        {name: from_device(value, label="parameters") for name, value in one.items()} for one in candidates
+    ]
+    results: dict[str, Any] = search._format_results(shown, n_splits, out, more)
+    if results.get("params") is shown:  # a subclass may return other parameters
+        results["params"] = candidates
+    return results

@@ -1,0 +1,90 @@
+"""What a search derives from its arguments before anything is fitted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from manyfit._compat import (
+    num_samples,
+)
+from manyfit.arrays import Brought, label_transfers, to_host
+from manyfit.folds import Splits, is_foreign
+from manyfit.introspection.stable_digest import ProcessDigester
+from manyfit.model_selection.planning._pipeline_spec import value_key
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a fit derives from its arguments before anything is fitted."""
+
+    X: Any
+    y: Any
+    params: Mapping[str, Any]
+    scorer: Any
+    refit_metric: Any
+    routed: Any
+    cv: Any
+    n_splits: int
+    brought: Brought
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """The splits and settings of a plan, kept until the fit on the same data."""
+
+    data: str | None
+    asked: Any
+    params: dict[str, Any]  # kept alive: some of `asked` are their identities
+    cv: Any
+    n_splits: int
+    splits: Splits
+    candidates: list[Any]
+
+
+def search_key(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A key of a search's own parameters, which a plan depends on."""
+    # The state of a connection is no part of what is planned.
+    return tuple(
+        (name, id(value) if name == "client" else _content(value)) for name, value in sorted(params.items())
+    )
+
+
+def _content(value: Any) -> Any:
+    """A key of what a parameter holds; distributions, whose state moves with every draw, by identity.
+
+    Whatever the key knows by its identity could be changed in place: its content is looked at, too.
+    """
+    if isinstance(value, dict):
+        return tuple((name, _content(item)) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_content, value))
+    if hasattr(value, "rvs"):
+        return id(value)
+    return value_key(value), _digest(value)
+
+
+def draw_splits(setup: Setup, cv: Any) -> Splits:
+    given = setup.X, setup.y, num_samples(setup.X), setup.routed.splitter.split
+    splits = Splits.draw(cv, *given, home=setup.brought)
+    if splits.n_splits != setup.n_splits:
+        raise ValueError(
+            "cv.split and cv.get_n_splits return inconsistent results. "
+            f"Expected {setup.n_splits} splits, got {splits.n_splits}"
+        )
+    return splits
+
+
+def fingerprint(setup: Setup) -> str | None:
+    """The content of all that a fit is given, if it can be compared; of a device it comes to the host."""
+    with label_transfers("data compared with those of the plan"):
+        X, y, *values = (
+            to_host(one) if is_foreign(one) else one for one in (setup.X, setup.y, *setup.params.values())
+        )
+    return _digest((X, y, dict(zip(setup.params, values, strict=True))))
+
+
+def _digest(thing: Any) -> str | None:
+    try:
+        return ProcessDigester()(thing)
+    except Exception:  # what cannot be pickled, or a user's own method that fails
+        return None

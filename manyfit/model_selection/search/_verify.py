@@ -1,0 +1,79 @@
+"""A second route for shared scores: some pairs fitted again by scikit-learn's own function."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.planning._data_location import where_fitted
+from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.sharing._fit_and_score import FoldStore, alone
+
+
+def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[Pair, list[dict[str, Any]]]:
+    """Fit `n` random pairs again by scikit-learn and compare the scores.
+
+    Parameters
+    ----------
+    job : Job
+        The search.
+    results : sequence of dict
+        Its results, candidate by candidate.
+    n : int
+        Pairs to fit; all of them if there are fewer.
+    report : Report
+        Gets the time.
+
+    Returns
+    -------
+    dict of pair to list of dict
+        A row for each pair and scorer: params, split, scorer, set, shared, sklearn, difference.
+    """
+    start = time.perf_counter()
+    job = where_fitted(job)
+    k = job.splits.n_splits
+    # Which pairs are checked is nobody's random state to spend.
+    chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)
+    quiet = replace(job.options, verbose=0)
+    folds = FoldStore(job.X, job.y, job.splits, quiet, False)
+    rows: dict[Pair, list[dict[str, Any]]] = {}
+    for position in sorted(int(j) for j in chosen):
+        c, i = divmod(position, k)
+        ours = results[position]
+        theirs = alone(job.estimator, job.candidates[c], i, folds, (None, None))
+        rows[c, i] = _compared(dict(job.candidates[c]), i, ours, theirs)
+    report.spend("verify", time.perf_counter() - start)
+    return rows
+
+
+def _compared(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:
+    rows = []
+    for role in ("test", "train"):
+        mine: Any = ours.get(f"{role}_scores")
+        other: Any = theirs.get(f"{role}_scores")
+        if mine is None or other is None:
+            continue
+        named = mine if isinstance(mine, dict) else {"score": mine}
+        others = other if isinstance(other, dict) else dict.fromkeys(named, other)
+        for name, value in named.items():
+            rows.append(
+                {"params": params, "split": i, "scorer": name, "set": role, "shared": value,
+                 "sklearn": others[name], "difference": _difference(value, others[name])}
+            )  # fmt: skip
+    return rows
+
+
+def compare_again(rows: Iterable[dict[str, Any]], ours: Result) -> None:
+    """Put another result of their pair into rows of `verify`."""
+    for row in rows:
+        scores = ours[f"{row['set']}_scores"]
+        row["shared"] = scores[row["scorer"]] if isinstance(scores, dict) else scores
+        row["difference"] = _difference(row["shared"], row["sklearn"])
+
+
+def _difference(ours: Any, theirs: Any) -> Any:
+    same = ours == theirs or (np.isnan(ours) and np.isnan(theirs))
+    return 0.0 if same else abs(ours - theirs)

@@ -1,0 +1,1 @@
+"""Which fits may read the same rows, and copies for those that may not."""

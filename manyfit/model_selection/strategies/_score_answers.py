@@ -1,0 +1,332 @@
+"""Scores of a family's answers: from moments where that is exact, else from predictions."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit._compat import raising, score
+from manyfit.arrays import block_size, label_transfers, to_host
+from manyfit.estimators import Answers, LinearAnswers, LinkedAnswers
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported, brought_home, is_foreign
+from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
+from manyfit.model_selection.job._job import Options, Pair, Result
+from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.sharing._deferred_warnings import HeldWarnings
+from manyfit.model_selection.sharing._fold_cache import guard
+from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
+from manyfit.model_selection.sharing.rows._own_rows import OwnRows
+
+Array = NDArray[Any]
+
+# Bytes of predictions that are scored at a time on a device, where metrics take a few times as much; of fewer
+# its calls would take longer than its work.
+SCORED_THERE = 2**23
+
+
+@dataclass(frozen=True)
+class RowsToScore:
+    """The training or test rows of one split."""
+
+    folded: FoldedData
+    i: int
+    role: Any
+
+    @cached_property
+    def moments(self) -> Moments:
+        return self.folded.scoring_moments(self.i, self.role)
+
+    @cached_property
+    def fold(self) -> Fold:
+        return self.folded.fold(self.i)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores of a family's answers on one split.
+
+    Attributes
+    ----------
+    answers : Answers
+        To m settings.
+    scores : dict of str to list
+        For each role a score (a float, or a dict of floats by name) of each setting. An exception takes
+        the place of a score that cannot be given, and None where answers leave a setting alone.
+    warned : HeldWarnings
+        What scorers warned of, by setting.
+    """
+
+    answers: Answers
+    scores: Mapping[str, Sequence[Any]]
+    warned: HeldWarnings
+
+    def keep(
+        self,
+        outcome: Outcome,
+        candidates: Sequence[int],
+        i: int,
+        times: tuple[float, float],
+        left: Mapping[int, str] | None = None,
+    ) -> dict[Pair, Result]:
+        """Note which settings are fitted alone on split `i` after all; note and return results of the others.
+
+        `times` are those of the fit and score of one setting, `left` settings that are fitted alone for
+        another reason. What the scorers warned of is shown where it
+        counts: a fit alone warns again.
+        """
+        counted, results = set(), {}
+        for j, c in enumerate(candidates):
+            why = self._why_alone(j) or (left or {}).get(j)
+            if why is not None:
+                outcome.alone[c, i] = why
+            else:
+                counted.add(j)
+                results[c, i] = _result(self.scores, j, *times)
+        outcome.results.update(results)
+        self.warned.settle(counted)
+        return results
+
+    def _why_alone(self, j: int) -> str | None:
+        """Why setting `j` is fitted alone after all, or None."""
+        if j in self.answers.alone:
+            return self.answers.alone[j]
+        for of_role in self.scores.values():
+            if isinstance(of_role[j], Exception):
+                return str(of_role[j]) if isinstance(of_role[j], Unsupported) else "a scorer failed"
+        return None
+
+
+def _result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_time: float) -> Result:
+    """A result as scikit-learn's ``_fit_and_score`` gives it."""
+    result: Result = {"fit_error": None, "test_scores": scores["test"][j]}
+    if "train" in scores:
+        result["train_scores"] = scores["train"][j]
+    return {**result, "fit_time": fit_time, "score_time": score_time}
+
+
+def score_answers(
+    scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
+) -> Scored:
+    """Score the answers to some settings on the rows of split `i`."""
+    begun = begin_scores(scoring, answers, n_settings, folded, i, options)
+    return begun.finish(brought_home(*begun.there, label="scores"))
+
+
+def begin_scores(
+    scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
+) -> "Begun":
+    """Score the answers to some settings on the rows of split `i`, but for what waits for a device."""
+    start = time.perf_counter()
+    with label_transfers("scores"):
+        roles = [
+            _Role(scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit)
+            for role in (("test", "train") if options.return_train_score else ("test",))
+        ]
+    return Begun(answers, roles, time.perf_counter() - start)
+
+
+class Begun:
+    """Scores of a split of which some may lie on a device still.
+
+    Attributes
+    ----------
+    there : list of array
+        What is to be brought home, best together with that of other splits.
+    seconds : float
+        What it took so far.
+    """
+
+    def __init__(self, answers: Answers, roles: "Sequence[_Role]", seconds: float) -> None:
+        self._answers, self._roles, self.seconds = answers, roles, seconds
+        self.there = [table for role in roles for table in role.there]
+
+    def finish(self, home: Sequence[Array]) -> Scored:
+        """The scores, given what `there` was brought home as."""
+        warned, home = HeldWarnings(), list(home)
+        try:
+            scores = {}
+            for role in self._roles:
+                own, home = home[: len(role.there)], home[len(role.there) :]
+                with label_transfers("scores"):
+                    scores[role.rows.role] = role.finish(own, warned)
+        except Exception:
+            warned.settle(())
+            raise
+        return Scored(self._answers, scores, warned)
+
+
+class _Role:
+    """Scores of some rows of a split; see `Scored`. What moments and a device can tell is begun at once."""
+
+    def __init__(
+        self, scoring: SharedScoring, answers: Answers, n_settings: int, rows: RowsToScore, memory_limit: int
+    ) -> None:
+        self.rows = rows
+        self._scoring, self._answers, self._limit = scoring, answers, memory_limit
+        self._scores: list[Any] = [None] * n_settings
+        self._missing = [j for j in range(n_settings) if j not in answers.alone]
+        self._from_moments()
+        self.there: list[Any] = []
+        if self._missing and isinstance(answers, LinearAnswers) and _constant(self._y):
+            # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
+            for j in self._missing:
+                self._scores[j] = Unsupported("a target is constant in the rows to score")
+            self._missing = []
+        if self._missing and folded_there(rows.folded):
+            self.there = self._begin_there()
+
+    def _from_moments(self) -> None:
+        answers, scoring = self._answers, self._scoring
+        residuals = _residuals(scoring, answers, self.rows)
+        if residuals is None:
+            return
+        if isinstance(answers, LinearAnswers) and answers.roundings:
+            lost = lost_to_rounding(residuals, answers.roundings, self.rows.moments)
+            for j in map(int, np.flatnonzero(lost)):
+                self._scores[j] = Unsupported("the normal equations would lose digits of the score")
+            self._missing = [j for j in self._missing if not lost[j]]
+        named = scoring.from_moments(residuals)
+        if named is not None:
+            self._take(np.stack([named[name] for name in scoring.named]), range(len(self._scores)))
+
+    def _take(self, table: Array, settings: Sequence[int]) -> None:
+        """Scores by scorer and setting, of which those that are finite count."""
+        exact = dict(zip(settings, np.asarray(np.isfinite(table).all(axis=0)), strict=True))
+        names, missing = list(self._scoring.named), set(self._missing)
+        for column, j in enumerate(settings):
+            if exact[j] and j in missing:
+                values = dict(zip(names, map(float, table[:, column]), strict=True))
+                self._scores[j] = _shaped(self._scoring, values)
+        self._missing = [j for j in self._missing if not exact.get(j, False)]
+
+    @cached_property
+    def _y(self) -> Array:
+        return self.rows.fold.targets(self.rows.role)
+
+    def _begin_there(self) -> list[Any]:
+        """Scores of all that are missing, on the device; none if a scorer has to see predictions."""
+        tables, fold, role = [], self.rows.fold, self.rows.role
+        given = getattr(fold.scored_targets(role), "dtype", None)
+        truth = Truth(self._y, fold.score_weight(role), self._answers.classes, given)
+        self._asked = [*self._missing]
+        for block in blocks_of_settings(
+            self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)
+        ):
+            responses = self._answers.subset(block).respond(role, fold)
+            if not self._scoring.known_there(responses):
+                return []
+            tables.append(self._scoring.from_responses_there(responses, truth))
+        return tables
+
+    def finish(self, home: Sequence[Array], warned: HeldWarnings) -> list[Any]:
+        """All scores, given what was begun on a device."""
+        if home:
+            self._take(np.concatenate(home, axis=1), self._asked)
+        if self._missing:
+            self._from_predictions(warned)
+        return self._scores
+
+    def _from_predictions(self, warned: HeldWarnings) -> None:
+        answers, rows = self._answers, self.rows
+        from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
+        for block in blocks_of_settings(self._missing, len(self._y), answers, self._limit // 8):
+            responses = _at_home(answers.subset(block).respond(rows.role, rows.fold), answers.classes)
+            for j, one in zip(block, from_responses.scores(responses, block), strict=True):
+                self._scores[j] = one
+
+
+def folded_there(folded: FoldedData) -> bool:
+    """Whether predictions for the rows of some data are arrays of another library than NumPy."""
+    return is_foreign(getattr(folded, "X", None))
+
+
+def _at_home(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
+    """What methods return, on the host and as scikit-learn's do: codes are labels there."""
+    home = {}
+    for method, values in responses.items():
+        home[method] = values
+        if not isinstance(values, np.ndarray):
+            host = to_host(values, label="predictions")
+            home[method] = classes[host] if method == "predict" and classes is not None else host
+    return home
+
+
+def _residuals(scoring: SharedScoring, answers: Answers, rows: RowsToScore) -> Residuals | None:
+    """What moments say of the residuals; None where nobody asks, or where the rows have no moments."""
+    if not isinstance(answers, LinearAnswers) or not (answers.roundings or scoring.reads_moments):
+        return None
+    try:
+        return residuals_from_moments(answers.linear, rows.moments)
+    except Unsupported:
+        if answers.roundings:
+            raise
+        return None
+
+
+def _constant(y: Array) -> bool:
+    """Whether a target has one value in two or more rows to score."""
+    return len(y) > 1 and bool((y == y[:1]).all(axis=0).any())
+
+
+def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
+    return values if scoring.multimetric else values["score"]
+
+
+def blocks_of_settings(
+    missing: Sequence[int], n_rows: int, answers: Answers, limit: int
+) -> list[Sequence[int]]:
+    """Settings whose predictions fit in so many bytes together."""
+    outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | LinkedAnswers) else 1
+    size = max(1, block_size(limit) // max(8 * n_rows * outputs, 1))
+    return [missing[j : j + size] for j in range(0, len(missing), size)]
+
+
+class _FromResponses:
+    """Scores of settings from their predictions: of all at once where that is known, else by the scorers."""
+
+    def __init__(
+        self,
+        scoring: SharedScoring,
+        classes: Array | None,
+        y: Array,
+        rows: RowsToScore,
+        warned: HeldWarnings,
+    ) -> None:
+        self.scoring, self.classes, self.warned = scoring, classes, warned
+        self._strange = any_of(strangers_among_scorers(scoring.scorer))
+        self.given = rows.fold.scored_targets(rows.role)
+        self.params = scoring.params_of(rows.fold, rows.role)
+        self.truth = Truth(y, rows.fold.score_weight(rows.role), classes, getattr(self.given, "dtype", None))
+
+    def scores(self, responses: Mapping[str, Array], settings: Sequence[int]) -> list[Any]:
+        """A score for each of some settings, or the exception that takes its place."""
+        known = self.scoring.from_responses(responses, self.truth)
+        scores: list[Any] = []
+        for j, setting in enumerate(settings):
+            values = {name: float(of_all[j]) for name, of_all in known.items() if np.isfinite(of_all[j])}
+            asked = [name for name in self.scoring.named if name not in values]
+            try:
+                if asked:
+                    own = {name: array[j] for name, array in responses.items()}
+                    with self.warned.of(setting):
+                        values.update(self._ask(asked, self.scoring.stub(own, self.classes)))
+                scores.append(_shaped(self.scoring, {name: values[name] for name in self.scoring.named}))
+            except Exception as error:
+                scores.append(error)
+        return scores
+
+    def _ask(self, names: list[str], stub: Any) -> dict[str, float]:
+        """Scores of one setting by scikit-learn's own scorers."""
+        # No scorer that is served reads X; the stub answers for the rows that it was made for. Where one
+        # writes into y or the weights, scikit-learn's own fit tells what the others make of it.
+        rows = OwnRows()
+        give = rows.of if self._strange else guard
+        params = {name: give(value) for name, value in self.params.items()}
+        scorer = raising(self.scoring.scorer, names)
+        found = score(stub, None, give(self.given), scorer, params, "raise")
+        rows.require_unchanged()
+        return found if self.scoring.multimetric else {"score": found}

@@ -1,0 +1,1 @@
+"""cross_validate and the functions built on it."""

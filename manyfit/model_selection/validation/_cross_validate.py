@@ -1,0 +1,178 @@
+"""cross_validate and its kin: scikit-learn's functions, with our engine in place of their parallel call."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+from sklearn import model_selection
+from sklearn.metrics import check_scoring
+from sklearn.utils.parallel import Parallel
+from sklearn.utils.parallel import delayed as sklearn_delayed
+
+from manyfit._compat import is_fit_and_score, num_samples, with_names
+from manyfit.arrays import Brought, loaded
+from manyfit.cluster.pool.run import client_for
+from manyfit.folds import Splits, is_foreign
+from manyfit.metrics import refuse_metrics
+from manyfit.model_selection.job._job import Job, Options, Result
+from manyfit.model_selection.planning._data_location import say_at_home, where_asked
+from manyfit.model_selection.planning._pipeline_spec import value_key
+from manyfit.model_selection.planning._planner import prepare
+from manyfit.model_selection.running._engine import run
+from manyfit.model_selection.validation._cross_val_predict import predicts_anywhere
+from manyfit.model_selection.validation._device_cv import check_cv_anywhere
+
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+def _delayed(function: Callable[..., Any]) -> Callable[..., Call]:
+    """joblib's ``delayed``, keeping the function itself so that the engine can tell what it is asked for."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Call:
+        return function, args, kwargs
+
+    return call
+
+
+class _EngineParallel:
+    """Stands where scikit-learn makes its ``Parallel``."""
+
+    def __init__(self, n_jobs: Any = None, verbose: int = 0, pre_dispatch: Any = "2*n_jobs") -> None:
+        self._n_jobs, self._verbose, self._pre_dispatch = n_jobs, verbose, pre_dispatch
+
+    def __call__(self, calls: Iterable[Call]) -> list[Any]:
+        drawn = list(calls)
+        if drawn and all(is_fit_and_score(function) for function, _, _ in drawn):
+            return self._run([(*args[:3], kwargs) for _, args, kwargs in drawn])
+        parallel = Parallel(n_jobs=self._n_jobs, verbose=self._verbose, pre_dispatch=self._pre_dispatch)
+        return list(parallel(sklearn_delayed(f)(*args, **kwargs) for f, args, kwargs in drawn))
+
+    def _run(self, fits: Sequence[tuple[Any, Any, Any, dict[str, Any]]]) -> list[Result]:
+        """Fits of one estimator on one data set, in the order asked for: split by split, all settings."""
+        estimator, X, y, first = fits[0]
+        settings = [kw["parameters"] or {} for *_, kw in fits]
+        n_settings = _period([_values(params) for params in settings])
+        splits = [(kw["train"], kw["test"]) for *_, kw in fits[::n_settings]]
+        job = Job(
+            estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
+            self._n_jobs, self._pre_dispatch, client=client_for(None), by_split=True,
+        )  # fmt: skip
+        job = where_asked(job)
+        results, _ = run(job, prepare(job))
+        return [results[c * len(splits) + i] for i in range(len(splits)) for c in range(n_settings)]
+
+
+def _period(keys: Sequence[Any]) -> int:
+    """The length of the shortest beginning that all of `keys` repeats.
+
+    Splits and values that are given twice are fitted twice, as in scikit-learn: fits may draw.
+    """
+    n = len(keys)
+    return next(p for p in range(1, n + 1) if n % p == 0 and all(keys[j] == keys[j % p] for j in range(n)))
+
+
+def _values(params: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple((name, value_key(value)) for name, value in params.items())
+
+
+def _options(given: Mapping[str, Any]) -> Options:
+    return Options(
+        scorer=given["scorer"],
+        fit_params=given.get("fit_params") or {},
+        score_params=given.get("score_params") or {},
+        return_train_score=given.get("return_train_score", False),
+        error_score=given["error_score"],
+        verbose=int(given.get("verbose", 0)),
+        return_estimator=given.get("return_estimator", False),
+    )
+
+
+@wraps(check_scoring)
+def _check_scoring(estimator: Any = None, scoring: Any = None, **options: Any) -> Any:
+    refuse_metrics(scoring)
+    return check_scoring(estimator, scoring, **options)
+
+
+def _noted(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    """A function with a note in its text, which is scikit-learn's otherwise."""
+    text = inspect.cleandoc(function.__doc__ or "")  # which is indented before Python 3.13
+    head, mark, tail = text.partition("Notes\n-----\n")
+    if not mark:
+        head, end, tail = text.partition("Examples\n--------\n")
+        mark, tail = "Notes\n-----\n", end + tail
+    function.__doc__ = f"{head}{mark}{note}\n\n{tail}"
+    return function
+
+
+def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
+    """learning_curve, with data of a device on the host where it learns in parts: scikit-learn cuts these."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def learning_curve(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        if given.get("exploit_incremental_learning"):
+            data = {name: given[name] for name in ("X", "y", "groups") if name in given}
+            there = [value for value in data.values() if is_foreign(value)]
+            if there:
+                say_at_home("learning_curve", there, "it learns in parts there")
+                given |= {name: Brought()(value) for name, value in data.items()}
+        return function(**given)
+
+    return learning_curve
+
+
+def _in_memory(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that is handed data in memory, each loaded once for all that it does with them."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def loads(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs).arguments
+        params = given.get("params") or {}
+        names = [name for name in ("X", "y", "groups") if name in given]
+        values = loaded([given[name] for name in names] + list(params.values()), function.__name__)
+        given |= dict(zip(names, values, strict=False))
+        if params:
+            given["params"] = dict(zip(params, values[len(names) :], strict=True))
+        return function(**given)
+
+    return loads
+
+
+_HERE = "manyfit.model_selection"
+_SCORING = {"check_scoring": _check_scoring}
+_NAMES = {
+    "Parallel": _EngineParallel,
+    "delayed": _delayed,
+    "check_cv": check_cv_anywhere,
+    **_SCORING,
+}
+
+_SCORES = """Data may lie on a device. They stay there where families, or drop-in estimators, serve the fits,
+else they come to the host, with a `manyfit.exceptions.HostFallbackWarning`. Scores, times and indices are
+NumPy's, on the host; fitted estimators are as their fit left them."""
+_PREDICTIONS = """X, y and weights may lie on a device. Predictions are returned where X lies, labels of
+classifiers where y does. Drop-in estimators are fitted to rows of the device, one fit after the other
+whatever `n_jobs` says; only y, weights and predictions come to the host. Others bring X to the host, with a
+`manyfit.exceptions.HostFallbackWarning`."""
+
+
+def _ours(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    return _noted(_in_memory(function), note)
+
+
+cross_validate = _ours(with_names(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
+cross_val_score = _ours(
+    with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING), _SCORES
+)
+cross_val_predict = _ours(
+    predicts_anywhere(
+        with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
+    ),
+    _PREDICTIONS,
+)
+validation_curve = _ours(with_names(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
+learning_curve = _ours(_learnt_at_home(with_names(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES)
