@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["stands_for", "twin_of"]
+__all__ = ["register_drop_in", "sklearn_class_of"]
 
 _TWIN = "_manyfit_twin"
 
 
-def stands_for(cls: type, twin: type) -> None:
+def register_drop_in(cls: type, twin: type) -> None:
     """Say that a class of ours does on host data what scikit-learn's class does, and is shared as that is."""
     setattr(cls, _TWIN, twin)
 
 
-def twin_of(cls: type) -> type:
+def sklearn_class_of(cls: type) -> type:
     """scikit-learn's class for one of ours, any other class itself.
 
     Parameters

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from manyfit.arrays._host_fallback import tell_again
+from manyfit.arrays._host_fallback import reset_fallback_warnings
 
 # No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
 # suite means a change. `pytest --hypothesis-profile=explore` looks for new ones.
@@ -76,4 +76,4 @@ def _a_generator_of_its_own(request: pytest.FixtureRequest, monkeypatch: pytest.
 @pytest.fixture(autouse=True)
 def _nothing_told() -> None:
     """Each test is told what others were."""
-    tell_again()
+    reset_fallback_warnings()

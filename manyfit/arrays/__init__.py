@@ -2,11 +2,11 @@
 
 from manyfit.arrays._clip import clip
 from manyfit.arrays._copies import copy_with_strides, deep_copy
-from manyfit.arrays._dask_inputs import loaded
-from manyfit.arrays._default_gpu import cuda_place
+from manyfit.arrays._dask_inputs import compute_dask_inputs
+from manyfit.arrays._default_gpu import default_gpu
 from manyfit.arrays._device_memory import block_size, free_device_memory, is_out_of_memory, smaller_blocks
 from manyfit.arrays._digest import array_digest, describes_itself
-from manyfit.arrays._host_fallback import refusals_heard, tell_fallback
+from manyfit.arrays._host_fallback import collect_fallback_errors, warn_host_fallback
 from manyfit.arrays._namespace import (
     array_namespace,
     device,
@@ -17,18 +17,18 @@ from manyfit.arrays._namespace import (
     numpy_float_dtype,
     on_device,
 )
-from manyfit.arrays._oom_retry import in_less_memory
-from manyfit.arrays._readable import kind_of, readable, refuse_complex
+from manyfit.arrays._oom_retry import retry_in_smaller_blocks
+from manyfit.arrays._readable import as_readable, dtype_kind, refuse_complex
 from manyfit.arrays.transfer._cache import (
     Beside,
     Brought,
     HomeCopies,
-    beside,
     home_copies,
     note_at_home,
     once_at_home,
+    to_device_of,
 )
-from manyfit.arrays.transfer._containers import Place, container_place, form_of, from_device
+from manyfit.arrays.transfer._containers import Place, container_kind, container_place, container_to_host
 from manyfit.arrays.transfer._counts import Crossings, Transfers, label_transfers, transfers
 from manyfit.arrays.transfer._host_device import place_of, to_device, to_host, to_place
 
@@ -41,40 +41,40 @@ __all__ = [
     "Transfers",
     "array_digest",
     "array_namespace",
-    "beside",
+    "as_readable",
     "block_size",
     "clip",
+    "collect_fallback_errors",
+    "compute_dask_inputs",
+    "container_kind",
     "container_place",
+    "container_to_host",
     "copy_with_strides",
-    "cuda_place",
     "deep_copy",
+    "default_gpu",
     "describes_itself",
     "device",
+    "dtype_kind",
     "float_dtype",
-    "form_of",
     "free_device_memory",
-    "from_device",
     "home_copies",
-    "in_less_memory",
     "is_array",
     "is_host",
     "is_out_of_memory",
-    "kind_of",
     "label_transfers",
-    "loaded",
     "note_at_home",
     "numpy_dtype",
     "numpy_float_dtype",
     "on_device",
     "once_at_home",
     "place_of",
-    "readable",
-    "refusals_heard",
     "refuse_complex",
+    "retry_in_smaller_blocks",
     "smaller_blocks",
-    "tell_fallback",
     "to_device",
+    "to_device_of",
     "to_host",
     "to_place",
     "transfers",
+    "warn_host_fallback",
 ]

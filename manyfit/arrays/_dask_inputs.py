@@ -8,7 +8,7 @@ from typing import Any
 _DEFAULTS = {"array": "numpy", "dataframe": "pandas"}
 
 
-def loaded(data: Sequence[Any], who: str) -> list[Any]:
+def compute_dask_inputs(data: Sequence[Any], who: str) -> list[Any]:
     """Data in memory: what is lazy is computed, and the rest comes back as it is.
 
     Parameters

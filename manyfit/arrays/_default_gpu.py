@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 
-def cuda_place() -> tuple[str, str]:
+def default_gpu() -> tuple[str, str]:
     """Find the library that host data go to where a GPU is asked for.
 
     Returns

@@ -19,7 +19,7 @@ _told: set[tuple[object, str]] = set()
 _refused: ContextVar[list[HostFallbackError] | None] = ContextVar("manyfit_refused", default=None)
 
 
-def tell_fallback(who: object, text: str) -> None:
+def warn_host_fallback(who: object, text: str) -> None:
     """Warn that data come to the host, once for all that is equal to `who` and `text`, or refuse it.
 
     Parameters
@@ -51,7 +51,7 @@ def tell_fallback(who: object, text: str) -> None:
 
 
 @contextmanager
-def refusals_heard() -> Iterator[list[HostFallbackError]]:
+def collect_fallback_errors() -> Iterator[list[HostFallbackError]]:
     """Hear of what is refused within it also where somebody catches that, such as who scores failed fits.
 
     Yields
@@ -78,6 +78,6 @@ def _frames_of_ours() -> int:
     return level
 
 
-def tell_again() -> None:
+def reset_fallback_warnings() -> None:
     """Forget which warnings were given, so that each is given again."""
     _told.clear()

@@ -10,7 +10,7 @@ from manyfit.exceptions import Unsupported
 T = TypeVar("T")
 
 
-def in_less_memory(work: Callable[[], T], what: Callable[[], str]) -> T:
+def retry_in_smaller_blocks(work: Callable[[], T], what: Callable[[], str]) -> T:
     """Do some work; where memory is short, free what is not used and do it once more in smaller blocks.
 
     Parameters

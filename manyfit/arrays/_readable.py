@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from manyfit.arrays._namespace import array_namespace, numpy_dtype
-from manyfit.arrays.transfer._containers import form_of
+from manyfit.arrays.transfer._containers import container_kind
 
 
-def kind_of(array: Any) -> str:
+def dtype_kind(array: Any) -> str:
     """The kind of an array's dtype as NumPy calls it; "other" of what it has not, as bfloat16."""
     try:
         return numpy_dtype(array).kind
@@ -16,7 +16,7 @@ def kind_of(array: Any) -> str:
         return "other"
 
 
-def readable(value: Any) -> Any:
+def as_readable(value: Any) -> Any:
     """An argument as it can be worked on.
 
     Parameters
@@ -30,12 +30,12 @@ def readable(value: Any) -> Any:
         An array of floats that NumPy has not (bfloat16) as float32; a tensor that asks for a gradient
         without it, since nothing here gives one; anything else as it is.
     """
-    if form_of(value) != "array":
+    if container_kind(value) != "array":
         return value
     if getattr(value, "requires_grad", False):
         value = value.detach()
     xp = array_namespace(value)
-    if kind_of(value) == "other" and xp.isdtype(value.dtype, "real floating"):
+    if dtype_kind(value) == "other" and xp.isdtype(value.dtype, "real floating"):
         return xp.astype(value, xp.float32)
     return value
 
@@ -59,7 +59,7 @@ def refuse_complex(estimator: Any, method: str, X: Any, what: str = "X") -> None
     ValueError
         If X is an array of complex numbers.
     """
-    if form_of(X) == "array" and kind_of(X) == "c":
+    if container_kind(X) == "array" and dtype_kind(X) == "c":
         raise ValueError(
             f"Complex data not supported: {type(estimator).__name__}.{method} got {what} of dtype {X.dtype}. "
             "Give real and imaginary parts as columns of their own."

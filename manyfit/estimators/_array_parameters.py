@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import form_of
+from manyfit.arrays import container_kind
 
 # Of a longer list nothing is looked at: words, or estimators.
 MOST = 64
@@ -79,14 +79,16 @@ def _parts(value: Any) -> Any:
 
 
 def _is_away(value: Any) -> bool:
-    return form_of(value) is not None or any(form_of(part) is not None for part in _parts(value))
+    return container_kind(value) is not None or any(
+        container_kind(part) is not None for part in _parts(value)
+    )
 
 
 def _moved(value: Any, move: Callable[[Any], Any]) -> Any:
     if isinstance(value, np.number):
         return value.item()
-    if form_of(value) is not None:
+    if container_kind(value) is not None:
         return move(value)
     if type(value) is dict:
-        return {name: part if form_of(part) is None else move(part) for name, part in value.items()}
-    return type(value)(part if form_of(part) is None else move(part) for part in value)
+        return {name: part if container_kind(part) is None else move(part) for name, part in value.items()}
+    return type(value)(part if container_kind(part) is None else move(part) for part in value)

@@ -10,7 +10,7 @@ import numpy as np
 import sklearn
 from sklearn.preprocessing import FunctionTransformer
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators._ridge_checks import check_ridge
 
 _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
@@ -64,7 +64,7 @@ def _held_back(estimator: Any) -> str | None:
             continue  # the steps of a pipeline are among the parts
         cls = part.__class__  # of a step that is shared, too, which `type` does not tell
         # The function of a FunctionTransformer is the user's.
-        ours = twin_of(cls) is not cls or issubclass(cls, FunctionTransformer)
+        ours = sklearn_class_of(cls) is not cls or issubclass(cls, FunctionTransformer)
         if not ours and cls.__module__.startswith("sklearn."):
             return f"its part {name}, a {cls.__name__}, is scikit-learn's and not manyfit.estimators'"
     return None

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyfit._compat import replace_hstack
-from manyfit.arrays import array_namespace, container_place, form_of, numpy_dtype, once_at_home
+from manyfit.arrays import array_namespace, container_kind, container_place, numpy_dtype, once_at_home
 
 
 def join_columns_there(cls: type) -> None:
@@ -29,7 +29,7 @@ def _joined(holder: Any, parts: list[Any]) -> Any:
     array, list or None
         The result; or parts of the host that scikit-learn is to join; or None if these are.
     """
-    place = next((container_place(part) for part in parts if form_of(part) == "array"), None)
+    place = next((container_place(part) for part in parts if container_kind(part) == "array"), None)
     if place is None:
         return None
     if any(len(part.shape) != 2 for part in parts):

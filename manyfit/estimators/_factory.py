@@ -9,11 +9,11 @@ from typing import Any
 from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import wraps_output
-from manyfit._drop_in_classes import stands_for
+from manyfit._drop_in_classes import register_drop_in
 from manyfit.estimators._catalog import ALL, HOLDERS
 from manyfit.estimators._column_concat import join_columns_there
 from manyfit.estimators._method_call import STATE
-from manyfit.estimators._method_wrapper import bridged
+from manyfit.estimators._method_wrapper import wrap_methods
 from manyfit.estimators._pickling import getstate, setstate
 from manyfit.estimators.backends import _cuml as _with_cuml
 
@@ -58,16 +58,16 @@ def exported(twin: type) -> type:
     # After the class is made: scikit-learn would wrap a `transform` that it finds in the body once more.
     for name in sorted(BRIDGED & set(dir(twin))):
         setattr(cls, name, _method(twin, name))
-    stands_for(cls, twin)
+    register_drop_in(cls, twin)
     return cls
 
 
 def _method(twin: type, name: str) -> Any:
     member = inspect.getattr_static(twin, name)
     if inspect.isfunction(member):
-        return bridged(name, member)
+        return wrap_methods(name, member)
     # What `available_if` makes: a function, and a check that says whether the estimator has it.
-    return available_if(member.check)(bridged(name, member.fn))
+    return available_if(member.check)(wrap_methods(name, member.fn))
 
 
 def _fitted_attribute(self: Any, name: str) -> Any:

@@ -15,13 +15,13 @@ from sklearn.base import is_classifier
 
 from manyfit.arrays import (
     Place,
+    as_readable,
+    container_kind,
     container_place,
-    form_of,
-    from_device,
+    container_to_host,
     note_at_home,
     once_at_home,
     place_of,
-    readable,
     to_place,
 )
 from manyfit.estimators._array_parameters import any_param_away, params_moved
@@ -32,7 +32,7 @@ _running: ContextVar[Any] = ContextVar("manyfit_running", default=None)
 
 
 @dataclass
-class Fitted:
+class FitRecord:
     """How an estimator was fitted to data that were not the host's own; kept on it until it is fitted again.
 
     Attributes
@@ -68,7 +68,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-class Call:
+class MethodCall:
     """A call: the estimator, the name of the method, scikit-learn's own function, the arguments by name."""
 
     def __init__(self, estimator: Any, name: str, inner: Callable[..., Any], args: Any, kwargs: Any) -> None:
@@ -80,7 +80,7 @@ class Call:
         self._more = next((n for n in names if kinds[n].kind is inspect.Parameter.VAR_KEYWORD), None)
         given: dict[str, Any] = {n: bound.arguments[n] for n in names if n != self._more}
         given |= bound.arguments.get(self._more, {}) if self._more else {}
-        self.given = {n: readable(value) for n, value in given.items()}
+        self.given = {n: as_readable(value) for n, value in given.items()}
         self._names = names
         # That which rows are from: X in nearly all methods, but y of LabelEncoder's, raw_documents of texts.
         parameters = [n for n in kinds if n != next(iter(kinds))]
@@ -108,28 +108,28 @@ class Call:
         return self.name in FITS
 
     @property
-    def state(self) -> Fitted | None:
+    def state(self) -> FitRecord | None:
         """How the estimator was fitted."""
         return vars(self.estimator).get(STATE)
 
     @property
     def foreign(self) -> bool:
         """Whether any argument is not the host's own, or a parameter that a fit reads."""
-        given = any(form_of(value) for value in self.given.values())
+        given = any(container_kind(value) for value in self.given.values())
         return given or (self.fits and any_param_away(self.estimator))
 
     def run(
         self,
         change: Callable[[str, Any], Any],
         estimator: Any = None,
-        move: Callable[[Any], Any] = from_device,
+        move: Callable[[Any], Any] = container_to_host,
     ) -> Any:
         """Run scikit-learn's own method on arguments that `change` makes of (name, value).
 
         Parameters that are arrays on a device are where `move` brings them meanwhile.
         """
         estimator = self.estimator if estimator is None else estimator
-        there = move is not from_device
+        there = move is not container_to_host
         with params_moved(estimator, move, keep=self.fits, there=there) as moved:
             return self._run(change, moved)
 
@@ -166,7 +166,7 @@ class Call:
         place = self.place if self.X is not None else self._fitted_place
         if place is None:
             return _home(result)
-        there = form_of(result) is not None and place.same(container_place(result))
+        there = container_kind(result) is not None and place.same(container_place(result))
         if there:
             return result
         brought = place.bring(result)
@@ -182,7 +182,7 @@ class Call:
 def _home(result: Any) -> Any:
     if type(result) in (tuple, list):
         return type(result)(map(_home, result))
-    return from_device(result)
+    return container_to_host(result)
 
 
 def labels_place(y: Any) -> tuple[str, str] | None:
@@ -192,16 +192,16 @@ def labels_place(y: Any) -> tuple[str, str] | None:
 
 def of_texts(y: Any) -> bool:
     """Whether it is a frame or series of a device that is not of numbers, so that no array there holds it."""
-    return form_of(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
+    return container_kind(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
 
 
-def with_labels(labels: Any, state: Fitted, place: Place | None) -> Any:
+def with_labels(labels: Any, state: FitRecord, place: Place | None) -> Any:
     """Labels where those of y lay: on X's device where it is one of that kind."""
     if type(labels) is list:
         return [with_labels(one, state, place) for one in labels]
-    if form_of(labels) and x_place(labels) == state.labels:
+    if container_kind(labels) and x_place(labels) == state.labels:
         return labels
-    host = np.asarray(from_device(labels))
+    host = np.asarray(container_to_host(labels))
     if state.labels is None:
         return host
     if host.dtype.kind not in "biuf":

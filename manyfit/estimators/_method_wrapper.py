@@ -13,18 +13,26 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
+    container_kind,
     container_place,
-    form_of,
-    from_device,
+    container_to_host,
+    dtype_kind,
     is_array,
-    kind_of,
     label_transfers,
-    tell_fallback,
+    warn_host_fallback,
 )
 from manyfit.estimators._array_parameters import any_param_away
-from manyfit.estimators._method_call import FITS, STATE, Call, Fitted, is_inside, labels_place, x_place
+from manyfit.estimators._method_call import (
+    FITS,
+    STATE,
+    FitRecord,
+    MethodCall,
+    is_inside,
+    labels_place,
+    x_place,
+)
 from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.estimators.backends import array_api as _there
 from manyfit.estimators.backends.choice import routes_of
@@ -33,7 +41,7 @@ from manyfit.metrics.functions.wrapper import FUNCTIONS
 from manyfit.metrics.scoring.glm_score import explained_power
 
 
-def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_methods(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
     """scikit-learn's method, for data that lie anywhere.
 
     Parameters
@@ -60,7 +68,7 @@ def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
         if is_inside(self):
             return inner(self, *args, **kwargs)
         try:
-            call = Call(self, name, inner, args, kwargs)
+            call = MethodCall(self, name, inner, args, kwargs)
         except TypeError:  # arguments that it does not take: Python says so of scikit-learn's
             return inner(self, *args, **kwargs)
         with label_transfers(f"{name} of {type(self).__name__}"):
@@ -70,10 +78,10 @@ def bridged(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _any_form(values: Any) -> bool:
-    return any(form_of(value) is not None for value in values)
+    return any(container_kind(value) is not None for value in values)
 
 
-def _answer(call: Call) -> Any:
+def _answer(call: MethodCall) -> Any:
     if call.fits:
         return _fit(call)
     state = call.state
@@ -96,7 +104,7 @@ def _answer(call: Call) -> Any:
 # Fits
 
 
-def _fit(call: Call) -> Any:
+def _fit(call: MethodCall) -> Any:
     if not call.foreign:  # after a fit on a device
         state = call.state
         if call.name != "partial_fit" or state is None or state.route == "host":
@@ -111,7 +119,7 @@ def _fit(call: Call) -> Any:
     return _fit_there(call)
 
 
-def _fit_there(call: Call) -> Any:
+def _fit_there(call: MethodCall) -> Any:
     """By the first who takes the estimator and its data; else on the host."""
     estimator, place, reasons = call.estimator, call.place, []
     assert place is not None
@@ -124,9 +132,9 @@ def _fit_there(call: Call) -> Any:
     return _at_home(call, reasons)
 
 
-def _go_on(call: Call) -> Any:
+def _go_on(call: MethodCall) -> Any:
     """Learn more, where it was begun."""
-    state = call.state or Fitted("host")
+    state = call.state or FitRecord("host")
     if state.route == "host":
         return _at_home(call, [state.reason])
     try:
@@ -149,7 +157,7 @@ def _is_fitted(estimator: Any) -> bool:
 # Fitted estimators
 
 
-def _ask_unfitted(call: Call) -> Any:
+def _ask_unfitted(call: MethodCall) -> Any:
     """A method of what was fitted to the host's own data, or not at all, with data that lie elsewhere."""
     if call.place is None:
         return call.settle(call.at_home())
@@ -162,18 +170,18 @@ def _ask_unfitted(call: Call) -> Any:
         return _at_home(call, ["scikit-learn works on it on the host only"])
     try:
         reason = dispatch.refuses(call.estimator)
-        return _at_home(call, [reason]) if reason else _there.ask(call, Fitted("scikit-learn"))
+        return _at_home(call, [reason]) if reason else _there.ask(call, FitRecord("scikit-learn"))
     except Unsupported as error:
         return _at_home(call, [str(error)])
 
 
-def _home_copy(estimator: Any, state: Fitted) -> Any:
+def _home_copy(estimator: Any, state: FitRecord) -> Any:
     return _with_cuml.at_home(estimator, state) if state.route == "cuml" else _there.at_home(estimator)
 
 
-def _score_of(call: Call) -> Callable[[Call], float] | None:
+def _score_of(call: MethodCall) -> Callable[[MethodCall], float] | None:
     """The score as a function of the predictions, where scikit-learn's is one."""
-    score = getattr(twin_of(type(call.estimator)), "score", None)
+    score = getattr(sklearn_class_of(type(call.estimator)), "score", None)
     if score is ClassifierMixin.score:
         return functools.partial(_score, metric=FUNCTIONS["accuracy_score"])
     if score is RegressorMixin.score:
@@ -184,7 +192,7 @@ def _score_of(call: Call) -> Callable[[Call], float] | None:
     return functools.partial(_explained, metric=functools.partial(FUNCTIONS["d2_tweedie_score"], power=power))
 
 
-def _explained(call: Call, metric: Callable[..., Any]) -> float:
+def _explained(call: MethodCall, metric: Callable[..., Any]) -> float:
     """The deviance that is explained, where that is a number.
 
     Raises
@@ -198,7 +206,7 @@ def _explained(call: Call, metric: Callable[..., Any]) -> float:
     return score
 
 
-def _score(call: Call, metric: Callable[..., Any]) -> float:
+def _score(call: MethodCall, metric: Callable[..., Any]) -> float:
     """A metric of targets and predictions, on a device where one of them is there."""
     predicted = call.estimator.predict(call.X)
     score = _number(predicted, call, metric)
@@ -206,14 +214,16 @@ def _score(call: Call, metric: Callable[..., Any]) -> float:
         return score
     # scikit-learn refuses it, or warns.
     weight = call.given.get("sample_weight")
-    return float(metric(*map(from_device, (call.y, predicted)), sample_weight=from_device(weight)))
+    return float(
+        metric(*map(container_to_host, (call.y, predicted)), sample_weight=container_to_host(weight))
+    )
 
 
-def _number(predicted: Any, call: Call, metric: Callable[..., Any]) -> float:
+def _number(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> float:
     """A metric on a device; NaN where nothing is there, for texts and complex numbers, and if it refuses."""
     y, weight = call.y, call.given.get("sample_weight")
     place = container_place(predicted) or container_place(y)
-    kind = np.asarray(y).dtype.kind if form_of(y) is None else kind_of(y) if is_array(y) else "f"
+    kind = np.asarray(y).dtype.kind if container_kind(y) is None else dtype_kind(y) if is_array(y) else "f"
     if place is None or place.form != "array" or kind in "OUSc":
         return math.nan
     arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
@@ -226,16 +236,16 @@ def _number(predicted: Any, call: Call, metric: Callable[..., Any]) -> float:
 # The host
 
 
-def _at_home(call: Call, reasons: list[str], estimator: Any = None) -> Any:
+def _at_home(call: MethodCall, reasons: list[str], estimator: Any = None) -> Any:
     """Bring all data to the host, work there, and bring the result back."""
     reason = "; ".join(dict.fromkeys(reasons))
     if call.foreign and not (call.place is None or call.place.home):
         cls = type(call.estimator)
-        tell_fallback(cls, f"{cls.__name__} works on the host, to which its data are brought: {reason}.")
+        warn_host_fallback(cls, f"{cls.__name__} works on the host, to which its data are brought: {reason}.")
     if call.fits and call.name != "partial_fit":
         _there.come_home(call.estimator)
     result = call.at_home(estimator)
     if call.fits:
-        state = Fitted("host", labels_place(call.y), place=x_place(call.X), reason=reason)
+        state = FitRecord("host", labels_place(call.y), place=x_place(call.X), reason=reason)
         setattr(call.estimator, STATE, state)
     return call.settle(result)

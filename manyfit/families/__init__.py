@@ -16,15 +16,15 @@ from manyfit.families._protocol import (
     register_family,
     unregister_family,
 )
-from manyfit.families.smooth import LinkedAnswers
+from manyfit.families.smooth import GLMAnswers
 
 __all__ = [
     "AffineStep",
     "Answers",
     "Cost",
     "Family",
+    "GLMAnswers",
     "LinearAnswers",
-    "LinkedAnswers",
     "Predictions",
     "Shape",
     "affine_step_of",

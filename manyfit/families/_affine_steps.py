@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import pca_is_randomized
 from manyfit.families._protocol import register_affine_step
-from manyfit.folds import Unsupported, View
+from manyfit.folds import TransformedMoments, Unsupported
 
 Array = NDArray[Any]
 
@@ -31,7 +31,7 @@ DOUBTFUL_STD = 4.0
 F_ROUNDING_EPS = 64.0
 
 
-def constant_features(view: View) -> Array:
+def constant_features(view: TransformedMoments) -> Array:
     """Which features hold one value, exactly.
 
     Only features whose variance could be rounding are looked at; a variance above that is no constant.
@@ -73,7 +73,7 @@ class ScalerStep:
     def check(self, step: Any) -> None:
         """See `AffineStep`."""
 
-    def apply(self, step: Any, view: View) -> View:
+    def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """See `AffineStep`."""
         moments = view.plain
         shift = moments.x_mean if step.with_mean else np.zeros(view.n_features)
@@ -98,7 +98,7 @@ class VarianceThresholdStep:
     def check(self, step: Any) -> None:
         """See `AffineStep`."""
 
-    def apply(self, step: Any, view: View) -> View:
+    def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """See `AffineStep`."""
         variances = np.where(constant_features(view), 0.0, view.plain.variances)
         # Variances of float32 features are summed in float32 by scikit-learn.
@@ -129,7 +129,7 @@ class SelectKBestStep:
         if step.k != "all" and (isinstance(step.k, bool) or not isinstance(step.k, Integral) or step.k < 1):
             raise Unsupported(f"k={step.k!r} is neither 'all' nor a positive integer")
 
-    def apply(self, step: Any, view: View) -> View:
+    def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """See `AffineStep`."""
         moments, p = view.plain, view.n_features
         if not view.single_target or moments.rows < 3:
@@ -179,7 +179,7 @@ class PCAStep:
         if step.svd_solver not in ("auto", "full", "covariance_eigh"):
             raise Unsupported(f"svd_solver={step.svd_solver!r} is not deterministic to rounding")
 
-    def apply(self, step: Any, view: View) -> View:
+    def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """See `AffineStep`."""
         moments, p = view.plain, view.n_features
         n = int(moments.rows)
@@ -203,7 +203,7 @@ class PCAStep:
         return rotated.scaled(np.zeros(k), np.sqrt(values[:k] / (n - 1)))
 
 
-def _min_whiten_ratio(view: View) -> float:
+def _min_whiten_ratio(view: TransformedMoments) -> float:
     return max(MIN_WHITEN_RATIO, MIN_WHITEN_EPS * view.eps)
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from numpy.typing import NDArray
 
-from manyfit.folds import Fold, View
+from manyfit.folds import Fold, TransformedMoments
 from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
@@ -245,7 +245,7 @@ class AffineStep(Protocol):
     def check(self, step: Any) -> None:
         """Raise `Unsupported` with the reason if the parameters are not served."""
 
-    def apply(self, step: Any, view: View) -> View:
+    def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
         """The view behind the step, as scikit-learn would fit it on this fold.
 
         Raises

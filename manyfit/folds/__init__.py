@@ -1,16 +1,16 @@
 """Folded data: splits, atoms, moments and the views of a fold that families read."""
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._blas_threads import checked, map_threads
-from manyfit.folds._folded_matrix import Fold, FoldedData, GivenFold, GivenRows, SplitData, Weights
-from manyfit.folds.moments._device import brought_home
+from manyfit.folds._blas_threads import check_blas_threads, map_threads
+from manyfit.folds._folded_matrix import Fold, FoldArrays, FoldedData, FoldedMatrix, SingleFold, Weights
+from manyfit.folds.moments._device import to_host_together
 from manyfit.folds.moments._moments import AtomMoments, Moments, moments_of_rows
-from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, View
+from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._data import PassData, finite_middle, is_sparse, passes_over, require_classes
 from manyfit.folds.passes._device import DevicePasses
 from manyfit.folds.passes._passes import DensePasses, Passes, SparsePasses
-from manyfit.folds.passes._rare_features import condensed
-from manyfit.folds.rows._index import blocks_of, length_of, rows_of
+from manyfit.folds.passes._rare_features import merge_rare_features
+from manyfit.folds.rows._index import n_rows, row_blocks, take_rows
 from manyfit.folds.rows._inputs import (
     as_labels,
     as_matrix,
@@ -18,7 +18,7 @@ from manyfit.folds.rows._inputs import (
     as_targets,
     as_weights,
     distinct_labels,
-    is_foreign,
+    is_xp_array,
 )
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, for_splitter, train_test_split
@@ -32,39 +32,39 @@ __all__ = [
     "DevicePasses",
     "FeatureMoments",
     "Fold",
+    "FoldArrays",
     "FoldedData",
-    "GivenFold",
-    "GivenRows",
+    "FoldedMatrix",
     "Moments",
     "PassData",
     "Passes",
     "Rows",
+    "SingleFold",
     "SparsePasses",
     "Spectrum",
-    "SplitData",
     "Splits",
+    "TransformedMoments",
     "Unsupported",
-    "View",
     "Weights",
     "as_labels",
     "as_matrix",
     "as_matrix_or_csr",
     "as_targets",
     "as_weights",
-    "blocks_of",
-    "brought_home",
-    "checked",
-    "condensed",
+    "check_blas_threads",
     "distinct_labels",
     "finite_middle",
     "for_splitter",
-    "is_foreign",
     "is_sparse",
-    "length_of",
+    "is_xp_array",
     "map_threads",
+    "merge_rare_features",
     "moments_of_rows",
+    "n_rows",
     "passes_over",
     "require_classes",
-    "rows_of",
+    "row_blocks",
+    "take_rows",
+    "to_host_together",
     "train_test_split",
 ]

@@ -47,7 +47,7 @@ _thread = local()
 
 
 @contextmanager
-def checked(check: Callable[[], None]) -> Iterator[None]:
+def check_blas_threads(check: Callable[[], None]) -> Iterator[None]:
     """Within it a pass in this thread calls `check` first, which may raise to put an end to the work.
 
     Parameters
@@ -68,7 +68,7 @@ def checked(check: Callable[[], None]) -> Iterator[None]:
 
 
 def before_pass() -> None:
-    """Call what `checked` was given in this thread, if anything."""
+    """Call what `check_blas_threads` was given in this thread, if anything."""
     check = getattr(_thread, "check", None)
     if check is not None:
         check()

@@ -12,9 +12,9 @@ from manyfit._compat import safe_indexing
 from manyfit.arrays import Beside, label_transfers, numpy_dtype, to_host
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
-from manyfit.folds.moments._transformed import View
-from manyfit.folds.rows._index import rows_of
-from manyfit.folds.rows._inputs import is_foreign
+from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.rows._index import take_rows
+from manyfit.folds.rows._inputs import is_xp_array
 from manyfit.folds.splits._splits import Splits
 
 Array = NDArray[Any]
@@ -91,7 +91,7 @@ class Fold(Protocol):
 
 
 @dataclass(frozen=True)
-class GivenRows:
+class FoldArrays:
     """A `Fold` given as arrays, all on the host.
 
     Attributes
@@ -150,14 +150,14 @@ class FoldedData(Protocol):
     def fold(self, i: int) -> Fold:
         """The rows of split `i`."""
 
-    def view(self, i: int) -> View:
+    def view(self, i: int) -> TransformedMoments:
         """Training moments of split `i`."""
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the ``"train"`` or ``"test"`` rows of split `i`, with the weights of the scores."""
 
 
-class SplitData:
+class FoldedMatrix:
     """Folded data over one matrix: every split is a merge of the same atoms.
 
     Parameters
@@ -217,7 +217,7 @@ class SplitData:
     @property
     def given(self) -> Any:
         """Targets as the user gave them, for scorers of the user's own; those of a device on the host."""
-        return self.y if is_foreign(self._given) else self._given
+        return self.y if is_xp_array(self._given) else self._given
 
     @property
     def n_targets(self) -> int:
@@ -235,12 +235,14 @@ class SplitData:
         """The rows of split `i`, copied when they are read."""
         return _SplitFold(self, i)
 
-    def view(self, i: int) -> View:
+    def view(self, i: int) -> TransformedMoments:
         """Training moments of split `i`."""
         plain = weighted = self._merged(i, "train", None)
         if self.weights.fit is not None:
             weighted = self._merged(i, "train", self.weights.fit)
-        return View.root(plain, weighted, lambda columns: self._constant(i, columns), self.X, self._y)
+        return TransformedMoments.root(
+            plain, weighted, lambda columns: self._constant(i, columns), self.X, self._y
+        )
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
@@ -275,29 +277,29 @@ class SplitData:
 class _SplitFold:
     """A `Fold` of one matrix: rows are copied only when, and as often as, they are read."""
 
-    def __init__(self, data: SplitData, i: int) -> None:
+    def __init__(self, data: FoldedMatrix, i: int) -> None:
         self._data = data
         self._train, self._test = data.splits.indices(i)
 
     @property
     def X_train(self) -> Array:
-        return rows_of(self._data.X, self._train)
+        return take_rows(self._data.X, self._train)
 
     @property
     def X_train_score(self) -> Array:
-        return rows_of(self._data.X, self._train)
+        return take_rows(self._data.X, self._train)
 
     @property
     def y_train(self) -> Array:
-        return rows_of(self._data.y, self._train)
+        return take_rows(self._data.y, self._train)
 
     @property
     def X_test(self) -> Array:
-        return rows_of(self._data.X, self._test)
+        return take_rows(self._data.X, self._test)
 
     @property
     def y_test(self) -> Array:
-        return rows_of(self._data.y, self._test)
+        return take_rows(self._data.y, self._test)
 
     @property
     def fit_weight(self) -> Array | None:
@@ -308,10 +310,10 @@ class _SplitFold:
         return self._test if role == "test" else self._train
 
     def rows(self, role: str) -> Array:
-        return rows_of(self._data.X, self._index(role))
+        return take_rows(self._data.X, self._index(role))
 
     def targets(self, role: str) -> Array:
-        return rows_of(self._data.y, self._index(role))
+        return take_rows(self._data.y, self._index(role))
 
     def score_weight(self, role: str) -> Array | None:
         weights = self._data.weights.score
@@ -321,7 +323,7 @@ class _SplitFold:
         return safe_indexing(self._data.given, self._index(role))
 
 
-class GivenFold:
+class SingleFold:
     """Folded data of a single split whose rows are given, such as the output of shared steps.
 
     Parameters
@@ -334,7 +336,7 @@ class GivenFold:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
-        self._view: View | None = None
+        self._view: TransformedMoments | None = None
         self._scoring: dict[str, Moments] = {}
         self._ranges = AtomRanges(fold.X_train, [slice(0, fold.X_train.shape[0])])
 
@@ -353,7 +355,7 @@ class GivenFold:
         """The rows."""
         return self._fold
 
-    def view(self, i: int) -> View:
+    def view(self, i: int) -> TransformedMoments:
         """Training moments; summed once."""
         if self._view is None:
             self._view = self._root()
@@ -364,7 +366,7 @@ class GivenFold:
         """Moments of the training rows with the weights of the fit; summed once."""
         return _moments(self._fold.X_train, self._fold.y_train, self._fold.fit_weight)
 
-    def _root(self) -> View:
+    def _root(self) -> TransformedMoments:
         fold, plain = self._fold, self.fitted_moments
         if fold.fit_weight is not None:
             plain = _moments(fold.X_train, fold.y_train, None)
@@ -373,7 +375,7 @@ class GivenFold:
         def constant(columns: Array) -> Array:
             return ranges.constant(columns, np.zeros(1, dtype=np.intp))
 
-        return View.root(plain, self.fitted_moments, constant, fold.X_train, fold.y_train)
+        return TransformedMoments.root(plain, self.fitted_moments, constant, fold.X_train, fold.y_train)
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows, with the weights of the scores; summed once a role."""

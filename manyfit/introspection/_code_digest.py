@@ -23,7 +23,7 @@ def package_version(module: str | None) -> str | None:
     return version if isinstance(version, str) else None
 
 
-def of_library(module: str) -> bool:
+def is_library_module(module: str) -> bool:
     """Whether the version of a package says what a module does: of one that is installed, not worked on."""
     package = module.partition(".")[0]
     file = getattr(sys.modules.get(package), "__file__", None)
@@ -33,7 +33,7 @@ def of_library(module: str) -> bool:
     )
 
 
-def importable(thing: Any) -> bool:
+def is_importable(thing: Any) -> bool:
     """Whether a function or class is what another process finds by its name."""
     module = getattr(thing, "__module__", None)
     found: Any = sys.modules.get(module) if isinstance(module, str) and module != "__main__" else None

@@ -7,7 +7,7 @@ from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import on_device
 
 # Estimators, frames and arrays of these packages are of the GPU.
@@ -16,7 +16,7 @@ _PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))
 _CHOICES = frozenset(("device", "device_type", "task_type", "tree_method"))
 
 
-def takes_gpu(value: Any) -> bool:
+def needs_gpu(value: Any) -> bool:
     """Whether something is of a GPU, or an estimator that is, or holds one that is.
 
     Parameters
@@ -29,10 +29,10 @@ def takes_gpu(value: Any) -> bool:
     bool
         As far as can be told from outside.
     """
-    return of_gpu(value) or any_of_gpu(params_of(value))
+    return is_gpu_object(value) or has_gpu_params(params_of(value))
 
 
-def of_gpu(value: Any) -> bool:
+def is_gpu_object(value: Any) -> bool:
     """Whether something is itself of a GPU.
 
     Parameters
@@ -49,7 +49,7 @@ def of_gpu(value: Any) -> bool:
     return on_device(value) or not packages.isdisjoint(_PACKAGES)
 
 
-def any_of_gpu(params: Mapping[str, Any]) -> bool:
+def has_gpu_params(params: Mapping[str, Any]) -> bool:
     """Whether parameters have an estimator compute on a GPU: by what they are, hold or say.
 
     Parameters
@@ -63,7 +63,7 @@ def any_of_gpu(params: Mapping[str, Any]) -> bool:
         As far as can be told from outside.
     """
     return any(
-        of_gpu(value) or _chosen(name, value) or any_of_gpu(params_of(value))
+        is_gpu_object(value) or _chosen(name, value) or has_gpu_params(params_of(value))
         for name, value in params.items()
     )
 
@@ -90,7 +90,7 @@ def params_of(value: Any) -> Mapping[str, Any]:
     return dict(value.get_params(deep=True))
 
 
-def takes_device_data(estimator: Any) -> bool:
+def supports_device_data(estimator: Any) -> bool:
     """Whether an estimator can be fitted on arrays of a device, as things are here.
 
     Parameters
@@ -104,7 +104,7 @@ def takes_device_data(estimator: Any) -> bool:
         Of scikit-learn's own, for those that say so by their tags, under ``array_api_dispatch=True``; of all
         others, who know what they can be given.
     """
-    return all(_takes(step) for step in steps_of(estimator))
+    return all(_takes(step) for step in pipeline_steps(estimator))
 
 
 def is_drop_in(estimator: Any) -> bool:
@@ -120,18 +120,18 @@ def is_drop_in(estimator: Any) -> bool:
     bool
         These take data of any place, y of another place than X, too.
     """
-    return all(twin_of(type(step)) is not type(step) for step in steps_of(estimator))
+    return all(sklearn_class_of(type(step)) is not type(step) for step in pipeline_steps(estimator))
 
 
 def _takes(step: Any) -> bool:
-    if takes_them_by_itself(step) or is_drop_in(step):
+    if supports_device_data_natively(step) or is_drop_in(step):
         return True
     if not type(step).__module__.startswith("sklearn."):
         return True  # whoever wrote it knows
-    return bool(get_config()["array_api_dispatch"]) and takes_them_by_dispatch(step)
+    return bool(get_config()["array_api_dispatch"]) and supports_array_api(step)
 
 
-def takes_them_by_itself(step: Any) -> bool:
+def supports_device_data_natively(step: Any) -> bool:
     """Whether an estimator takes arrays of a device without scikit-learn's help.
 
     Parameters
@@ -144,10 +144,12 @@ def takes_them_by_itself(step: Any) -> bool:
     bool
         For those of the GPU, and XGBoost's that are told to compute there.
     """
-    return of_gpu(step) or (type(step).__module__.startswith("xgboost.") and any_of_gpu(params_of(step)))
+    return is_gpu_object(step) or (
+        type(step).__module__.startswith("xgboost.") and has_gpu_params(params_of(step))
+    )
 
 
-def takes_them_by_dispatch(step: Any) -> bool:
+def supports_array_api(step: Any) -> bool:
     """Whether an estimator takes arrays of a device under scikit-learn's array API dispatch, by its tags.
 
     Parameters
@@ -166,7 +168,7 @@ def takes_them_by_dispatch(step: Any) -> bool:
         return False
 
 
-def steps_of(estimator: Any) -> Iterator[Any]:
+def pipeline_steps(estimator: Any) -> Iterator[Any]:
     """Find the estimators that a pipeline is made of.
 
     Parameters
@@ -184,4 +186,4 @@ def steps_of(estimator: Any) -> Iterator[Any]:
         return
     for _, step in estimator.steps:
         if step is not None and step != "passthrough":
-            yield from steps_of(step)
+            yield from pipeline_steps(step)

@@ -25,14 +25,14 @@ from sklearn.preprocessing import (
 )
 
 from manyfit._compat import PassthroughScorer
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.introspection.randomness import (
     GENERATORS,
     SEEDS,
     Sizes,
     holds_generator,
-    idle_rule,
-    judge,
+    is_deterministic,
+    randomness_rule,
     tagged_random,
 )
 
@@ -56,14 +56,16 @@ _DEEPEST = 50
 _UNKNOWN = Sizes()
 
 
-class Draw(NamedTuple):
+class RandomParameter(NamedTuple):
     """A parameter that is drawn from, by scikit-learn's name for it, and what is wrong with it."""
 
     name: str
     why: str
 
 
-def first_draw(thing: Any, name: str = "", sizes: Sizes = _UNKNOWN, depth: int = 0) -> Draw | None:
+def find_random_parameter(
+    thing: Any, name: str = "", sizes: Sizes = _UNKNOWN, depth: int = 0
+) -> RandomParameter | None:
     """The first parameter that fits of `thing` may draw from anew, or None if they draw nothing.
 
     Parameters
@@ -80,29 +82,29 @@ def first_draw(thing: Any, name: str = "", sizes: Sizes = _UNKNOWN, depth: int =
     Returns
     -------
     Draw or None
-        As `judge` has it, but that callbacks do not matter: they change no number.
+        As `is_deterministic` has it, but that callbacks do not matter: they change no number.
     """
     if isinstance(thing, GENERATORS):
-        return Draw(name, f"is a {type(thing).__name__}")
+        return RandomParameter(name, f"is a {type(thing).__name__}")
     if depth > _DEEPEST:
-        return Draw(name, "lies too deep to be looked at")
+        return RandomParameter(name, "lies too deep to be looked at")
     if isinstance(thing, _DRAW_NOTHING) or scipy.sparse.issparse(thing):
         return None
     if type(thing) in (list, tuple, set, frozenset):
-        return _first(first_draw(item, name, _UNKNOWN, depth + 1) for item in thing)
+        return _first(find_random_parameter(item, name, _UNKNOWN, depth + 1) for item in thing)
     if type(thing) is dict:
         own = _seed(thing, name)
         return own or _first(
-            first_draw(v, _join(name, str(k)), _UNKNOWN, depth + 1) for k, v in thing.items()
+            find_random_parameter(v, _join(name, str(k)), _UNKNOWN, depth + 1) for k, v in thing.items()
         )
     if type(thing) is FrozenEstimator:
-        return Draw(name, "holds a generator") if holds_generator(thing.estimator) else None
+        return RandomParameter(name, "holds a generator") if holds_generator(thing.estimator) else None
     if isinstance(thing, _FUNCTIONS):
         return _of_function(thing, name)
     return _of_object(thing, name, sizes, depth) if hasattr(thing, "__dict__") else None
 
 
-def _first(found: Any) -> Draw | None:
+def _first(found: Any) -> RandomParameter | None:
     return next((draw for draw in found if draw is not None), None)
 
 
@@ -110,36 +112,42 @@ def _join(name: str, *more: str) -> str:
     return "__".join(part for part in (name, *more) if part)
 
 
-def _seed(state: dict[Any, Any], name: str) -> Draw | None:
+def _seed(state: dict[Any, Any], name: str) -> RandomParameter | None:
     for seed in SEEDS:
         if seed in state and not isinstance(state[seed], numbers.Integral):
             value = state[seed]
-            return Draw(_join(name, seed), "is None" if value is None else f"is a {type(value).__name__}")
+            return RandomParameter(
+                _join(name, seed), "is None" if value is None else f"is a {type(value).__name__}"
+            )
     return None
 
 
-def _of_function(function: Any, name: str) -> Draw | None:
+def _of_function(function: Any, name: str) -> RandomParameter | None:
     if function is silhouette_score:  # it draws only where a size of the sample is given
         return None
     if isinstance(function, functools.partial) and function.func is silhouette_score:
         given = function.keywords
         return _seed({"random_state": None} | given, name) if given.get("sample_size") else None
-    return None if judge(function) is True else Draw(name, "is a function left without a random_state")
+    return (
+        None
+        if is_deterministic(function) is True
+        else RandomParameter(name, "is a function left without a random_state")
+    )
 
 
-def _of_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Draw | None:
+def _of_object(thing: Any, name: str, sizes: Sizes, depth: int) -> RandomParameter | None:
     if tagged_random(thing):
-        return Draw(name or type(thing).__name__, "is not deterministic, by its tags")
+        return RandomParameter(name or type(thing).__name__, "is not deterministic, by its tags")
     state = vars(thing)
-    rule = idle_rule(twin_of(type(thing)))
+    rule = randomness_rule(sklearn_class_of(type(thing)))
     own = _seed(state, name)
     if own is not None and not (rule is not None and rule(thing, sizes) is True):
         return own
     if type(thing) is Pipeline:
         return _of_steps(thing, name, sizes, depth)
-    below = Sizes(sizes.n_samples) if twin_of(type(thing)) in _COMPOSITES else _UNKNOWN
+    below = Sizes(sizes.n_samples) if sklearn_class_of(type(thing)) in _COMPOSITES else _UNKNOWN
     passed_over: tuple[str, ...] = ("_skl_callbacks", *SEEDS)
-    if isinstance(thing, BaseEnsemble) and twin_of(type(thing)).__module__.startswith("sklearn."):
+    if isinstance(thing, BaseEnsemble) and sklearn_class_of(type(thing)).__module__.startswith("sklearn."):
         passed_over += ("estimator",)  # an ensemble seeds its members from its own random state
     return _first(
         _of_attribute(thing, attribute, value, name, below, depth + 1)
@@ -148,22 +156,24 @@ def _of_object(thing: Any, name: str, sizes: Sizes, depth: int) -> Draw | None:
     )
 
 
-def _of_attribute(thing: Any, attribute: str, value: Any, name: str, sizes: Sizes, depth: int) -> Draw | None:
+def _of_attribute(
+    thing: Any, attribute: str, value: Any, name: str, sizes: Sizes, depth: int
+) -> RandomParameter | None:
     # Parts of a composite go by their own names: (name, estimator) or (name, estimator, columns).
     if type(value) in (list, tuple) and value and all(_is_part(item) for item in value):
-        return _first(first_draw(item[1], _join(name, item[0]), sizes, depth) for item in value)
-    return first_draw(value, _join(name, attribute), sizes, depth)
+        return _first(find_random_parameter(item[1], _join(name, item[0]), sizes, depth) for item in value)
+    return find_random_parameter(value, _join(name, attribute), sizes, depth)
 
 
 def _is_part(item: Any) -> bool:
     return type(item) is tuple and len(item) >= 2 and isinstance(item[0], str)
 
 
-def _of_steps(pipe: Pipeline, name: str, sizes: Sizes, depth: int) -> Draw | None:
+def _of_steps(pipe: Pipeline, name: str, sizes: Sizes, depth: int) -> RandomParameter | None:
     for step_name, step in pipe.steps:
-        found = first_draw(step, _join(name, step_name), sizes, depth + 1)
+        found = find_random_parameter(step, _join(name, step_name), sizes, depth + 1)
         if found is not None:
             return found
-        if step is not None and step != "passthrough" and twin_of(type(step)) not in _KEEP_COLUMNS:
+        if step is not None and step != "passthrough" and sklearn_class_of(type(step)) not in _KEEP_COLUMNS:
             sizes = Sizes(sizes.n_samples)
     return None

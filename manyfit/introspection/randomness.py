@@ -42,11 +42,11 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR, OneClassSV
 from sklearn.utils import get_tags
 
 from manyfit._compat import has_callbacks, pca_is_randomized
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.introspection.flags import is_flag
 from manyfit.introspection.structural_key import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
-__all__ = ["holds_generator", "judge", "shareable", "writes_in_place"]
+__all__ = ["holds_generator", "is_deterministic", "is_shareable", "writes_in_place"]
 
 
 class Sizes(NamedTuple):
@@ -171,7 +171,7 @@ _IDLE: dict[type, Callable[[Any, Sizes], bool | None]] = {
 }
 
 
-def idle_rule(kind: type) -> Callable[[Any, Sizes], bool | None] | None:
+def randomness_rule(kind: type) -> Callable[[Any, Sizes], bool | None] | None:
     # IterativeImputer is experimental: naming the class would need an import that switches it on for all.
     if kind.__name__ == "IterativeImputer" and kind.__module__ == SimpleImputer.__module__.replace(
         "_base", "_iterative"
@@ -207,14 +207,28 @@ def _judge_callable(thing: Any, depth: int) -> bool | None:
     if isinstance(thing, functools.partial):
         if _draws(thing.func, thing.keywords):
             return False
-        inner = True if isinstance(thing.func, types.FunctionType) else judge(thing.func, _UNKNOWN, depth)
-        return _all([inner, judge(thing.args, _UNKNOWN, depth), judge(thing.keywords, _UNKNOWN, depth)])
+        inner = (
+            True
+            if isinstance(thing.func, types.FunctionType)
+            else is_deterministic(thing.func, _UNKNOWN, depth)
+        )
+        return _all(
+            [
+                inner,
+                is_deterministic(thing.args, _UNKNOWN, depth),
+                is_deterministic(thing.keywords, _UNKNOWN, depth),
+            ]
+        )
     if isinstance(thing, type) or not callable(thing):
         return True
     if _draws(thing, {}):
         return False
     owner = getattr(thing, "__self__", None)  # RandomState().normal, or the method of an object
-    return True if owner is None or isinstance(owner, types.ModuleType) else judge(owner, _UNKNOWN, depth)
+    return (
+        True
+        if owner is None or isinstance(owner, types.ModuleType)
+        else is_deterministic(owner, _UNKNOWN, depth)
+    )
 
 
 _tag_of_type: dict[type, bool] = {}  # scikit-learn's own classes: the tag is a matter of the platform
@@ -224,13 +238,17 @@ def tagged_random(thing: Any) -> bool:
     kind = type(thing)
     if kind in _tag_of_type:
         return _tag_of_type[kind]
-    if not hasattr(thing, "__sklearn_tags__") or twin_of(kind) in (Pipeline, FeatureUnion, ColumnTransformer):
+    if not hasattr(thing, "__sklearn_tags__") or sklearn_class_of(kind) in (
+        Pipeline,
+        FeatureUnion,
+        ColumnTransformer,
+    ):
         return False  # the tag of these three says nothing about what is inside
     try:
         tagged = bool(get_tags(thing).non_deterministic)
     except Exception:  # a user's own tags: scikit-learn says what is wrong with them
         return True
-    if twin_of(kind).__module__.startswith("sklearn."):
+    if sklearn_class_of(kind).__module__.startswith("sklearn."):
         _tag_of_type[kind] = tagged
     return tagged
 
@@ -239,21 +257,23 @@ def _judge_object(thing: Any, sizes: Sizes, depth: int) -> bool | None:
     if has_callbacks(thing) or tagged_random(thing):
         return False  # callbacks are to see every fit
     state = object_state(thing)
-    idle = idle_rule(twin_of(type(thing)))
+    idle = randomness_rule(sklearn_class_of(type(thing)))
     own = idle(thing, sizes) if idle is not None and not _seeded(state) else _seeded(state)
     if own is False:
         return False
     # Inside scikit-learn's own composites the rows stay and the columns are not known.
-    composite = twin_of(type(thing)) in (Pipeline, FeatureUnion, ColumnTransformer)
+    composite = sklearn_class_of(type(thing)) in (Pipeline, FeatureUnion, ColumnTransformer)
     below = Sizes(sizes.n_samples) if composite else _UNKNOWN
     passed_over: tuple[str, ...] = SEEDS
-    if isinstance(thing, BaseEnsemble) and twin_of(type(thing)).__module__.startswith("sklearn."):
+    if isinstance(thing, BaseEnsemble) and sklearn_class_of(type(thing)).__module__.startswith("sklearn."):
         passed_over = (*SEEDS, "estimator")  # an ensemble seeds its members from its own random state
-    parts = (judge(value, below, depth) for name, value in state.items() if name not in passed_over)
+    parts = (
+        is_deterministic(value, below, depth) for name, value in state.items() if name not in passed_over
+    )
     return _all([own, _all(parts)])
 
 
-def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
+def is_deterministic(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
     """Whether fits of a transformer on the same input give the same result.
 
     Parameters
@@ -275,11 +295,11 @@ def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
     if depth > DEEPEST or isinstance(thing, GENERATORS):
         return False
     if isinstance(thing, Wrapped):
-        return judge(thing._shared_inner, sizes, depth)
+        return is_deterministic(thing._shared_inner, sizes, depth)
     if type(thing) in (list, tuple, set, frozenset):
-        return _all(judge(value, sizes, depth + 1) for value in thing)
+        return _all(is_deterministic(value, sizes, depth + 1) for value in thing)
     if type(thing) is dict:
-        return _seeded(thing) and _all(judge(value, sizes, depth + 1) for value in thing.values())
+        return _seeded(thing) and _all(is_deterministic(value, sizes, depth + 1) for value in thing.values())
     if type(thing) is FrozenEstimator:  # its fit does nothing
         return not holds_generator(thing.estimator)
     if isinstance(thing, (*BY_IDENTITY, types.MethodType, functools.partial)):
@@ -287,7 +307,7 @@ def judge(thing: Any, sizes: Sizes = _UNKNOWN, depth: int = 0) -> bool | None:
     return _judge_object(thing, sizes, depth + 1) if hasattr(thing, "__dict__") else True
 
 
-def shareable(
+def is_shareable(
     transformer: Any, n_samples: int | None = None, n_features: int | None = None, *, sparse: bool = False
 ) -> bool:
     """Whether a transformer fitted once may stand for other fits of equal transformers on the same input.
@@ -307,7 +327,7 @@ def shareable(
         False where anything in it has a random state that is not an integer and uses it, or says by its tags
         that it is not deterministic.
     """
-    verdict = judge(transformer, Sizes(n_samples, n_features, sparse))
+    verdict = is_deterministic(transformer, Sizes(n_samples, n_features, sparse))
     return verdict is not False if n_samples is None and n_features is None else verdict is True
 
 
@@ -364,7 +384,7 @@ def holds_generator(fitted: Any, depth: int = 0) -> bool:
         return any(holds_generator(item, depth + 1) for item in items)
     if not hasattr(fitted, "__dict__"):
         return False
-    rule = idle_rule(twin_of(type(fitted)))
+    rule = randomness_rule(sklearn_class_of(type(fitted)))
     if rule is not None and rule(fitted, _UNKNOWN) is True:
         return False
     return any(holds_generator(value, depth + 1) for value in vars(fitted).values())

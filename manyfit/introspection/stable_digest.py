@@ -23,7 +23,13 @@ from sklearn.frozen import FrozenEstimator
 
 from manyfit._compat import PassthroughScorer
 from manyfit.arrays import array_digest, describes_itself, is_array, to_host
-from manyfit.introspection._code_digest import code_parts, importable, names_read, of_library, package_version
+from manyfit.introspection._code_digest import (
+    code_parts,
+    is_importable,
+    is_library_module,
+    names_read,
+    package_version,
+)
 from manyfit.introspection.structural_key import Unkeyable, keeps_its_parameters, plain_state
 
 __all__ = ["Digester", "ProcessDigester", "Unkeyable"]
@@ -212,9 +218,9 @@ class Digester:
         return self._all("named", (owner, module, thing.__name__, package_version(module)))
 
     def _function(self, function: types.FunctionType) -> bytes:
-        found = importable(function)
+        found = is_importable(function)
         name = (function.__module__, function.__qualname__, package_version(function.__module__))
-        if found and of_library(function.__module__):
+        if found and is_library_module(function.__module__):
             return self._all("function", name)
         own = (
             code_parts(function.__code__),
@@ -230,8 +236,8 @@ class Digester:
 
     def _class(self, cls: type) -> bytes:
         name = (cls.__module__, cls.__qualname__, package_version(cls.__module__))
-        found = importable(cls)
-        if found and of_library(cls.__module__):
+        found = is_importable(cls)
+        if found and is_library_module(cls.__module__):
             return self._all("class", name)
         parts: list[bytes] = [*map(self._of, (*name, *cls.__bases__))]
         for attribute, value in sorted(vars(cls).items()):

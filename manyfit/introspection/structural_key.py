@@ -31,7 +31,7 @@ __all__ = [
     "BY_IDENTITY",
     "DEEPEST",
     "SCALARS",
-    "Is",
+    "ById",
     "Unkeyable",
     "Wrapped",
     "keeps_its_parameters",
@@ -69,7 +69,7 @@ class Wrapped:
     _shared_inner: Any
 
 
-class Is:
+class ById:
     """A thing as a dictionary key by identity; holding it keeps its identity from being reused."""
 
     __slots__ = ("thing",)
@@ -78,7 +78,7 @@ class Is:
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Is and other.thing is self.thing
+        return type(other) is ById and other.thing is self.thing
 
     def __hash__(self) -> int:
         return id(self.thing)
@@ -188,7 +188,7 @@ class _Walk:
         if isinstance(thing, Wrapped):
             return self.key(thing._shared_inner)
         if isinstance(thing, BY_IDENTITY):
-            return Is(thing)
+            return ById(thing)
         self._left -= 1
         if self._left < 0 or self._depth > DEEPEST:
             raise Unkeyable("a structure that is too large")
@@ -234,7 +234,7 @@ class _Walk:
 
     def unknown(self, thing: Any) -> Hashable:
         if self._by_identity:
-            return Is(thing)
+            return ById(thing)
         raise Unkeyable(type(thing).__name__)
 
     def _other(self, kind: type, thing: Any) -> Hashable:
@@ -246,9 +246,9 @@ class _Walk:
         if hasattr(thing, "get_params"):
             if not keeps_its_parameters(thing):
                 raise Unkeyable(f"a {kind.__name__}, which keeps parameters elsewhere than in its attributes")
-            return Is(kind), self.named(object_state(thing))
+            return ById(kind), self.named(object_state(thing))
         if _of_known_package(kind) and _is_plain(thing):
-            return Is(kind), self.named(object_state(thing))
+            return ById(kind), self.named(object_state(thing))
         parts = frame_parts(thing)
         return self.unknown(thing) if parts is None else (kind, self.key(parts))
 
@@ -262,7 +262,7 @@ def _scalar(kind: type, value: Any) -> Hashable:
 def _frozen(walk: _Walk, frozen: FrozenEstimator) -> Hashable:
     # A clone holds the same estimator, and a fit does not touch it.
     rest = {name: value for name, value in vars(frozen).items() if name != "estimator"}
-    return Is(frozen.estimator), walk.named(rest)
+    return ById(frozen.estimator), walk.named(rest)
 
 
 def _ordered(walk: _Walk, things: OrderedDict[Any, Any]) -> Hashable:

@@ -18,12 +18,12 @@ from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.pool.resource_queue import annotated
 from manyfit.cluster.pool.run import client_for
 from manyfit.cluster.worker.content_pickle import APART_BYTES
-from manyfit.introspection.gpu_support import takes_gpu
+from manyfit.introspection.gpu_support import needs_gpu
 from manyfit.joblib_backend._options import OF_A_CALL, Options, Place, checked
-from manyfit.joblib_backend._workers import Names, Needs, There
+from manyfit.joblib_backend._workers import BackendWorkers, Names, Needs
 
 if TYPE_CHECKING:
-    from manyfit.joblib_backend._parallel_call import Call
+    from manyfit.joblib_backend._parallel_call import ParallelCall
 
 NO_CLIENT = (
     "The joblib backend 'manyfit' runs on a Dask cluster, and there is no client of one here: create a Dask "
@@ -126,7 +126,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         )
         self.parallel: Any = None  # on a copy of its own only
         self._depth = 0  # on the cluster within tasks of the cluster
-        self._call: Call | None = None
+        self._call: ParallelCall | None = None
         self._array_bytes: int | None = None
         self._client()
 
@@ -172,7 +172,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             return 1
         if n_jobs is not None and n_jobs > 1:
             return n_jobs
-        there = There(client, self.workers, self.wait_for_workers_timeout)
+        there = BackendWorkers(client, self.workers, self.wait_for_workers_timeout)
         there.wait(self._needs())
         return max(2, there.slots(self._needs()) + 1 + (n_jobs or -1))
 
@@ -238,7 +238,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     def start_call(self) -> None:
         """Begin a call of Parallel."""
-        from manyfit.joblib_backend._parallel_call import Call
+        from manyfit.joblib_backend._parallel_call import ParallelCall
 
         drop_left_batches(self.parallel)
         needs = self._needs()
@@ -253,7 +253,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             patience=self.wait_for_workers_timeout,
             device=self.device,
         )
-        self._call = Call(self._client(), options, (lambda value: False) if needs else takes_gpu)
+        self._call = ParallelCall(self._client(), options, (lambda value: False) if needs else needs_gpu)
 
     def submit(self, func: Any, callback: Callable[[Any], None]) -> None:
         """Have a batch run; whatever becomes of it, the callback is told.

@@ -11,8 +11,8 @@ from distributed import Future
 from manyfit.cluster.pool.copies import Copies
 from manyfit.cluster.pool.resource_queue import AHEAD_S, LEAST_TASK_S, TASK_S, TASKS_LEFT, TASKS_PER_SLOT
 from manyfit.joblib_backend._batch_pickle import Packed
-from manyfit.joblib_backend._batch_result import Outcome
-from manyfit.joblib_backend._workers import Needs, There, most_at_a_time
+from manyfit.joblib_backend._batch_result import BatchResult
+from manyfit.joblib_backend._workers import BackendWorkers, Needs, most_at_a_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Batch:
     """
 
     packed: Packed
-    callback: Callable[[Outcome], None]
+    callback: Callable[[BatchResult], None]
     needs: Needs
     label: str
     n_calls: int
@@ -107,7 +107,7 @@ class Queue:
                 self._again.append(task)
             return not self.closed
 
-    def next(self, there: There) -> Task | None:
+    def next(self, there: BackendWorkers) -> Task | None:
         """A task that may run now."""
         with self._lock:
             if self._again:
@@ -127,7 +127,7 @@ class Queue:
         running = self._running.items()
         return [task for future, task in running if not keys or str(future.key) not in keys]
 
-    def stranded(self, there: There) -> list[tuple[Future, Task]]:
+    def stranded(self, there: BackendWorkers) -> list[tuple[Future, Task]]:
         """Tasks that may run on workers only which are there no more."""
         with self._lock:
             running = list(self._running.items())
@@ -135,7 +135,7 @@ class Queue:
             (one, task) for one, task in running if task.only and there.workers.keys().isdisjoint(task.only)
         ]
 
-    def to_copy(self, there: There) -> list[tuple[Future, Task]]:
+    def to_copy(self, there: BackendWorkers) -> list[tuple[Future, Task]]:
         """Stuck tasks that other workers, which have nothing else to do, may run as well."""
         keys, found = there.stuck.keys, list[tuple[Future, Task]]()
         with self._lock:

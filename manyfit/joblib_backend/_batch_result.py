@@ -13,7 +13,7 @@ from manyfit.arrays import on_device, to_host
 
 
 @dataclass(frozen=True)
-class Outcome:
+class BatchResult:
     """What became of a batch.
 
     Attributes
@@ -105,16 +105,16 @@ def described(error: BaseException) -> str:
     return f"{kind.__module__}.{kind.__qualname__}: {text}"
 
 
-def read(pickled: bytes) -> Outcome:
+def read(pickled: bytes) -> BatchResult:
     """What a batch came to."""
     try:
         succeeded, result, told = pickle.loads(pickled)
     except BaseException as error:
-        return Outcome(error=error)
+        return BatchResult(error=error)
     if succeeded:
-        return Outcome(result, seconds=told)
+        return BatchResult(result, seconds=told)
     result.__cause__ = RemoteTraceback(told)
-    return Outcome(error=result)
+    return BatchResult(error=result)
 
 
 def _plain(result: Any) -> Any:

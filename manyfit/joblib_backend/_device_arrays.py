@@ -20,9 +20,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import INDICES_OF_THE_HOST, as_sent, is_fit_and_score
-from manyfit.arrays import cuda_place
+from manyfit.arrays import default_gpu
 from manyfit.cluster.worker.run_items import on_place
-from manyfit.introspection.gpu_support import steps_of, takes_them_by_dispatch, takes_them_by_itself
+from manyfit.introspection.gpu_support import (
+    pipeline_steps,
+    supports_array_api,
+    supports_device_data_natively,
+)
 from manyfit.joblib_backend._batch_result import Home
 
 # Those that every library of the array API has.
@@ -78,8 +82,8 @@ class OnDevice:
 
     def _dispatch(self, function: Any, estimators: Sequence[Any]) -> AbstractContextManager[None]:
         """Have scikit-learn's estimators compute there, or say why they would not."""
-        steps = [step for one in estimators for step in steps_of(one)]
-        names = sorted({type(step).__name__ for step in steps if not takes_them_by_itself(step)})
+        steps = [step for one in estimators for step in pipeline_steps(one)]
+        names = sorted({type(step).__name__ for step in steps if not supports_device_data_natively(step)})
         if not names:
             return nullcontext()
         who = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
@@ -119,11 +123,11 @@ def _keeps_to_the_host(function: Any) -> bool:
 
 def wants_device_data(estimator: Any) -> bool:
     """Whether data of the host are to be moved for an estimator: one that is fitted has chosen already."""
-    return all(takes_them_by_itself(one) or _may_choose(one) for one in steps_of(estimator))
+    return all(supports_device_data_natively(one) or _may_choose(one) for one in pipeline_steps(estimator))
 
 
 def _may_choose(step: Any) -> bool:
-    if not takes_them_by_dispatch(step):
+    if not supports_array_api(step):
         return False
     try:
         check_is_fitted(step)
@@ -192,6 +196,6 @@ def _of_numbers(array: np.ndarray) -> bool:
 
 def _cuda(worker: Worker) -> tuple[str, str]:
     try:
-        return cuda_place()
+        return default_gpu()
     except (ImportError, RuntimeError) as error:
         raise type(error)(f"On {worker.address}: {error}") from error

@@ -24,11 +24,11 @@ from manyfit.cluster.pool.worker_monitor import LOOK_AT_LEAST_S, LOOK_S, Schedul
 from manyfit.cluster.worker.run_items import wanted_on
 from manyfit.joblib_backend._batch_pickle import Calls, Packer
 from manyfit.joblib_backend._batch_queue import Batch, Queue, Task
-from manyfit.joblib_backend._batch_result import Outcome, read
+from manyfit.joblib_backend._batch_result import BatchResult, read
 from manyfit.joblib_backend._options import Options
 from manyfit.joblib_backend._run_batches import Load, run
 from manyfit.joblib_backend._shared_arguments import Parts, sizes_of
-from manyfit.joblib_backend._workers import Needs, There
+from manyfit.joblib_backend._workers import BackendWorkers, Needs
 
 # A batch is cancelled by others, or cannot have its parts; as often it is tried again.
 MOST_TRIES = 8
@@ -36,7 +36,7 @@ MOST_TRIES = 8
 CANCEL_S = 5.0
 
 
-class Call:
+class ParallelCall:
     """Runs the batches of one call of Parallel.
 
     Parameters
@@ -57,7 +57,7 @@ class Call:
         self._client, self._options, self._takes_gpu = client, options, takes_gpu
         self._address = str(getattr(client.scheduler, "address", "an unknown address"))
         self._packer, self._parts = Packer(options.apart_bytes), Parts(client)
-        self._there = There(client, options.workers, options.patience)
+        self._there = BackendWorkers(client, options.workers, options.patience)
         self._parts.limit(self._there.memory)
         self._most_slots = self._there.slots(options.needs)
         self._wanted = _wanted_here()
@@ -70,7 +70,7 @@ class Call:
 
     # ------------------------------------------------------------------------------- in any thread
 
-    def submit(self, calls: Calls, nested: Any, callback: Callable[[Outcome], None]) -> None:
+    def submit(self, calls: Calls, nested: Any, callback: Callable[[BatchResult], None]) -> None:
         """Have a batch run. What is large is sent now, since the caller may change it afterwards."""
         try:
             batch = self._batch(calls, nested, callback)
@@ -81,7 +81,7 @@ class Call:
                 self._parts.release(batch.packed)
                 raise
         except Exception as error:
-            self._results.put(callback, Outcome(error=error))
+            self._results.put(callback, BatchResult(error=error))
         else:
             if not self._queue.add(batch):
                 self._parts.release(batch.packed)
@@ -174,7 +174,7 @@ class Call:
             self._release(task)
 
     def _took(self, source: Any, came: Any) -> None:
-        if isinstance(came, Outcome):  # of a batch that was not sent
+        if isinstance(came, BatchResult):  # of a batch that was not sent
             if not self._queue.closed:
                 source(came)
             return
@@ -236,15 +236,15 @@ class Call:
 
     def _end_all(self, batches: Sequence[Batch], error: Exception) -> None:
         for batch in batches:
-            self._end(batch, Outcome(error=error))
+            self._end(batch, BatchResult(error=error))
 
-    def _end(self, batch: Batch, outcome: Outcome) -> None:
+    def _end(self, batch: Batch, outcome: BatchResult) -> None:
         try:
             if not self._queue.closed:
                 batch.callback(outcome)  # which may submit the next one, of the same parts
                 dispatch_more(batch.callback, self._grown())
         except BaseException as error:  # of the caller's generator; joblib itself handles most
-            fail_parallel(batch.callback, Outcome(error=error))
+            fail_parallel(batch.callback, BatchResult(error=error))
         finally:
             self._parts.release(batch.packed)
 

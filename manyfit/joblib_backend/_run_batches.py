@@ -15,7 +15,7 @@ from manyfit.cluster.worker.cancelled_tasks import runs_of
 from manyfit.cluster.worker.content_pickle import is_pickle
 from manyfit.cluster.worker.errors import end_if_device_is_lost
 from manyfit.cluster.worker.run_items import parts_of, store_of, wanted_on
-from manyfit.cluster.worker.task_context import Task, at_task, wanted
+from manyfit.cluster.worker.task_context import Task, at_task, still_wanted
 from manyfit.joblib_backend._array_pickle import unpickled
 from manyfit.joblib_backend._batch_result import described, failed, succeeded
 from manyfit.joblib_backend._device_arrays import OnDevice
@@ -102,7 +102,7 @@ def _results(worker: Worker, load: Load, pickled: bytes, parts: Mapping[str, Any
         limited_to(load.threads, _alone(worker)),
     ):
         for function, args, kwargs in calls:
-            if not wanted():
+            if not still_wanted():
                 break  # nobody reads it
             results.append(run_one(function, args, kwargs))
     return results

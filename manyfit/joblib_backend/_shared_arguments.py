@@ -12,7 +12,7 @@ from distributed import Client
 from manyfit.cluster.pool.placement import nbytes_of, placement_of
 from manyfit.cluster.worker.content_pickle import array_key, is_pickle
 from manyfit.joblib_backend._batch_pickle import Packed
-from manyfit.joblib_backend._workers import There
+from manyfit.joblib_backend._workers import BackendWorkers
 
 # So much of what a call has sent last stays until it ends, whether or not the caller still has it.
 RECENT_BYTES = 2**28
@@ -85,7 +85,7 @@ class Parts:
         """What Dask calls parts; an empty text where they are not there."""
         return self._placement.names(parts)
 
-    def send(self, parts: Mapping[str, Any], there: There) -> bool:
+    def send(self, parts: Mapping[str, Any], there: BackendWorkers) -> bool:
         """Send what is not there; whether that could be done.
 
         Raises
@@ -113,7 +113,7 @@ class Parts:
         parts: Mapping[str, Any],
         names: Mapping[str, str],
         missing: Sequence[str],
-        there: There,
+        there: BackendWorkers,
     ) -> None:
         """Send what turned out not to be there, by the names that it had.
 

@@ -21,7 +21,7 @@ Names = tuple[str | int, ...] | None
 """Addresses or names of workers; None is all."""
 
 
-class There:
+class BackendWorkers:
     """The workers that a call of Parallel may use, as they were when it was last looked.
 
     Parameters

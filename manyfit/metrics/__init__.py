@@ -16,17 +16,17 @@ from manyfit.metrics.scoring._scorers import (
     get_scorer_names,
     make_scorer,
     refuse_metrics,
-    scores_at_home,
+    scores_on_host,
 )
 from manyfit.metrics.scoring._shared_scoring import SharedScoring
-from manyfit.metrics.scoring._targets import Truth
+from manyfit.metrics.scoring._targets import ScoredTargets
 
 __all__ = [
     "LinearPredictors",
     "Residuals",
     "Rounding",
+    "ScoredTargets",
     "SharedScoring",
-    "Truth",
     "check_scoring",
     "cluster",
     "get_scorer",
@@ -36,7 +36,7 @@ __all__ = [
     "pairwise",
     "refuse_metrics",
     "residuals_from_moments",
-    "scores_at_home",
     "scores_from_moments",
+    "scores_on_host",
 ]
 __all__ += _published.__all__

@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import check_paired_arrays, check_pairwise_arrays
 from sklearn.utils import check_X_y
 
-from manyfit.arrays import array_namespace, beside, float_dtype, is_array, to_host
+from manyfit.arrays import array_namespace, float_dtype, is_array, to_device_of, to_host
 from manyfit.folds import Unsupported
 
 Array = Any
@@ -33,7 +33,7 @@ def brought(data: Any, there: Array) -> Array:
     array = data if is_array(data) else np.asarray(data)
     if isinstance(array, np.ndarray) and array.dtype.kind not in "biufc":
         array = np.asarray(array, dtype=np.float64)
-    return beside(array, there)
+    return to_device_of(array, there)
 
 
 def pair_of(

@@ -11,10 +11,10 @@ from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
 from manyfit.model_selection.job._job import Sharing
 from manyfit.model_selection.search._base import SharedSearch
-from manyfit.model_selection.search._device_predict import asked_anywhere
+from manyfit.model_selection.search._device_predict import accept_device_data
 
 
-@asked_anywhere
+@accept_device_data
 class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     """Base of searches that choose their settings themselves, as scikit-learn's of the same name.
 
@@ -33,7 +33,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     checkpoint = None
 
 
-@asked_anywhere
+@accept_device_data
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     """Exhaustive search over a parameter grid, with the work that its fits have in common done once.
 
@@ -168,7 +168,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.checkpoint = checkpoint
 
 
-@asked_anywhere
+@accept_device_data
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     """Search over settings drawn from distributions, with the work that its fits have in common done once.
 

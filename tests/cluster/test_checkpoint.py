@@ -8,9 +8,9 @@ from distributed import Client, LocalCluster
 from sklearn.exceptions import FitFailedWarning
 
 from manyfit.cluster import WorkerDied
-from manyfit.cluster.worker.errors import Died
+from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
 from tests.cluster._awkward import Awkward
 from tests.cluster.test_search import SEARCHES, X, Y, same
@@ -33,7 +33,7 @@ def test_an_interrupted_search_goes_on(kind, there, inside, tmp_path, monkeypatc
     whole = search.fit(X, Y)
     search = GridSearchCV(estimator, grid, cv=4, client=inside, return_train_score=True)
     search.set_params(checkpoint=tmp_path / "file")
-    add, arrived = Arrivals.add, []
+    add, arrived = ResultSink.add, []
 
     def stops(self, results, **how):
         add(self, results, **how)
@@ -42,10 +42,10 @@ def test_an_interrupted_search_goes_on(kind, there, inside, tmp_path, monkeypatc
             if len(arrived) == 2 or kind in ("moments", "passes"):
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(Arrivals, "add", stops)
+    monkeypatch.setattr(ResultSink, "add", stops)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y)
-    monkeypatch.setattr(Arrivals, "add", add)
+    monkeypatch.setattr(ResultSink, "add", add)
     assert len(search.partial_results_) == sum(arrived) > 0
     search.set_params(client=inside if there else False).fit(X, Y)
     assert search.report_.fits_restored == sum(arrived)
@@ -64,7 +64,7 @@ def test_what_killed_a_worker_is_tried_again(inside, tmp_path, monkeypatch):
 
     def one_dies(of, function, items):
         for item, part in real(of, function, items):
-            yield item, Died(WorkerDied("as told")) if item.candidates == (1,) else part
+            yield item, WorkerLost(WorkerDied("as told")) if item.candidates == (1,) else part
 
     monkeypatch.setattr(_on_cluster._Search, "_results", one_dies)
     search = GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=2, refit=False, error_score=-1.0, client=inside)

@@ -19,14 +19,14 @@ from distributed import Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
-from manyfit.cluster.pool._dispatcher import Dispatch, _Task
+from manyfit.cluster.pool._dispatcher import Dispatcher, _Task
 from manyfit.cluster.pool.copies import Copies
 from manyfit.cluster.pool.held_workers import Stuck
 from manyfit.cluster.pool.placement import Placement, placement_of
-from manyfit.cluster.pool.resource_queue import Lane
+from manyfit.cluster.pool.resource_queue import ResourceQueue
 from manyfit.cluster.pool.results import Results
 from manyfit.cluster.worker._heartbeats import Heartbeats
-from manyfit.cluster.worker._memory_guard import Keeper, Patience, Room
+from manyfit.cluster.worker._memory_guard import MemoryGuard, MemoryRoom, Patience
 from manyfit.cluster.worker._store import Store
 from manyfit.cluster.worker.cancelled_tasks import Report, Runs
 from manyfit.model_selection import GridSearchCV
@@ -70,11 +70,11 @@ def test_room_comes_later_only_where_somebody_waits_for_who_has_it(
         used = [store.using("theirs", lambda one=one: one) for one in wanted]  # type: ignore[misc]
         for one in used:
             one.__enter__()
-        room = Keeper(worker, store).make_room(50, "mine")
+        room = MemoryGuard(worker, store).make_room(50, "mine")
         for one in used:
             one.__exit__(None, None, None)
     assert (room.fits, room.later, room.unwanted) == (False, later, False in wanted)
-    assert not Keeper(worker, store).make_room(50, "mine").unwanted
+    assert not MemoryGuard(worker, store).make_room(50, "mine").unwanted
 
 
 def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
 
     def waits(**room: Any) -> float:
         patience, start = Patience(), now[0]
-        while not patience.ends(Room(False, **room)):
+        while not patience.ends(MemoryRoom(False, **room)):
             now[0] += 0.5
         return now[0] - start
 
@@ -103,7 +103,7 @@ def test_a_search_that_waits_for_room_says_so_and_ends(
     monkeypatch.setattr("manyfit.cluster.worker._memory_guard.LATER_S", 3.0)
     monkeypatch.setattr("manyfit.cluster.worker._memory_guard.UNWANTED_WAIT_S", 3.0)
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.LOOK_AT_LEAST_S", 0.1)
-    monkeypatch.setattr(Placement, "_room_on", lambda *a: Room(False, **{kind: True}))
+    monkeypatch.setattr(Placement, "_room_on", lambda *a: MemoryRoom(False, **{kind: True}))
     looks: list[float] = []
     look = Stuck.look
 
@@ -128,9 +128,9 @@ def test_data_that_wait_for_room_go_to_a_worker_that_begins_tasks(
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.LOOK_AT_LEAST_S", 0.1)
     look, held = Stuck.look, list[str]()
 
-    def room_on(self: Placement, worker: str, *args: Any) -> Room:
+    def room_on(self: Placement, worker: str, *args: Any) -> MemoryRoom:
         held[:] = held or [worker]
-        return Room(worker not in held, later=True)
+        return MemoryRoom(worker not in held, later=True)
 
     def looked(self: Stuck, *args: Any) -> None:
         look(self, *args)
@@ -311,13 +311,13 @@ class _Future:
 def _dispatch(*workers: str) -> tuple[Any, list[_Future], list[_Future]]:
     """A run with a suspect under way on each of these workers, of which b is there; what it cancels."""
     cancelled: list[_Future] = []
-    dispatch: Any = Dispatch.__new__(Dispatch)
+    dispatch: Any = Dispatcher.__new__(Dispatcher)
     dispatch.client = SimpleNamespace(cancel=lambda futures, force: cancelled.extend(futures))
     dispatch.package, dispatch._names = SimpleNamespace(key="package"), {}
     dispatch._results, dispatch._copies = SimpleNamespace(give_up=lambda future: None), Copies()
     stuck = SimpleNamespace(keys=frozenset("0123"))
     dispatch._standing = SimpleNamespace(workers=frozenset("b"), deaths_of=lambda key: 1, stuck=stuck)
-    lane = Lane([], lambda item: True, {})
+    lane = ResourceQueue([], lambda item: True, {})
     lane.running = len(workers)
     futures = [_Future(str(i)) for i in range(len(workers))]
     tasks = [_Task(("item",), lane, suspect=True, worker=worker) for worker in workers]
@@ -366,5 +366,5 @@ def test_a_worker_with_an_actor_of_others_is_left_as_it_is(
         nanny="tcp://a:2", address="tcp://a:1", data={"manyfit-array": 1}, state=state, memory_manager=manager
     )
     assert Runs(worker)._may_end() is not bool(actors)
-    Keeper(worker, Store(100))._end_if_lost(True)
+    MemoryGuard(worker, Store(100))._end_if_lost(True)
     assert ended == [1] * (not actors)

@@ -22,7 +22,7 @@ from manyfit.cluster.worker.task_context import Task, at_task
 from manyfit.estimators import Cost, KNeighborsClassifier, family_of
 from manyfit.model_selection import GridSearchCV, cross_validate
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
 from manyfit.model_selection.running._dask_executor import cut
 from manyfit.model_selection.running._worker_items import Common, Item, run_item
@@ -307,7 +307,7 @@ def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp
     monkeypatch.setattr(family_of(LogisticRegression), "cost", lambda *_: Cost(10.0, 100.0))
     options = {"sharing": "optimum", "refit": False, "checkpoint": tmp_path / "file"}
     search = GridSearchCV(LogisticRegression(), {"C": C}, **options)
-    add = Arrivals.add
+    add = ResultSink.add
 
     def stops(self, results, **how):
         add(self, results, **how)
@@ -315,7 +315,7 @@ def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp
             raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(Arrivals, "add", stops)
+        once.setattr(ResultSink, "add", stops)
         with pytest.raises(KeyboardInterrupt):
             search.fit(X, Y)
     kept = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyfit.cluster.pool.resource_queue import AHEAD_S, LEAST_TASK_S, TASK_S, Lane
+from manyfit.cluster.pool.resource_queue import AHEAD_S, LEAST_TASK_S, TASK_S, ResourceQueue
 
 
 def _one(name: str) -> bool:
@@ -11,7 +11,7 @@ def _one(name: str) -> bool:
 
 
 def _handed_out(n: int, each: float, slots: int) -> list[tuple[int, ...]]:
-    lane = Lane(range(n), _one, {})
+    lane = ResourceQueue(range(n), _one, {})
     tasks = []
     while lane.chunks:
         tasks.append(lane.chunks.take(slots))
@@ -41,7 +41,7 @@ def test_fewer_tasks_than_items_of_the_benchmark() -> None:
     ("each", "most"), [(0.001, 2), (0.05, 2), (0.16, AHEAD_S / TASK_S), (2.0, AHEAD_S / 2)]
 )
 def test_long_items_are_handed_out_ahead(each: float, most: float) -> None:
-    lane = Lane(range(10_000), _one, {})
+    lane = ResourceQueue(range(10_000), _one, {})
     lane.slots = 1
     lane.chunks.took(lane.chunks.take(1), each)
     while lane.open:
@@ -51,7 +51,7 @@ def test_long_items_are_handed_out_ahead(each: float, most: float) -> None:
 
 
 def test_items_that_take_resources_are_not_handed_out_ahead() -> None:
-    lane = Lane(range(10_000), _one, {"GPU": 1})
+    lane = ResourceQueue(range(10_000), _one, {"GPU": 1})
     lane.slots = 1
     lane.chunks.took(lane.chunks.take(1), 2.0)
     while lane.open:

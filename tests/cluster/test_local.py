@@ -8,7 +8,7 @@ import threading
 import joblib
 import pytest
 
-from manyfit.model_selection.job._joblib_tasks import run_tasks, workers
+from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
 from manyfit.model_selection.results._progress_bar import Progress
 
 
@@ -40,9 +40,9 @@ def test_two_workers_are_other_processes():
 
 
 def test_the_users_context_counts():
-    assert workers(None) == 1 and workers(2) == 2
+    assert joblib_workers(None) == 1 and joblib_workers(2) == 2
     with joblib.parallel_config(backend="threading", n_jobs=3):
-        assert workers(None) == 3 and workers(2) == 2
+        assert joblib_workers(None) == 3 and joblib_workers(2) == 2
         assert {r[1] for r in run(double, 4, None)} == {os.getpid()}
         assert threading.get_ident() not in {r[2] for r in run(double, 8, None)}
 

@@ -22,7 +22,7 @@ from manyfit.cluster.pool.placement import placement_of
 from manyfit.cluster.worker._store import Store
 from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.model_selection import GridSearchCV, cross_validate
-from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.results._result_sink import ResultSink
 from tests.cluster._awkward import Awkward, fits
 from tests.cluster.test_search import _kept, eventually
 
@@ -341,16 +341,16 @@ def test_shared_steps_are_handed_back(stopped, three, monkeypatch):
     steps = make_pipeline(StandardScaler(), Awkward(seconds=0.05))
     grid = {"awkward__value": list(range(10)), "standardscaler__with_mean": [False, True]}
     whole = GridSearchCV(steps, grid, cv=KFold(2), refit=False)
-    add = Arrivals.add
+    add = ResultSink.add
     arrived: list[int] = []
 
-    def counted(self: Arrivals, results: Any, **kwargs: Any) -> None:
+    def counted(self: ResultSink, results: Any, **kwargs: Any) -> None:
         add(self, results, **kwargs)
         arrived.append(len(results))
         if stopped and len(arrived) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Arrivals, "add", counted)
+    monkeypatch.setattr(ResultSink, "add", counted)
     if stopped:
         with pytest.raises(KeyboardInterrupt):
             whole.fit(X, Y)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators._catalog import ALL, Dispatch
 from manyfit.estimators.backends._native_registry import fitter_of
 from tests.docs._pages import ROOT
@@ -24,7 +24,7 @@ def rows() -> list[dict[str, str]]:
 
 def _of(name: str) -> tuple[str, str, str, str]:
     line = ALL[name]
-    own = ["manyfit"] if fitter_of(twin_of(getattr(estimators, name))) else []
+    own = ["manyfit"] if fitter_of(sklearn_class_of(getattr(estimators, name))) else []
     dispatched = [_dispatched(line.dispatch)] if line.dispatch else []
     same = ["scikit-learn"] if line.dispatch else []  # with the same conditions, a column before
     cuml = ["cuML"] if line.cuml else []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from manyfit.folds import FeatureMoments, GivenFold, GivenRows, moments_of_rows
+from manyfit.folds import FeatureMoments, FoldArrays, SingleFold, moments_of_rows
 
 
 def folded(X, y, weights=None):
     """Folded data of one split that trains on, and tests, all given rows."""
-    return GivenFold(GivenRows(X, y, X, y, weights, X, y, y))
+    return SingleFold(FoldArrays(X, y, X, y, weights, X, y, y))
 
 
 def view_of(X, y=None, weights=None):

@@ -10,8 +10,8 @@ import sklearn.linear_model
 from sklearn.base import clone
 
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
-from manyfit.arrays import container_place, form_of, to_host
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.arrays import container_kind, container_place, to_host
 from manyfit.estimators._factory import exported
 from manyfit.estimators._method_call import STATE
 from tests.estimators import _fake_cuml as fake
@@ -36,11 +36,11 @@ def on_second(values):
 
 
 def home(value):
-    return to_host(value) if form_of(value) else value
+    return to_host(value) if container_kind(value) else value
 
 
 def theirs(estimator):
-    return twin_of(type(estimator))(**estimator.get_params(deep=False))
+    return sklearn_class_of(type(estimator))(**estimator.get_params(deep=False))
 
 
 # Ridge, whose solver there is the SVD
@@ -112,7 +112,7 @@ def test_parameters_are_brought_to_the_rows(name, params, y):
     cls = getattr(estimators, name)
     method = "predict" if hasattr(cls, "predict") else "transform"
     targets = () if y is None else (y,)
-    wanted = getattr(twin_of(cls)(**params).fit(rows, *targets), method)(rows)
+    wanted = getattr(sklearn_class_of(cls)(**params).fit(rows, *targets), method)(rows)
     for params_at in (np.asarray, there, on_second):
         for move in (np.asarray, there):
             model = cls(**brought(params, params_at))
@@ -137,7 +137,7 @@ def test_parameters_are_put_back_after_an_error():
 
 
 def test_what_a_fit_keeps_is_not_put_back():
-    class Keeps(twin_of(estimators.KMeans)):
+    class Keeps(sklearn_class_of(estimators.KMeans)):
         def fit(self, X, y=None, sample_weight=None):
             self._seen = X
             return super().fit(X, y, sample_weight)
@@ -154,12 +154,12 @@ def test_a_prediction_reads_moved_parameters_of_a_copy():
 
     class Watched(estimators.KNeighborsClassifier):
         def kneighbors(self, X=None, n_neighbors=None, return_distance=True):
-            seen.append((self is model, form_of(self.metric_params["VI"])))
+            seen.append((self is model, container_kind(self.metric_params["VI"])))
             return super().kneighbors(X, n_neighbors, return_distance)
 
     model = Watched(metric="mahalanobis", metric_params={"VI": there(np.eye(5))}, algorithm="brute")
     model.fit(X, LABELS).predict(X)
-    assert seen == [(False, None)] and form_of(model.metric_params["VI"]) == "array"
+    assert seen == [(False, None)] and container_kind(model.metric_params["VI"]) == "array"
 
 
 # Labels in a series of a device

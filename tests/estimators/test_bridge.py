@@ -25,8 +25,8 @@ from sklearn.utils import _array_api
 import manyfit
 from manyfit import estimators
 from manyfit._compat import array_api_dispatch
-from manyfit._drop_in_classes import twin_of
-from manyfit.arrays import container_place, form_of, from_device, is_host, to_device, transfers
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.arrays import container_kind, container_place, container_to_host, is_host, to_device, transfers
 from manyfit.estimators._catalog import EXPORTS
 from manyfit.estimators._method_call import STATE
 from manyfit.estimators.backends import _cuml as _with_cuml
@@ -48,7 +48,7 @@ OTHERS = [
     for name in ("array_api_strict", "torch", "cupy")
     if find_spec(name)
 ]
-FITTED = [name for name in NAMES if _own.fitter_of(twin_of(getattr(estimators, name)))]
+FITTED = [name for name in NAMES if _own.fitter_of(sklearn_class_of(getattr(estimators, name)))]
 BY_WHOM = [*((name, False) for name in NAMES), *((name, True) for name in FITTED)]
 # With which fits of our own serve an estimator, and scikit-learn's end near the same optimum.
 SHARP = {
@@ -75,7 +75,7 @@ def _scikit_learn_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def home(value):
     if isinstance(value, (tuple, list)):
         return [home(one) for one in value]
-    value = from_device(value)
+    value = container_to_host(value)
     return value.toarray() if scipy.sparse.issparse(value) else value
 
 
@@ -95,12 +95,14 @@ def in_place(value, xp, device):
         return all(in_place(one, xp, device) for one in value)
     if isinstance(value, float | np.floating) or scipy.sparse.issparse(value):
         return True
-    if form_of(value) == "sparse":
+    if container_kind(value) == "sparse":
         return compat.is_cupy_namespace(xp)
     if xp is np:
         return isinstance(value, np.ndarray)
     return (
-        form_of(value) == "array" and compat.array_namespace(value) is xp and compat.device(value) == device
+        container_kind(value) == "array"
+        and compat.array_namespace(value) is xp
+        and compat.device(value) == device
     )
 
 
@@ -130,11 +132,11 @@ def test_every_estimator_on_every_library(name, own, xp, device, monkeypatch):
             signs = abs if (name, method) == ("LinearDiscriminantAnalysis", "transform") else lambda x: x
             alike(signs(result), signs(wanted[method]), own)  # the directions of its axes are not determined
             asked = found["transform"] if method == "inverse_transform" else X
-            assert in_place(result, *((xp, device) if form_of(asked) else (np, "cpu"))), method
+            assert in_place(result, *((xp, device) if container_kind(asked) else (np, "cpu"))), method
     for attribute in (n for n in vars(twin) if n.endswith("_") and not n.startswith("_")):
         value = getattr(ours, attribute)
         if isinstance(getattr(twin, attribute), np.ndarray):
-            assert (form_of(value) == "array") == (route != "host"), attribute
+            assert (container_kind(value) == "array") == (route != "host"), attribute
             if getattr(twin, attribute).dtype.kind in "fi" and attribute not in ("scalings_", "n_iter_"):
                 alike(value, getattr(twin, attribute), own)
 
@@ -267,7 +269,7 @@ def test_labels_of_a_device_stay_there(name):
     ours = made(name).fit(there(X), there(LABELS))
     for data in (X, there(X), pd.DataFrame(X)):
         assert container_place(ours.predict(data)).device == DEVICE
-    assert form_of(ours.classes_) == ("array" if name in STAYS else None)
+    assert container_kind(ours.classes_) == ("array" if name in STAYS else None)
     with pytest.raises(ValueError, match="Unknown label type"):
         made(name).fit(there(X), NUMBERS)
 
@@ -398,7 +400,7 @@ def test_a_warm_start_from_another_place():
     for data, y in ((X, LABELS), (there(X), there(LABELS)), (X, LABELS), (there(X), LABELS)):
         ours.fit(data, y)
         alike(ours.coef_, wanted.coef_, True)
-        assert form_of(ours.coef_) == form_of(data)
+        assert container_kind(ours.coef_) == container_kind(data)
 
 
 # Warnings and errors
@@ -526,7 +528,7 @@ def test_a_fit_of_our_own_goes_first():
     def fit(estimator, X, y, sample_weight):
         if estimator.positive:
             raise Unsupported("not positive ones")
-        seen.append((form_of(X), type(y), sample_weight))
+        seen.append((container_kind(X), type(y), sample_weight))
         xp = compat.array_namespace(X)
         estimator.n_features_in_ = X.shape[1]
         estimator.coef_, estimator.intercept_ = xp.ones(X.shape[1], device=X.device, dtype=X.dtype), 1.0

@@ -22,7 +22,7 @@ from sklearn.utils._test_common.instance_generator import (
 from sklearn.utils.estimator_checks import check_regressors_train, parametrize_with_checks
 
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators._catalog import ALL, HOLDERS
 
 # What scikit-learn expects to fail, with its reason, is expected here too, but for these, which pass.
@@ -51,14 +51,14 @@ def ours_of(twin: Any) -> Any:
 
 
 def theirs_of(estimator: Any) -> Any:
-    return twin_of(type(estimator))(**estimator.get_params(deep=False))
+    return sklearn_class_of(type(estimator))(**estimator.get_params(deep=False))
 
 
 def instances() -> Iterator[Any]:
     """Of each drop-in estimator those that scikit-learn checks of its twin."""
     for name in ALL:
         if name not in NOT_HERE:
-            yield from map(ours_of, _construct_instances(twin_of(getattr(estimators, name))))
+            yield from map(ours_of, _construct_instances(sklearn_class_of(getattr(estimators, name))))
 
 
 def expected_failures(estimator: Any) -> dict[str, str]:

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.pipeline import make_pipeline
 
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators import Ridge, family_of
 from manyfit.estimators._catalog import EXPORTS
 from manyfit.estimators._factory import BRIDGED
@@ -49,7 +49,7 @@ def same(found, wanted):
 
 @pytest.mark.parametrize("name", EXPORTS)
 def test_it_is_scikit_learns_class(name):
-    ours, twin = getattr(estimators, name), twin_of(getattr(estimators, name))
+    ours, twin = getattr(estimators, name), sklearn_class_of(getattr(estimators, name))
     assert ours.__mro__[1] is twin and ours.__name__ == twin.__name__ == name
     assert ours.__module__ == "manyfit.estimators" and ours.__doc__ == twin.__doc__
     assert str(inspect.signature(ours)) == str(inspect.signature(twin))
@@ -61,7 +61,7 @@ def test_it_is_scikit_learns_class(name):
 @pytest.mark.parametrize("name", EXPORTS)
 def test_every_public_method_is_bridged_or_takes_no_data(name):
     ours = getattr(estimators, name)
-    twin = twin_of(ours)
+    twin = sklearn_class_of(ours)
     for method in dir(twin):
         static = inspect.getattr_static(twin, method)
         if method.startswith(("_", "set_")) or isinstance(static, property | str) or method in PLAIN:
@@ -197,7 +197,7 @@ def test_other_searches_too(ours, grid):
 
 
 def twin(estimator):
-    return twin_of(type(estimator))(**estimator.get_params())
+    return sklearn_class_of(type(estimator))(**estimator.get_params())
 
 
 class Twice(Ridge):
@@ -206,7 +206,7 @@ class Twice(Ridge):
 
 
 def test_a_users_subclass_is_no_twin():
-    assert twin_of(Twice) is Twice and family_of(twin_of(Twice)) is None
+    assert sklearn_class_of(Twice) is Twice and family_of(sklearn_class_of(Twice)) is None
     plan = GridSearchCV(Twice(), {"alpha": [1.0, 2.0]}, cv=3).plan(X, NUMBERS)
     assert "shared through moments" not in str(plan)
     np.testing.assert_array_equal(Twice().fit(X, NUMBERS).predict(X), 2 * Ridge().fit(X, NUMBERS).predict(X))

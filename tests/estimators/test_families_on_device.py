@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.arrays import Beside, to_device, to_host, transfers
 from manyfit.estimators import family_of
 from manyfit.families.smooth.solver._losses import HalfBinomial
-from manyfit.families.smooth.solver._objective import LinearProblem, Rowwise
+from manyfit.families.smooth.solver._objective import LinearProblem, RowLoss
 from manyfit.folds import PassData, Splits
 from tests.metrics._crossings import crossings, there
 
@@ -195,7 +195,7 @@ def test_labels_in_doubt_are_counted_where_the_rows_lie(name):
 
 
 def test_weights_of_classes_go_there_once():
-    rowwise = Rowwise(
+    rowwise = RowLoss(
         HalfBinomial(),
         (THREE == 1)[None].astype(float),
         None,

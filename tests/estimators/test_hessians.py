@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial
-from manyfit.families.smooth.solver._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
 from manyfit.families.smooth.solver._preconditioner import Factor, Hessians, Matrix, _chosen
 from manyfit.folds import DensePasses, SparsePasses
 
@@ -200,9 +200,9 @@ def hessians(
     """Of settings on each half of the rows and on all."""
     passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
     if K == 1:
-        rowwise = Rowwise(HalfBinomial(), Y[None])
+        rowwise = RowLoss(HalfBinomial(), Y[None])
     else:
-        rowwise = Rowwise(HalfMultinomial(K), np.eye(K)[:, rng.integers(0, K, N)])
+        rowwise = RowLoss(HalfMultinomial(K), np.eye(K)[:, rng.integers(0, K, N)])
     split = np.repeat(np.arange(sets), len(penalties))
     weight = np.array([150.0, 250.0, 400.0])[split]
     columns = Columns(split, np.tile(np.asarray(penalties, dtype=float), sets), weight, COUNTS[split])

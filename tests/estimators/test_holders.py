@@ -20,8 +20,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import manyfit
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
-from manyfit.arrays import container_place, form_of, to_device, to_host, transfers
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.arrays import container_kind, container_place, to_device, to_host, transfers
 from manyfit.estimators import PCA, FeatureUnion, MinMaxScaler, Ridge, StandardScaler
 from manyfit.estimators._catalog import HOLDERS
 from manyfit.estimators._factory import BRIDGED
@@ -100,7 +100,7 @@ def home(value):
         [home(one) for one in value]
         if isinstance(value, list)
         else to_host(value)
-        if form_of(value)
+        if container_kind(value)
         else value
     )
 
@@ -120,7 +120,7 @@ def lies(value, place):
 
 @pytest.mark.parametrize("name", HOLDERS)
 def test_it_is_scikit_learns_class(name):
-    ours, twin = getattr(estimators, name), twin_of(getattr(estimators, name))
+    ours, twin = getattr(estimators, name), sklearn_class_of(getattr(estimators, name))
     assert ours.__mro__[1] is twin and ours.__name__ == twin.__name__ == name
     assert str(inspect.signature(ours)) == str(inspect.signature(twin)) and ours.__doc__ == twin.__doc__
     assert pickle.loads(pickle.dumps(ours)) is ours and type(clone(made(name)[0])) is ours
@@ -172,7 +172,7 @@ def test_what_works_on_the_host_says_so_once_or_is_refused(name):
 def test_scikit_learns_own_around_drop_in_estimators_raises(name):
     """As the page says: what cannot be mended from outside."""
     model, y = made(name)
-    own = twin_of(type(model))(**model.get_params(deep=False))
+    own = sklearn_class_of(type(model))(**model.get_params(deep=False))
     with pytest.raises((RuntimeError, IndexError, TypeError), match="array_api_strict|Array API"):
         answers(own.fit(there(X), None if y is None else there(y)), there(X), None)
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from manyfit.estimators import affine_step_of
 from manyfit.families.smooth.solver._losses import HalfMultinomial, HalfTweedie, SquaredHinge
-from manyfit.families.smooth.solver._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
 from manyfit.folds import DensePasses, SparsePasses, Unsupported
 from tests.estimators._views import view_of
 
@@ -73,7 +73,7 @@ def test_gradient_behind_steps(intercept, steps, loss, targets, y):
         views.append(view)
         Zs.append(Z)
     classes = np.array([[1.0, 2.0, 0.5], [0.3, 1.0, 3.0]])
-    rowwise = Rowwise(loss, targets, WEIGHT, classes, LABELS)
+    rowwise = RowLoss(loss, targets, WEIGHT, classes, LABELS)
     split = np.array([0, 1, 1])
     total = np.array([sum(WEIGHT[j] * classes[i, LABELS[j]] for j in split_of(i)) for i in split])
     summed = [
@@ -128,7 +128,7 @@ def shifted(view, origin):
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_sparse_rows_have_the_gradient_of_dense_ones(intercept):
     A = np.where(rng.random((N, P)) < 0.5, X, 0.0)
-    rowwise = Rowwise(HalfMultinomial(3), np.eye(3)[:, LABELS], WEIGHT)
+    rowwise = RowLoss(HalfMultinomial(3), np.eye(3)[:, LABELS], WEIGHT)
     columns = Columns(np.array([0, 1]), np.array([0.1, 1.0]), np.array([5.0, 7.0]), COUNTS)
     W = rng.normal(size=(2, 3, P + 1))
     G = [
@@ -142,6 +142,6 @@ def test_sparse_rows_have_the_gradient_of_dense_ones(intercept):
 def test_weights_that_make_no_convex_objective(bad):
     weight = np.where(np.arange(N) == 3, bad, 1.0)
     with pytest.raises(Unsupported, match="a weight is negative or NaN"):
-        Rowwise(SquaredHinge(), np.ones((1, N)), weight)
+        RowLoss(SquaredHinge(), np.ones((1, N)), weight)
     with pytest.raises(Unsupported, match="a weight is negative or NaN"):
-        Rowwise(SquaredHinge(), np.ones((1, N)), None, np.array([[1.0, bad]]), LABELS)
+        RowLoss(SquaredHinge(), np.ones((1, N)), None, np.array([[1.0, bad]]), LABELS)

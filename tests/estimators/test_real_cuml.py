@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
-from manyfit.arrays import form_of, from_device, is_out_of_memory
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.arrays import container_kind, container_to_host, is_out_of_memory
 from manyfit.estimators._catalog import EXPORTS
 from manyfit.estimators._factory import BRIDGED
 from manyfit.estimators._method_call import STATE
@@ -53,7 +53,7 @@ def dense(values):
 
 @pytest.mark.parametrize("name", LINES)
 def test_the_class_is_there_and_converts_as_the_table_says(name):
-    cls, twin = cls_of(name), twin_of(getattr(estimators, name))
+    cls, twin = cls_of(name), sklearn_class_of(getattr(estimators, name))
     theirs = getattr(cls, "_cpu_class_path", "") if hasattr(cls, "from_sklearn") else ""
     twins = theirs and theirs.rpartition(".")[2] == twin.__name__ and theirs.startswith("sklearn.")
     # What scikit-learn's dispatch serves as well need not be converted: it goes first.
@@ -94,7 +94,7 @@ def test_parameters_arrive(name):
 
 @pytest.mark.parametrize("name", LINES)
 def test_methods_take_the_rows_by_place_and_the_others_by_name(name):
-    cls, twin = cls_of(name), twin_of(getattr(estimators, name))
+    cls, twin = cls_of(name), sklearn_class_of(getattr(estimators, name))
     for method in sorted(BRIDGED & set(dir(twin)) & set(dir(cls))):
         first, *_ = [
             p for p in inspect.signature(getattr(cls, method)).parameters.values() if p.name != "self"
@@ -113,10 +113,14 @@ def test_refusals_and_no_memory_are_known_by_type():
 def test_containers_are_known_by_their_classes():
     cudf, sparse = import_module("cudf"), import_module("cupyx.scipy.sparse")
     for cls in (cudf.DataFrame, cudf.Series, cudf.Index):
-        assert form_of(object.__new__(cls)) == "frame" and callable(cls.to_pandas) and callable(cls.to_cupy)
+        assert (
+            container_kind(object.__new__(cls)) == "frame"
+            and callable(cls.to_pandas)
+            and callable(cls.to_cupy)
+        )
     for form in ("csr", "csc", "coo"):
         cls = getattr(sparse, f"{form}_matrix")
-        assert form_of(object.__new__(cls)) == "sparse" and callable(cls.get)
+        assert container_kind(object.__new__(cls)) == "sparse" and callable(cls.get)
 
 
 @pytest.mark.parametrize("kind", ["cupy", "cudf"])
@@ -153,7 +157,7 @@ def test_fitted_by_cuml_where_the_ledger_says_so(name, kind, monkeypatch):
     for method in ("predict", "transform"):
         if not hasattr(twin, method):
             continue
-        found, wanted = from_device(getattr(ours, method)(X)), getattr(twin, method)(rows)
+        found, wanted = container_to_host(getattr(ours, method)(X)), getattr(twin, method)(rows)
         found, wanted = (
             one.toarray() if hasattr(one, "toarray") else np.asarray(one) for one in (found, wanted)
         )

@@ -11,8 +11,8 @@ from manyfit.families.smooth.solver import _penalty_path as _stage
 from manyfit.families.smooth.solver import _preconditioner as _hessians
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial
-from manyfit.families.smooth.solver._objective import Rowwise
-from manyfit.families.smooth.solver._penalty_path import Goal, Stage, _Way
+from manyfit.families.smooth.solver._objective import RowLoss
+from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance, _Way
 from manyfit.folds import DensePasses, SparsePasses
 
 rng = np.random.default_rng(0)
@@ -27,7 +27,7 @@ PENALTIES = np.array([1e-2, 1.0, 1e-3, 1e-1])
 def stage(X=X, *, penalties=PENALTIES, memory_limit=2**30, max_passes=200, intercept="none", origin=0.0):
     passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
     passes.origin[...] = origin
-    rowwise, totals = Rowwise(HalfBinomial(), Y[None]), np.array([100.0, 200.0])
+    rowwise, totals = RowLoss(HalfBinomial(), Y[None]), np.array([100.0, 200.0])
     return Stage(
         X, passes, rowwise, COUNTS, totals, np.tile(penalties, (2, 1)), [None, None], intercept, "largest",
         LBFGS(max_passes), memory_limit,
@@ -58,7 +58,7 @@ def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch)
         return follow(columns, *rest)
 
     one._follow = counting
-    reached = one.solve(None, np.zeros((2, 1, P + 1)), Goal(1e-9, 1e-9, 1.0))
+    reached = one.solve(None, np.zeros((2, 1, P + 1)), Tolerance(1e-9, 1e-9, 1.0))
     assert (
         followed
         == {
@@ -81,7 +81,7 @@ def test_the_way_that_tol_leaves_open_is_that_of_scikit_learns_coordinates():
     """Where columns are around 30, a gradient of the intercept leads far, wherever the passes count from."""
     Z, zero = X + 30.0, np.zeros((2, 1, P + 1))
     one = stage(Z, intercept="free", origin=30.0)
-    reached = one.solve(None, zero, Goal(1e-9, 1e-9, 1.0))
+    reached = one.solve(None, zero, Tolerance(1e-9, 1e-9, 1.0))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=P + 1)
     for j, (rows, penalty) in enumerate((rows, penalty) for rows in ATOMS for penalty in PENALTIES):
         A = np.c_[Z[rows], np.ones(len(Z[rows]))]
@@ -110,7 +110,7 @@ def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monke
 
     follow_first, stiff._follow = stiff._follow, follow
     stiff._waves = lambda _: [np.argsort(-PENALTIES)]
-    reached = stiff.solve(None, np.zeros((2, 1, P + 1)), Goal(1e-9, 1e-9, 1.0))
+    reached = stiff.solve(None, np.zeros((2, 1, P + 1)), Tolerance(1e-9, 1e-9, 1.0))
     assert len(renewed) == 1
     assert sorted(renewed[0]) == list(range(8))
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=P + 1)[:-1]
@@ -124,7 +124,7 @@ def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monke
 
 def test_a_start_of_their_own_and_one_that_is_worse_than_zero():
     one, zero = stage(), np.zeros((2, 1, P + 1))
-    goal = Goal(1e-9, 0.0, 0.5)
+    goal = Tolerance(1e-9, 0.0, 0.5)
     best = one.solve(None, zero, goal).W
     before = one.passes.rows_read
     again = one.solve(best, zero, goal)
@@ -144,14 +144,14 @@ def test_after_some_passes_what_was_asked_for_is_enough(monkeypatch):
     monkeypatch.setattr(_stage, "ENOUGH_PASSES", 3)
     one, zero = stage(max_passes=50), np.zeros((2, 1, P + 1))
     monkeypatch.setattr(one, "_passes_of_round", lambda n: 3)
-    size = one.solve(None, zero, Goal(0.0, 1e-2, 1.0)).size
+    size = one.solve(None, zero, Tolerance(0.0, 1e-2, 1.0)).size
     assert (size > 1e-12).any() and (size <= 1e-2).all()  # else the passes would have gone on
 
 
 def test_what_makes_no_progress_is_left(monkeypatch):
     monkeypatch.setattr(_stage, "IDLE_PASSES", 5)
     one = stage(max_passes=10**6)
-    reached = one.solve(None, np.zeros((2, 1, P + 1)), Goal(0.0, 0.0, 1.0))  # would go on for ever
+    reached = one.solve(None, np.zeros((2, 1, P + 1)), Tolerance(0.0, 0.0, 1.0))  # would go on for ever
     assert reached.size.max() < 1e-12
 
 

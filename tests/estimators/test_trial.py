@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
 from manyfit.families.smooth.solver._losses import HalfBinomial
-from manyfit.families.smooth.solver._objective import Columns, LinearProblem, Rowwise
+from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
 from manyfit.families.smooth.solver._trial import Stopping, resolution_of, try_columns
 from manyfit.folds import DensePasses, SparsePasses
 
@@ -28,7 +28,7 @@ def problem(X, *, origin=0.0, intercept="free", norm="largest"):
     if not sp.issparse(X):
         passes.origin[...] = origin
     columns = Columns(np.zeros(3, dtype=int), 1 / (C * N), np.full(3, float(N)), np.ones((3, 1)))
-    return LinearProblem(passes, Rowwise(HalfBinomial(), Y[None]), columns, [None], intercept, norm)
+    return LinearProblem(passes, RowLoss(HalfBinomial(), Y[None]), columns, [None], intercept, norm)
 
 
 def tried(X, stopping=PLENTY, *, memory_limit=2**20, margin=1.0, tol=TOL, **options):

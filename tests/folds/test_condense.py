@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyfit.folds import condensed
+from manyfit.folds import merge_rare_features
 
 rng = np.random.default_rng(0)
 
@@ -55,7 +55,7 @@ CASES = {
 @pytest.mark.parametrize("X", CASES.values(), ids=CASES)
 def test_nothing_is_lost(X):
     before = X.copy()
-    Z, T = condensed(X)
+    Z, T = merge_rare_features(X)
     assert (Z.shape[0], Z.shape[1]) == (X.shape[0], T.shape[1])
     assert T.shape[0] == X.shape[1]
     full = X.toarray().astype(np.float64)
@@ -69,17 +69,17 @@ def test_nothing_is_lost(X):
 
 def test_columns_of_one_row_become_one():
     X = hashed()
-    Z, _ = condensed(X)
+    Z, _ = merge_rare_features(X)
     alone = np.bincount(X.indices, minlength=X.shape[1]) == 1
     rows_with_some = np.count_nonzero(abs(X[:, np.flatnonzero(alone)]).sum(axis=1))
     assert Z.shape[1] == np.count_nonzero(np.bincount(X.indices) > 1) + rows_with_some < alone.sum()
-    assert condensed(Z)[0].shape == Z.shape
+    assert merge_rare_features(Z)[0].shape == Z.shape
 
 
 @pytest.mark.parametrize("name", ["hashed", "explicit zeros", "duplicates"])
 def test_a_penalised_optimum_is_the_same(name):
     X, y = CASES[name], rng.normal(size=40)
-    Z, T = condensed(X)
+    Z, T = merge_rare_features(X)
 
     def ridge(A):
         A = A.toarray()

@@ -11,7 +11,7 @@ import pytest
 
 from manyfit.arrays import array_namespace, float_dtype, to_device, to_host, transfers
 from manyfit.arrays import device as device_of
-from manyfit.folds import DensePasses, DevicePasses, Unsupported, checked, finite_middle, is_sparse
+from manyfit.folds import DensePasses, DevicePasses, Unsupported, check_blas_threads, finite_middle, is_sparse
 from manyfit.folds.moments._moments import middle
 from manyfit.folds.passes import _device as module
 from tests.metrics._crossings import crossings, there
@@ -143,7 +143,7 @@ def test_rows_that_are_read_are_counted_and_an_interrupt_is_asked_for():
         [],
     )
     rows = Rows(passes.X)
-    with checked(lambda: asked.append(1)):
+    with check_blas_threads(lambda: asked.append(1)):
         passes.gradient(theta, np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), rows.residual)
         assert passes.rows_read == N - 1  # nobody asks for the second atom
         passes.gram(theta[:1], rows.curvature, np.float64)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, RepeatedKFold
 
-from manyfit.folds import AtomMoments, SplitData, Splits, Unsupported, Weights, moments_of_rows
+from manyfit.folds import AtomMoments, FoldedMatrix, Splits, Unsupported, Weights, moments_of_rows
 from manyfit.folds import _blas_threads as _threads
 from manyfit.folds.moments import _moments
 from manyfit.folds.moments._moments import BLOCK_VALUES, SAMPLED_ROWS, column_ranges
@@ -130,7 +130,7 @@ def test_merging_is_associative_and_commutative():
 def test_nan_stays_in_the_splits_that_use_it():
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     X[35, 1] = np.nan
-    data = SplitData(X, y, Splits.draw(KFold(4), X, y, 40, {}))
+    data = FoldedMatrix(X, y, Splits.draw(KFold(4), X, y, 40, {}))
     view = data.view(3)  # trains on rows 0 to 29
     np.testing.assert_allclose(view.plain.x_mean, X[:30].mean(axis=0), rtol=1e-13)
     for i in range(3):
@@ -144,7 +144,7 @@ def test_nan_stays_in_the_splits_that_use_it():
 def test_infinity_makes_no_warning_of_its_own():
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     X[0, 0] = np.inf
-    data = SplitData(X, y, Splits.draw(KFold(4), X, y, 40, {}))
+    data = FoldedMatrix(X, y, Splits.draw(KFold(4), X, y, 40, {}))
     with pytest.raises(Unsupported, match="no finite moments"):
         data.view(1)  # warnings are errors here
 
@@ -152,7 +152,7 @@ def test_infinity_makes_no_warning_of_its_own():
 def test_a_split_without_weight_has_no_moments():
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     weights = np.r_[np.ones(10), np.zeros(30)]
-    data = SplitData(X, y, Splits.draw(KFold(4), X, y, 40, {}), Weights(fit=weights))
+    data = FoldedMatrix(X, y, Splits.draw(KFold(4), X, y, 40, {}), Weights(fit=weights))
     data.view(1)
     with pytest.raises(Unsupported, match="no weight"):
         data.view(0)
@@ -160,7 +160,7 @@ def test_a_split_without_weight_has_no_moments():
 
 def test_one_pass_serves_all_folds_and_roles():
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
-    data = SplitData(X, y, Splits.draw(KFold(5), X, y, 60, {}))
+    data = FoldedMatrix(X, y, Splits.draw(KFold(5), X, y, 60, {}))
     for i in range(5):
         data.view(i)
         data.scoring_moments(i, "test")
@@ -172,7 +172,7 @@ def test_each_set_of_weights_is_a_pass():
     X, y, w = rng.normal(size=(60, 3)), rng.normal(size=60), rng.random(60)
     splits = Splits.draw(KFold(5), X, y, 60, {})
     for weights, passes in [(Weights(w), 2), (Weights(w, w), 2), (Weights(w, rng.random(60)), 3)]:
-        data = SplitData(X, y, splits, weights)
+        data = FoldedMatrix(X, y, splits, weights)
         for i in range(5):
             view = data.view(i)
             scored = data.scoring_moments(i, "test")
@@ -189,7 +189,7 @@ def test_passes_of_repeated_splits_are_one_a_group():
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     cv = RepeatedKFold(n_splits=4, n_repeats=3, random_state=0)
     splits = Splits.draw(cv, X, y, 40, {})
-    data = SplitData(X, y, splits)
+    data = FoldedMatrix(X, y, splits)
     for i, (train, _) in enumerate(splits):
         np.testing.assert_allclose(data.view(i).plain.x_mean, X[train].mean(axis=0), rtol=1e-12)
     assert data.passes == len(splits.atom_groups)
@@ -198,7 +198,7 @@ def test_passes_of_repeated_splits_are_one_a_group():
 def test_a_trend_is_read_once():
     n = 5000
     X, y = np.c_[np.arange(n) * 1e3, rng.normal(size=(n, 2))], rng.normal(size=n)
-    data = SplitData(X, y, Splits.draw(KFold(5), X, y, n, {}))
+    data = FoldedMatrix(X, y, Splits.draw(KFold(5), X, y, n, {}))
     moments = data.scoring_moments(0, "train")
     assert data.passes == 1.0
     assert_moments(moments, np.c_[X, y][1000:], rtol=1e-12)
@@ -212,7 +212,7 @@ def test_rows_that_are_summed_again_are_counted():
     atoms = AtomMoments(X, y[:, None], group)
     assert atoms.rows_read == 2 * n
     assert_moments(atoms.merged(np.ones(1)), np.c_[X, y])
-    data = SplitData(X, y, Splits.given([(np.arange(n), np.arange(0))], n))
+    data = FoldedMatrix(X, y, Splits.given([(np.arange(n), np.arange(0))], n))
     data.view(0)
     assert data.passes == 2.0
 
@@ -228,7 +228,7 @@ def test_doubtful_columns_are_scanned_once(shuffle, monkeypatch):
     monkeypatch.setattr(_moments, "column_ranges", counting)
     X, y = rng.normal(size=(n, 4)), rng.normal(size=n)
     X[:, 1], X[:, 3] = 2.0, 0.0
-    data = SplitData(X, y, Splits.draw(KFold(5, shuffle=shuffle), X, y, n, {}))
+    data = FoldedMatrix(X, y, Splits.draw(KFold(5, shuffle=shuffle), X, y, n, {}))
     for i in range(5):
         constant = data.view(i).is_constant(np.array([3, 1]))
         np.testing.assert_array_equal(constant, [True, True])

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from manyfit import model_selection as ours
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import to_device, transfers
 from manyfit.folds import SPLITTERS, Splits
 
@@ -76,7 +76,7 @@ def test_the_folds_are_scikit_learns(name, options):
     assert crossed.synchronisations == arrays and crossed.bytes_to_host == arrays * N * 8
     assert n_splits == other.get_n_splits(X, Y, groups) == own.get_n_splits(*on_device) == len(expected)
     assert repr(own) == repr(other) and isinstance(own, type(other))
-    assert twin_of(type(own)) is type(other)
+    assert sklearn_class_of(type(own)) is type(other)
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)

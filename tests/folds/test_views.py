@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from manyfit.folds import GivenFold, GivenRows, Spectrum, SplitData, Splits, Unsupported, Weights
+from manyfit.folds import FoldArrays, FoldedMatrix, SingleFold, Spectrum, Splits, Unsupported, Weights
 from manyfit.folds import _folded_matrix as _folded
 from tests.estimators._views import real_moments
 
@@ -65,7 +65,7 @@ def transformed(Z, chain):
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 def test_steps_map_moments_as_they_map_data(chain, weights):
     splits = Splits.draw(KFold(3), X, Y, N, {})
-    view = SplitData(X, Y, splits, Weights(weights)).view(1)
+    view = FoldedMatrix(X, Y, splits, Weights(weights)).view(1)
     for name, *args in chain:
         view = getattr(view, name)(*args)
     train = splits.indices(1)[0]
@@ -82,7 +82,7 @@ def test_steps_map_moments_as_they_map_data(chain, weights):
 
 
 def test_a_known_diagonal_is_kept_as_a_vector():
-    view = SplitData(X, Y, Splits.draw(KFold(3), X, Y, N, {})).view(0)
+    view = FoldedMatrix(X, Y, Splits.draw(KFold(3), X, Y, N, {})).view(0)
     spectrum = view.plain.spectrum
     rotated = view.rotated(view.plain.x_mean, spectrum.vectors[:, :2], spectrum.values[:2])
     train = np.arange(20, N)
@@ -119,16 +119,16 @@ def test_spectrum_of_a_diagonal(diagonal):
 def test_constant_columns_are_found_by_their_range():
     Z = X.copy()
     Z[20:, 1] = 0.1  # constant in the training part of fold 0 only
-    view = SplitData(Z, Y, Splits.draw(KFold(3), Z, Y, N, {})).view(0)
+    view = FoldedMatrix(Z, Y, Splits.draw(KFold(3), Z, Y, N, {})).view(0)
     np.testing.assert_array_equal(view.is_constant(np.arange(P)), [False, True, False, False])
     np.testing.assert_array_equal(view.is_constant(np.array([1])), [True])
-    other = SplitData(Z, Y, Splits.draw(KFold(3), Z, Y, N, {})).view(1)
+    other = FoldedMatrix(Z, Y, Splits.draw(KFold(3), Z, Y, N, {})).view(1)
     assert not other.is_constant(np.arange(P)).any()
 
 
 def test_given_rows_are_folded_data_too():
-    rows = GivenRows(X[:40], Y[:40], X[40:], Y[40:], W[:40], X[:40], Y[:40], Y[40:])
-    given = GivenFold(rows)
+    rows = FoldArrays(X[:40], Y[:40], X[40:], Y[40:], W[:40], X[:40], Y[:40], Y[40:])
+    given = SingleFold(rows)
     assert given.n_splits == 1 and given.fold(0) is rows
     view = given.view(0)
     assert_features(view.plain, real_moments(X[:40], Y[:40]))
@@ -138,7 +138,7 @@ def test_given_rows_are_folded_data_too():
 
 
 def test_moments_of_given_rows_are_summed_once(monkeypatch):
-    given = GivenFold(GivenRows(X[:40], Y[:40], X[40:], Y[40:], None, X[:40], Y[:40], Y[40:]))
+    given = SingleFold(FoldArrays(X[:40], Y[:40], X[40:], Y[40:], None, X[:40], Y[:40], Y[40:]))
     first = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
     monkeypatch.delattr(_folded, "moments_of_rows")
     again = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
@@ -149,12 +149,12 @@ def test_given_rows_with_nan_have_no_moments():
     bad = X[:40].copy()
     bad[0] = np.nan
     with pytest.raises(Unsupported, match="the train rows of split 0 have no finite moments"):
-        GivenFold(GivenRows(bad, Y[:40], X[40:], Y[40:], None, bad, Y[:40], Y[40:])).view(0)
+        SingleFold(FoldArrays(bad, Y[:40], X[40:], Y[40:], None, bad, Y[:40], Y[40:])).view(0)
 
 
 def test_a_fold_has_the_rows_in_the_splitters_order():
     split = (np.array([5, 3, 3, -1]), np.array([7, 2]))
-    data = SplitData(X, Y[:, 0], Splits.given([split], N), Weights(W, W * 2))
+    data = FoldedMatrix(X, Y[:, 0], Splits.given([split], N), Weights(W, W * 2))
     fold = data.fold(0)
     np.testing.assert_array_equal(fold.X_train, X[split[0]])
     np.testing.assert_array_equal(fold.X_train_score, X[split[0]])

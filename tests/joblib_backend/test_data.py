@@ -22,7 +22,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
 from manyfit.cluster.pool import _retention as _kept
-from manyfit.cluster.pool._retention import Kept
+from manyfit.cluster.pool._retention import RetainedParts
 from manyfit.cluster.pool.placement import placement_of
 from manyfit.joblib_backend._batch_pickle import REREAD_BYTES, Packer
 from tests.joblib_backend._clusters import soon, within
@@ -442,7 +442,7 @@ def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
 
 def test_arrays_that_go_with_the_interpreter_are_no_errors(monkeypatch):
     """Modules are emptied then before all arrays are gone; an error would be a warning here."""
-    kept, data = Kept(lambda: None), np.ones(2)
+    kept, data = RetainedParts(lambda: None), np.ones(2)
     assert kept.keep("a", 16, data)
     for name in ("sys", "contextlib"):
         monkeypatch.setattr(_kept, name, None)

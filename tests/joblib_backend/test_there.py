@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from manyfit.cluster.pool.held_workers import Stuck
 from manyfit.joblib_backend import _workers as _there
-from manyfit.joblib_backend._workers import There
+from manyfit.joblib_backend._workers import BackendWorkers
 from tests.joblib_backend._clusters import within
 
 
@@ -30,7 +30,7 @@ def test_no_worker_is_not_one_that_is_paused(monkeypatch: pytest.MonkeyPatch) ->
 
     for found, error in (({}, TimeoutError), (workers, MemoryError)):
         monkeypatch.setattr(_there, "workers_of", lambda client, found=found: found)
-        there = There(OfNobody(), None, patience=60.0)
+        there = BackendWorkers(OfNobody(), None, patience=60.0)
         with pytest.raises(error):  # noqa: PT012 - it is looked again and again
             for _ in range(100):
                 now[0] += 1.0

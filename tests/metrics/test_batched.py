@@ -21,7 +21,7 @@ from sklearn.metrics import check_scoring, get_scorer, log_loss, make_scorer, me
 from sklearn.metrics._scorer import _Scorer
 
 from manyfit.folds import Unsupported
-from manyfit.metrics import SharedScoring, Truth
+from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.metrics.scoring._shared_scoring import BATCHED
 from tests.model_selection._optimum import Optimum as GridSearchCV
 
@@ -39,7 +39,7 @@ def scores(scoring, y, responses, classes=None, weight=None, estimator=None):
     params = {} if weight is None else {"sample_weight": weight}
     shared = SharedScoring(scorer, params, estimator)
     given = np.asarray(y)
-    truth = Truth(given, weight, classes, getattr(y, "dtype", None))
+    truth = ScoredTargets(given, weight, classes, getattr(y, "dtype", None))
     ours = shared.from_responses(responses, truth)["score"]
     theirs = []
     for j in range(len(ours)):
@@ -216,7 +216,7 @@ def test_what_1_7_may_warn_of_is_left():
 def test_labels_in_another_order_or_of_another_kind_are_left():
     y, responses = labelled(LABELS["three"])
     for classes in (LABELS["three"][::-1], LABELS["three"].astype(float), np.array([1, 1, 2]), None):
-        truth = Truth(y, None, classes, y.dtype)
+        truth = ScoredTargets(y, None, classes, y.dtype)
         for name in CLASS_SCORES:
             shared = SharedScoring(get_scorer(name), {}, DummyClassifier())
             assert_left(shared.from_responses(responses, truth)["score"])
@@ -325,7 +325,7 @@ def test_many_settings_and_rows_in_chunks(n):
     y = np.random.default_rng(1).random(n) + 0.5
     ours, _ = scores("neg_mean_squared_error", y, {"predict": P[:1]})
     shared = SharedScoring(get_scorer("neg_mean_squared_error"), {}, Ridge())
-    all_scores = shared.from_responses({"predict": P}, Truth(y, given_dtype=y.dtype))["score"]
+    all_scores = shared.from_responses({"predict": P}, ScoredTargets(y, given_dtype=y.dtype))["score"]
     np.testing.assert_allclose(all_scores, -((P - y) ** 2).mean(axis=1), rtol=1e-12)  # another formula
     assert all_scores[0] == ours[0]
 
@@ -353,13 +353,15 @@ OTHERS = {
 def test_other_scorers_are_asked(scorer):
     shared = SharedScoring(scorer, {}, Ridge())
     assert shared.calls_scorers
-    assert shared.from_responses({"predict": PREDICTED}, Truth(Y)) == {}
+    assert shared.from_responses({"predict": PREDICTED}, ScoredTargets(Y)) == {}
 
 
 def test_the_sign_is_the_scorers():
     positive = SharedScoring(make_scorer(mean_squared_error), {}, Ridge())
     negative = SharedScoring(get_scorer("neg_mean_squared_error"), {}, Ridge())
-    one, other = (s.from_responses({"predict": PREDICTED}, Truth(Y))["score"] for s in (positive, negative))
+    one, other = (
+        s.from_responses({"predict": PREDICTED}, ScoredTargets(Y))["score"] for s in (positive, negative)
+    )
     np.testing.assert_array_equal(one, -other)
     assert (one > 0).all()
 
@@ -386,7 +388,7 @@ def test_the_score_of_a_generalised_linear_model(estimator, y, weighted):
     models = [clone(estimator).set_params(alpha=alpha).fit(X, y, weight) for alpha in (0.01, 1.0, 100.0)]
     shared = SharedScoring(check_scoring(estimator), {}, estimator)
     predicted = {"predict": np.stack([model.predict(X) for model in models])}
-    ours = shared.from_responses(predicted, Truth(y, weight, given_dtype=y.dtype))["score"]
+    ours = shared.from_responses(predicted, ScoredTargets(y, weight, given_dtype=y.dtype))["score"]
     assert_same(ours, np.array([model.score(X, y, weight) for model in models]), rel=1e-13, of_one=True)
 
 
@@ -396,7 +398,7 @@ def test_the_score_of_a_generalised_linear_model_of_float32():
     # Of scikit-learn 1.7 the predictions are of float64.
     predicted = {"predict": model.predict(X.astype(np.float32))[None].astype(np.float32)}
     shared = SharedScoring(check_scoring(model), {}, model)
-    ours = shared.from_responses(predicted, Truth(y, given_dtype=y.dtype))["score"]
+    ours = shared.from_responses(predicted, ScoredTargets(y, given_dtype=y.dtype))["score"]
     theirs = np.array([model.score(X.astype(np.float32), y)])
     assert_same(ours, theirs, rel=1e-5, of_one=True)  # scikit-learn subtracts sums of float32
 
@@ -407,10 +409,10 @@ def test_d2_that_digits_or_targets_do_not_allow_is_left():
     cases = [COUNTS[:1], np.ones(400), np.zeros(400), COUNTS - 5.0, 1e12 + COUNTS]
     for y in cases:
         predicted = PREDICTED[:, : len(y)]
-        assert_left(shared.from_responses({"predict": predicted}, Truth(y))["score"])
+        assert_left(shared.from_responses({"predict": predicted}, ScoredTargets(y))["score"])
     broken = PREDICTED.copy()
     broken[0, 0], broken[1, 1], broken[2, 2] = np.nan, np.inf, 0.0
-    ours = shared.from_responses({"predict": broken}, Truth(COUNTS))["score"]
+    ours = shared.from_responses({"predict": broken}, ScoredTargets(COUNTS))["score"]
     np.testing.assert_array_equal(np.isnan(ours), np.arange(5) < 3)
     with pytest.raises(Unsupported, match="own score is not had from these predictions"):
         shared.scorer(shared.stub({"predict": PREDICTED[0]}, None), None, COUNTS)

@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import check_scoring, get_scorer_names
 
 from manyfit import metrics
-from manyfit.metrics import SharedScoring, Truth
+from manyfit.metrics import ScoredTargets, SharedScoring
 
 from .test_on_device import OF_NUMBERS, OF_SETS, labels
 
@@ -38,7 +38,7 @@ def shared(name, estimator, y, responses, classes=None, weight=None, scorer=None
     scorer = scorer or check_scoring(estimator, scoring=name)
     params = {} if weight is None else {"sample_weight": weight}
     scoring = SharedScoring(scorer, params, estimator)
-    ours = scoring.from_responses(responses, Truth(y, weight, classes, y.dtype)).get(
+    ours = scoring.from_responses(responses, ScoredTargets(y, weight, classes, y.dtype)).get(
         "score", np.full(M, np.nan)
     )
     theirs = []
@@ -236,7 +236,7 @@ def test_a_score_of_each_class_is_no_score(metric, options, K):
     y, responses, classes, _ = classified(K)
     scorer = metrics.make_scorer(getattr(metrics, metric), **options)
     scoring = SharedScoring(scorer, {}, DummyClassifier())
-    found = scoring.from_responses(responses, Truth(y, None, classes, y.dtype))
+    found = scoring.from_responses(responses, ScoredTargets(y, None, classes, y.dtype))
     assert np.isnan(found.get("score", np.full(M, np.nan))).all() and np.shape(
         found.get("score", [0] * M)
     ) == (M,)

@@ -106,7 +106,7 @@ class Predicted(RegressorMixin, BaseEstimator):
 @pytest.mark.parametrize("scoring", ["r2", ["r2", "neg_max_error"]], ids=str)
 def test_scores_at_home_are_numbers(scoring):
     y, predicted = np.array([1.0, 2.0, 4.0]), np.array([1.5, 2.0, 3.0])
-    scorer = metrics.scores_at_home(metrics.check_scoring(scoring=scoring))
+    scorer = metrics.scores_on_host(metrics.check_scoring(scoring=scoring))
     again = pickle.loads(pickle.dumps(scorer))
     for one in (scorer, again):
         weights = {"sample_weight": there([1.0, 2.0, 1.0])} if scoring == "r2" else {}
@@ -126,6 +126,6 @@ def test_scores_at_home_leave_other_scorers_alone():
     def own(estimator, X, y):
         return 1.0
 
-    assert metrics.scores_at_home(own) is own
-    scorer = metrics.scores_at_home(metrics.get_scorer("f1_macro"))
+    assert metrics.scores_on_host(own) is own
+    scorer = metrics.scores_on_host(metrics.get_scorer("f1_macro"))
     assert repr(scorer) == repr(sklearn.metrics.get_scorer("f1_macro"))

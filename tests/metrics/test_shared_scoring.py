@@ -17,7 +17,7 @@ from sklearn.metrics import (
 )
 from sklearn.metrics._scorer import _Scorer
 
-from manyfit.folds import GivenRows, Unsupported, moments_of_rows
+from manyfit.folds import FoldArrays, Unsupported, moments_of_rows
 from manyfit.metrics import LinearPredictors, SharedScoring, residuals_from_moments
 
 rng = np.random.default_rng(0)
@@ -171,5 +171,5 @@ def test_signs_and_names_of_several():
 
 
 def test_rows_without_weights_give_no_arguments():
-    rows = GivenRows(X, Y, X, Y, None, X, Y, Y)
+    rows = FoldArrays(X, Y, X, Y, None, X, Y, Y)
     assert SharedScoring(get_scorer("r2"), {}, Ridge()).params_of(rows, "test") == {}

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
 from manyfit.model_selection.sharing._cached_transformer import (
+    CachedTransformer,
     FoldCache,
-    Shared,
     share_prefixes,
 )
 
@@ -135,7 +135,7 @@ def wrappers(thing, seen=None):
     if id(thing) in seen or isinstance(thing, (str, bytes, np.ndarray, type, ModuleType, FunctionType)):
         return []
     seen[id(thing)] = thing
-    found = [thing] if type(thing) is Shared else []
+    found = [thing] if type(thing) is CachedTransformer else []
     items = (
         thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple, set)) else ()
     )

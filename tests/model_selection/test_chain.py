@@ -8,11 +8,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyfit.folds import Unsupported
-from manyfit.model_selection.planning._pipeline_spec import ChainReader, value_key
+from manyfit.model_selection.planning._pipeline_spec import PipelineReader, value_key
 
 
 def chain(estimator, **params):
-    return ChainReader(estimator).read(params)
+    return PipelineReader(estimator).read(params)
 
 
 def test_a_pipeline_is_read_flat():

@@ -81,7 +81,7 @@ def test_sparse(container):
 
 def test_frames_are_copied_only_where_steps_are_shared(monkeypatch):
     copied = []
-    monkeypatch.setattr(_lend, "own", lambda X: copied.append(X) or X.copy())
+    monkeypatch.setattr(_lend, "private_copy", lambda X: copied.append(X) or X.copy())
     frame = pd.DataFrame(X)
     cross_val_score(Lasso(), frame, Y, cv=3)
     both(Lasso(), {"alpha": [0.1, 1.0]}, X=frame, cv=3)

@@ -17,7 +17,7 @@ from manyfit import estimators as E
 from manyfit.arrays import (
     HomeCopies,
     array_namespace,
-    from_device,
+    container_to_host,
     home_copies,
     note_at_home,
     once_at_home,
@@ -302,7 +302,7 @@ def test_copies_at_home_are_made_once_and_go_with_their_array():
     gc.collect()
     assert not copies._copies
     with transfers() as crossed:
-        assert once_at_home(there(X)).flags.writeable == from_device(there(X)).flags.writeable
+        assert once_at_home(there(X)).flags.writeable == container_to_host(there(X)).flags.writeable
     assert crossed.synchronisations == 2
 
 
@@ -311,7 +311,7 @@ def test_copies_at_home_are_made_once_and_go_with_their_array():
 @pytest.mark.parametrize("named", [False, True])
 def test_a_scorer_that_writes_into_its_rows_has_copies(last, named):
     def writes(estimator, X, y):
-        found = float(np.mean((from_device(estimator.predict(X)) - from_device(y)) ** 2))
+        found = float(np.mean((container_to_host(estimator.predict(X)) - container_to_host(y)) ** 2))
         X[:, 0] = 0.0
         y[:] = 1.0
         return found
@@ -322,8 +322,8 @@ def test_a_scorer_that_writes_into_its_rows_has_copies(last, named):
     Xd, yd = there(X), there(Y)
     with manyfit.config_context(**QUIET):
         found = GridSearchCV(model, grid, **options).fit(Xd, yd)
-    np.testing.assert_array_equal(from_device(Xd), X)
-    np.testing.assert_array_equal(from_device(yd), Y)
+    np.testing.assert_array_equal(container_to_host(Xd), X)
+    np.testing.assert_array_equal(container_to_host(yd), Y)
     # scikit-learn hands each fit rows of its own.
     alike(found, sklearn.model_selection.GridSearchCV(model, grid, **options).fit(X.copy(), Y.copy()))
 

@@ -24,7 +24,7 @@ from manyfit._compat import safe_indexing
 from manyfit.folds import Splits
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.job import _rowwise_prefix as _front
-from manyfit.model_selection.job._rowwise_prefix import Front, Fronts, n_front, pays, row_by_row
+from manyfit.model_selection.job._rowwise_prefix import Front, RowwiseOutputs, n_front, row_by_row, saves_work
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{number}" for number in range(60)]
@@ -99,7 +99,7 @@ CASES = [
     ids=["all", "some", "one", "in any order", "repeated", "a mask"],
 )
 def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
-    fronts = Fronts(X, _splits(KFold(3), 50), 2**20)
+    fronts = RowwiseOutputs(X, _splits(KFold(3), 50), 2**20)
     whole = fronts.all_rows(Front().then(step))
     got, rows = safe_indexing(whole, index), safe_indexing(X, index)
     expected = clone(step).fit_transform(rows)
@@ -120,7 +120,7 @@ def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
 
 
 def test_one_step_behind_another():
-    fronts, other = (Fronts(TEXTS, _splits(KFold(3), 50), 2**20) for _ in range(2))
+    fronts, other = (RowwiseOutputs(TEXTS, _splits(KFold(3), 50), 2**20) for _ in range(2))
     front = Front().then(HashingVectorizer(n_features=16, norm=None)).then(Normalizer("l1"))
     assert other.all_rows(front) is None  # what is before it was not made
     fronts.prepare_setting(make_pipeline(*map(clone, front.steps), Ridge()), {})
@@ -167,19 +167,19 @@ def test_of_these_it_is_not_known(step):
     ],
 )
 def test_these_are_left_to_each_split(step, X):
-    assert Fronts(X, _splits(KFold(3), 50), 2**20).all_rows(Front().then(step)) is None
+    assert RowwiseOutputs(X, _splits(KFold(3), 50), 2**20).all_rows(Front().then(step)) is None
 
 
 def test_what_is_too_large_or_does_not_pay_is_left_to_each_split():
     step = Front().then(HashingVectorizer(n_features=2**10))
     size = sum(x.nbytes for x in vars(HashingVectorizer(n_features=2**10).transform(TEXTS)).values()
                if isinstance(x, np.ndarray))  # fmt: skip
-    assert Fronts(TEXTS, _splits(KFold(3), 50), size // 2).all_rows(step) is None
+    assert RowwiseOutputs(TEXTS, _splits(KFold(3), 50), size // 2).all_rows(step) is None
     few = _splits(ShuffleSplit(2, train_size=10, test_size=5, random_state=0), 50)
-    assert not pays(few)
-    assert Fronts(TEXTS, few, 2**20).all_rows(step) is None
+    assert not saves_work(few)
+    assert RowwiseOutputs(TEXTS, few, 2**20).all_rows(step) is None
     masks = Splits.given([(np.arange(50) < 40, np.arange(50) >= 40)] * 2, 50)
-    assert pays(masks)
+    assert saves_work(masks)
     assert n_front([HashingVectorizer(), Normalizer(), TfidfTransformer()], TEXTS) == 2
     assert n_front([Normalizer(), HashingVectorizer()], DENSE) == 1
 

@@ -42,8 +42,8 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.folds import Splits
-from manyfit.introspection.random_parameters import first_draw
-from manyfit.introspection.randomness import Sizes, judge
+from manyfit.introspection.random_parameters import find_random_parameter
+from manyfit.introspection.randomness import Sizes, is_deterministic
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 
 RNG = np.random.default_rng(0)
@@ -341,11 +341,11 @@ DRAWN = [
 )
 def test_the_parameter_that_is_drawn_from_is_named(thing, name):
     sizes = Sizes(100, 5)
-    found = first_draw(thing, "", sizes)
+    found = find_random_parameter(thing, "", sizes)
     assert (found and found.name) == name
     # The same verdict by another route.
     if not isinstance(thing, list):
-        assert (judge(thing, sizes) is True) == (found is None)
+        assert (is_deterministic(thing, sizes) is True) == (found is None)
 
 
 @pytest.mark.parametrize(
@@ -361,9 +361,9 @@ def test_the_parameter_that_is_drawn_from_is_named(thing, name):
     ],
 )
 def test_a_solver_that_depends_on_the_shape(steps, shape, drawn):
-    assert (first_draw(make_pipeline(*steps), "", Sizes(*shape)) is not None) is drawn
+    assert (find_random_parameter(make_pipeline(*steps), "", Sizes(*shape)) is not None) is drawn
     assert (
-        first_draw(make_pipeline(BOOSTED()), "", Sizes(10_001, 3)).name
+        find_random_parameter(make_pipeline(BOOSTED()), "", Sizes(10_001, 3)).name
         == "histgradientboostingclassifier__random_state"
     )
 
@@ -383,7 +383,7 @@ def test_l1_machines_do_draw():
 
 
 def test_scores_that_draw():
-    assert first_draw(make_scorer(silhouette_score)) is None
+    assert find_random_parameter(make_scorer(silhouette_score)) is None
     with_sample = functools.partial(silhouette_score, sample_size=10)
-    assert first_draw(make_scorer(with_sample)).name.endswith("random_state")
-    assert first_draw(make_scorer(functools.partial(with_sample, random_state=0))) is None
+    assert find_random_parameter(make_scorer(with_sample)).name.endswith("random_state")
+    assert find_random_parameter(make_scorer(functools.partial(with_sample, random_state=0))) is None

@@ -13,9 +13,9 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.model_selection import KFold
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.estimators import LinkedAnswers
+from manyfit.estimators import GLMAnswers
 from manyfit.families.smooth._glm_answers import Decisions
-from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import _blas_threads as _threads
 from manyfit.folds import map_threads
 from manyfit.metrics import LinearPredictors
@@ -116,8 +116,8 @@ def test_one_column_of_each_row():
 def test_predictions_of_many_classes_are_made_in_as_many_parts():
     coef, at_origin = np.zeros((2, 6, 10)), np.zeros((6, 10))
     linear = LinearPredictors(coef, at_origin, np.zeros(2))
-    fitted = Fitted(linear, linear, np.ones(6, dtype=bool), np.zeros(6, dtype=bool), 0.0)
-    answers = LinkedAnswers(fitted, Decisions(np.arange(10)))
+    fitted = PathSolution(linear, linear, np.ones(6, dtype=bool), np.zeros(6, dtype=bool), 0.0)
+    answers = GLMAnswers(fitted, Decisions(np.arange(10)))
     limit = 8 * 100 * 10 * 2  # the outputs of two settings
     assert blocks_of_settings(list(range(6)), 100, answers, limit) == [[0, 1], [2, 3], [4, 5]]
 

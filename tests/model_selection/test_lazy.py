@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manyfit.arrays import loaded
+from manyfit.arrays import compute_dask_inputs
 from manyfit.model_selection import (
     GridSearchCV,
     cross_val_predict,
@@ -99,7 +99,7 @@ def test_rows_of_unknown_number_sparse_chunks_and_text_labels() -> None:
     same = GridSearchCV(LogisticRegression(), grid, cv=3).fit(X[kept], labels[kept])
     assert_array_equal(ours.cv_results_["mean_test_score"], same.cv_results_["mean_test_score"])
     in_chunks = lazy.map_blocks(sparse.csr_array, meta=sparse.csr_array((0, 0)))
-    (came,) = loaded([in_chunks], "a test")
+    (came,) = compute_dask_inputs([in_chunks], "a test")
     assert sparse.issparse(came)
     assert_array_equal(came.toarray(), X)
 
@@ -142,7 +142,7 @@ def test_errors_name_the_function_that_was_called() -> None:
 def test_delayed_values_and_bags_are_loaded() -> None:
     """A delayed value has every attribute that it is asked for."""
     with dask.config.set({"array.backend": "cupy", "dataframe.backend": "cudf"}):
-        rows, words = loaded([dask.delayed(X), dask.bag.from_sequence(["a", "b"])], "a test")
+        rows, words = compute_dask_inputs([dask.delayed(X), dask.bag.from_sequence(["a", "b"])], "a test")
     assert_array_equal(rows, X)
     assert words == ["a", "b"]
 
@@ -171,9 +171,9 @@ class MarkedBackend(NumpyBackendEntrypoint):
 def test_the_backends_of_dask_are_honoured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(array_creation_dispatch._lookup, "marked", MarkedBackend())
     lazy, text = da.from_array(X), da.from_array(np.array(["a", "b"]), chunks=1)
-    assert type(loaded([lazy], "a test")[0]) is np.ndarray
+    assert type(compute_dask_inputs([lazy], "a test")[0]) is np.ndarray
     with dask.config.set({"array.backend": "marked"}):
-        there, labels, here = loaded([lazy, text, X], "a test")
+        there, labels, here = compute_dask_inputs([lazy, text, X], "a test")
     assert type(there) is Marked
     assert type(labels) is np.ndarray  # there are no strings there
     assert here is X  # was not loaded

@@ -29,8 +29,8 @@ from sklearn.preprocessing import (
 
 from manyfit.folds import Unsupported
 from manyfit.model_selection.sharing._cached_transformer import (
+    CachedTransformer,
     FoldCache,
-    Shared,
     has_shareable_prefix,
     share_prefixes,
 )
@@ -105,7 +105,7 @@ def test_a_training_score_reads_the_output_of_fit_transform_only_where_it_is_inh
 def test_lookups_by_fit_and_by_fit_transform_are_separate():
     X, _ = data()
     cache = FoldCache(None)
-    first, second = (Shared(OwnFitTransform("own"), cache) for _ in range(2))
+    first, second = (CachedTransformer(OwnFitTransform("own"), cache) for _ in range(2))
     lent = cache.lend(X)
     assert_array_equal(first.fit_transform(lent), second.fit(lent).transform(lent) + 1000.0)
     assert cache.fits == 2

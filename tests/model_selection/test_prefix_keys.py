@@ -37,11 +37,11 @@ from sklearn.svm import SVC, LinearSVC
 
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.sharing._cached_transformer import (
+    CachedTransformer,
     FoldCache,
-    Shared,
     has_shareable_prefix,
+    is_shareable,
     share_prefixes,
-    shareable,
 )
 from manyfit.model_selection.sharing._unshare import unshare
 from tests.model_selection._prefixes import (
@@ -65,7 +65,7 @@ def test_only_an_integer_random_state_is_shared(state, shared):
     X, y = data()
     cache = FoldCache(None)
     base = make_pipeline(Drawing(random_state=state), Counting("after"), Ridge())
-    assert has_shareable_prefix(base) is shareable(base[0]) is shared
+    assert has_shareable_prefix(base) is is_shareable(base[0]) is shared
     for _ in range(3):
         share_prefixes(clone(base), cache).fit(cache.lend(X), y)
     assert CALLS["drawing.fit"] == CALLS["after.fit"] == (1 if shared else 3)
@@ -174,13 +174,13 @@ def test_a_transform_that_draws_starts_from_the_same_state_for_every_setting():
     ids=lambda value: None if isinstance(value, bool) else re.sub(r"\n| at 0[xX]\w+", "", repr(value)),
 )
 def test_rules(transformer, shape, expected):
-    assert shareable(transformer, *shape) is expected
+    assert is_shareable(transformer, *shape) is expected
 
 
 def test_rules_for_sparse_input_and_unknown_shapes():
-    assert not shareable(PCA(2), 50, 5, sparse=True) and shareable(PCA(2), 50, 5)
-    assert shareable(PCA(2)) and has_shareable_prefix(make_pipeline(PCA(2), Ridge()))
-    assert not shareable(PCA(2, svd_solver="randomized"))
+    assert not is_shareable(PCA(2), 50, 5, sparse=True) and is_shareable(PCA(2), 50, 5)
+    assert is_shareable(PCA(2)) and has_shareable_prefix(make_pipeline(PCA(2), Ridge()))
+    assert not is_shareable(PCA(2, svd_solver="randomized"))
 
 
 def test_the_tag_for_what_is_not_deterministic():
@@ -190,8 +190,8 @@ def test_the_tag_for_what_is_not_deterministic():
             tags.non_deterministic = True
             return tags
 
-    assert not shareable(Tagged()) and shareable(Counting())
-    assert not shareable(make_pipeline(Counting(), Tagged()))
+    assert not is_shareable(Tagged()) and is_shareable(Counting())
+    assert not is_shareable(make_pipeline(Counting(), Tagged()))
 
 
 def test_the_solver_that_auto_stands_for_is_found_when_the_shape_is_known():
@@ -271,7 +271,7 @@ def test_keys():
         (slice(1, 3), slice(1, 3)),
         (np.float32(1), np.float32(1)),
         (pd.Series([1, 2]), pd.Series([1, 2])),
-        (Shared(StandardScaler(), FoldCache(None)), StandardScaler()),
+        (CachedTransformer(StandardScaler(), FoldCache(None)), StandardScaler()),
     ]
     for one, other in same:
         assert structural_key(one) == structural_key(other)
@@ -314,7 +314,7 @@ def test_a_structure_that_contains_itself():
     loop: list[object] = []
     loop.append(loop)
     assert structural_key(Counting(loop)) == structural_key(Counting(copy.deepcopy(loop)))
-    assert not shareable(Counting(loop))
+    assert not is_shareable(Counting(loop))
 
 
 def test_the_configuration_of_scikit_learn_is_part_of_the_key():
@@ -365,5 +365,5 @@ def test_arrays_of_other_libraries_are_not_shared_and_not_hashed():
     cache = FoldCache(None)
     assert cache.lend(X) is X and cache.token(X) is None
     for _ in range(2):
-        Shared(Counting("a"), cache).fit(X)
+        CachedTransformer(Counting("a"), cache).fit(X)
     assert CALLS["a.fit"] == 2

@@ -25,13 +25,13 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_array
 
 from manyfit.model_selection.sharing._cached_transformer import (
+    CachedTransformer,
     FoldCache,
-    Shared,
     has_shareable_prefix,
     share_prefixes,
     writes_in_place,
 )
-from manyfit.model_selection.sharing._fold_cache import guard
+from manyfit.model_selection.sharing._fold_cache import read_only_view
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, own_copy
 from manyfit.model_selection.sharing.rows._same_data import unchanged
 from tests.model_selection._prefixes import (
@@ -256,7 +256,7 @@ def test_what_is_lent_twice_is_the_same_view():
     assert cache.lend(X) is lent and cache.lend(lent) is lent
     assert not lent.flags.writeable and X.flags.writeable and lent.base is X
     for other in (("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
-        assert cache.lend(other) is other and guard(other) is other
+        assert cache.lend(other) is other and read_only_view(other) is other
     rows = [[1], [2]]
     own = cache.lend(rows)
     assert own == rows and own is not rows and cache.lend(rows) is not own
@@ -297,7 +297,7 @@ def test_least_recently_used_goes_first():
     cache = FoldCache(5 * X.nbytes // 2)
     lent = cache.lend(X)
     for shift in (0, 1, 0, 2, 0, 1):  # there is room for two
-        Shared(Counting("a", shift), cache).fit_transform(lent)
+        CachedTransformer(Counting("a", shift), cache).fit_transform(lent)
     assert CALLS["a.fit"] == 4  # only 1 was dropped and came again
 
 

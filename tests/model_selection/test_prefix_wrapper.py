@@ -29,8 +29,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.model_selection.sharing._cached_transformer import (
+    CachedTransformer,
     FoldCache,
-    Shared,
     has_shareable_prefix,
     share_prefixes,
 )
@@ -48,13 +48,13 @@ from tests.model_selection._prefixes import (
 def fitted_wrapper():
     X, _ = data()
     cache = FoldCache(None)
-    return Shared(StandardScaler(), cache).fit(cache.lend(X)), cache, X
+    return CachedTransformer(StandardScaler(), cache).fit(cache.lend(X)), cache, X
 
 
 def test_clone_of_a_wrapper_is_an_unfitted_wrapper_with_the_same_cache():
     wrapper, cache, X = fitted_wrapper()
     other = clone(wrapper)
-    assert type(other) is Shared and other._shared_cache is cache
+    assert type(other) is CachedTransformer and other._shared_cache is cache
     assert other._shared_inner is not wrapper._shared_inner
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         check_is_fitted(other)
@@ -70,8 +70,10 @@ def test_copies_and_pickles_of_a_wrapper():
     for other in (pickle.loads(pickle.dumps(wrapper)), copy.deepcopy(wrapper)):
         assert type(other) is StandardScaler and other is not wrapper._shared_target
         assert_array_equal(other.transform(X), wrapper.transform(X))
-    assert type(copy.copy(wrapper)) is Shared
-    assert type(pickle.loads(pickle.dumps(Shared(MinMaxScaler(), FoldCache(None))))) is MinMaxScaler
+    assert type(copy.copy(wrapper)) is CachedTransformer
+    assert (
+        type(pickle.loads(pickle.dumps(CachedTransformer(MinMaxScaler(), FoldCache(None))))) is MinMaxScaler
+    )
 
 
 def test_a_wrapper_looks_like_what_it_wraps():
@@ -105,16 +107,18 @@ def test_a_wrapper_has_the_methods_of_what_it_wraps():
             return X
 
     cache = FoldCache(None)
-    wrapper = Shared(Partly(), cache)
+    wrapper = CachedTransformer(Partly(), cache)
     assert not hasattr(wrapper, "fit_transform") and not hasattr(wrapper, "inverse_transform")
-    assert not hasattr(wrapper, "set_output") and hasattr(Shared(Partly(True), cache), "inverse_transform")
+    assert not hasattr(wrapper, "set_output") and hasattr(
+        CachedTransformer(Partly(True), cache), "inverse_transform"
+    )
     X, y, X_test, _ = fold(*data())
     assert agree(make_pipeline(Partly(), Ridge()), ALPHAS, X, y, X_test).fits == 1
 
 
 def test_set_output_after_the_fit_is_for_one_setting_only():
     wrapper, cache, X = fitted_wrapper()
-    other = Shared(StandardScaler(), cache).fit(cache.lend(X))
+    other = CachedTransformer(StandardScaler(), cache).fit(cache.lend(X))
     assert other._shared_target is wrapper._shared_target
     wrapper.set_output(transform="pandas")
     assert isinstance(wrapper.transform(X), pd.DataFrame) and isinstance(other.transform(X), np.ndarray)

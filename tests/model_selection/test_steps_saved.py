@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, RobustScale
 from manyfit.families.least_squares._ridge import RidgeFamily
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
-from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.results._result_sink import ResultSink
 from tests.model_selection._same import X, Y
 
 ALPHAS = [0.1, 1.0, 10.0]
@@ -65,7 +65,7 @@ def test_nothing_is_saved_where_nothing_is_shared():
 @pytest.mark.parametrize("last", [Lasso, Ridge])
 def test_the_bar_says_so(last, n_jobs, monkeypatch):
     kept = []
-    monkeypatch.setattr(Arrivals, "__enter__", lambda self: kept.append(self) or self)
+    monkeypatch.setattr(ResultSink, "__enter__", lambda self: kept.append(self) or self)
     pipe = make_pipeline(MinMaxScaler(), RobustScaler(), last())
     grid = {f"{last.__name__.lower()}__alpha": ALPHAS}
     search = GridSearchCV(pipe, grid, cv=4, n_jobs=n_jobs, verbose=1).fit(X, Y)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays._namespace import Array, array_namespace, device
-from manyfit.arrays.transfer._containers import form_of, from_device
+from manyfit.arrays.transfer._containers import container_kind, container_to_host
 from manyfit.arrays.transfer._host_device import to_device, to_host
 
 
-def beside(array: Any, like: Array, *, label: str | None = None) -> Any:
+def to_device_of(array: Any, like: Array, *, label: str | None = None) -> Any:
     """Bring an array to where another one lies.
 
     Parameters
@@ -67,7 +67,7 @@ class Beside:
             return array
         if id(array) not in self._sent:
             # It is kept, so that no other array gets its identity.
-            self._sent[id(array)] = array, beside(array, self._like, label=label)
+            self._sent[id(array)] = array, to_device_of(array, self._like, label=label)
         return self._sent[id(array)][1]
 
 
@@ -92,7 +92,7 @@ class Brought:
         object
             A NumPy array for an array; the same object each time.
         """
-        if form_of(value) != "array":
+        if container_kind(value) != "array":
             return value
         if id(value) not in self._brought:
             self._brought[id(value)] = value, to_host(value, label=label)
@@ -111,7 +111,9 @@ class HomeCopies:
     def of(self, array: Array) -> np.ndarray:
         """The copy of an array, or its own memory where that is the host's: read-only, several read it."""
         kept = self._copies.get(id(array))
-        return kept[1] if kept is not None and kept[0]() is array else self.note(array, from_device(array))
+        return (
+            kept[1] if kept is not None and kept[0]() is array else self.note(array, container_to_host(array))
+        )
 
     def note(self, array: Array, host: np.ndarray) -> np.ndarray:
         """Keep what an array holds, which is known on the host already; it is returned read-only."""
@@ -161,11 +163,11 @@ def once_at_home(value: Any) -> Any:
     Returns
     -------
     object
-        What `from_device` returns; copies that others read, too, are read-only.
+        What `container_to_host` returns; copies that others read, too, are read-only.
     """
     copies = _home_copies.get()
-    if copies is None or form_of(value) != "array":
-        return from_device(value)
+    if copies is None or container_kind(value) != "array":
+        return container_to_host(value)
     return copies.of(value)
 
 
@@ -180,5 +182,10 @@ def note_at_home(array: Any, host: Any) -> None:
         What it was made of.
     """
     copies = _home_copies.get()
-    if copies is not None and array is not host and form_of(array) == "array" and type(host) is np.ndarray:
+    if (
+        copies is not None
+        and array is not host
+        and container_kind(array) == "array"
+        and type(host) is np.ndarray
+    ):
         copies.note(array, host)

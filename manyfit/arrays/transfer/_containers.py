@@ -76,7 +76,7 @@ class Place:
 
     def array(self, value: Any) -> Any:
         """Data of the host, of any kind that NumPy makes an array of, or an array of another place, there."""
-        if form_of(value) == "frame":
+        if container_kind(value) == "frame":
             value = value.to_cupy()
         array = value if is_array(value) else np.asarray(value)
         return to_device(array, self.device, self.xp)
@@ -112,7 +112,7 @@ def _form(value: Any) -> str | None:
     return None if any(check(value) for check in _NOT_OURS) else "array"
 
 
-def form_of(value: Any) -> str | None:
+def container_kind(value: Any) -> str | None:
     """The kind of container, if it is not one of the host's own.
 
     Parameters
@@ -144,9 +144,9 @@ def container_place(value: Any) -> Place | None:
     Returns
     -------
     Place or None
-        None for whatever `form_of` has no name for. Nothing is read.
+        None for whatever `container_kind` has no name for. Nothing is read.
     """
-    form = form_of(value)
+    form = container_kind(value)
     if form is None:
         return None
     if form == "array":
@@ -157,7 +157,7 @@ def container_place(value: Any) -> Place | None:
     return Place("cudf" if form == "frame" else "cupy", form, xp, cupy.cuda.Device(), False)
 
 
-def from_device(value: Any, *, label: str | None = None) -> Any:
+def container_to_host(value: Any, *, label: str | None = None) -> Any:
     """A container as the host's own libraries have it: NumPy, SciPy or pandas.
 
     Parameters
@@ -173,7 +173,7 @@ def from_device(value: Any, *, label: str | None = None) -> Any:
         The same content on the host: what `to_host` makes of an array, a SciPy matrix, a pandas frame. What
         is the host's own already comes back as it is.
     """
-    form = form_of(value)
+    form = container_kind(value)
     if form is None:
         return value
     home: Callable[[], Any] = {

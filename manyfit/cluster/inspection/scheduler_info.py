@@ -55,6 +55,6 @@ def workers_of(client: Any) -> Workers:
     return workers
 
 
-def soon(client: Any, function: Callable[..., Any], *args: Any) -> None:
+def call_soon_in_loop(client: Any, function: Callable[..., Any], *args: Any) -> None:
     """Call a function in the loop of a client, from any thread, without waiting for it."""
     client.loop.add_callback(function, *args)

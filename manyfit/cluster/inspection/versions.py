@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from manyfit.cluster.inspection.scheduler_info import soon
+from manyfit.cluster.inspection.scheduler_info import call_soon_in_loop
 
 # Results depend on them. Another major or minor version of these is an error ...
 DECISIVE = ("python", "manyfit", "scikit-learn", "numpy")
@@ -272,7 +272,7 @@ class Versions:
                 self._client.sync(self._learn, ask, callback_timeout=2 * MEET_S)
             return set(ask)
         if ask:
-            soon(self._client, self._learn, ask)
+            call_soon_in_loop(self._client, self._learn, ask)
         return set()
 
     async def _learn(self, addresses: list[str]) -> None:

@@ -13,12 +13,12 @@ from distributed import CancelledError, Client, Future, KilledWorker
 
 from manyfit.cluster.pool.copies import Copies
 from manyfit.cluster.pool.placement import Placement
-from manyfit.cluster.pool.resource_queue import Lane, annotated
+from manyfit.cluster.pool.resource_queue import ResourceQueue, annotated
 from manyfit.cluster.pool.results import Results
-from manyfit.cluster.pool.worker_monitor import LOOK_S, SchedulerLost, Standing
+from manyfit.cluster.pool.worker_monitor import LOOK_S, SchedulerLost, WorkerMonitor
 from manyfit.cluster.worker.content_pickle import Package
-from manyfit.cluster.worker.errors import Died, WorkerDied
-from manyfit.cluster.worker.run_items import Ran, run
+from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
+from manyfit.cluster.worker.run_items import TaskRun, run
 
 # Workers that die with a task until its items run alone, and with one of these until it is given up. That is
 # two while it is alone: the first may have died of the item before, which Dask gave to the next worker before
@@ -52,7 +52,7 @@ class _Task:
     """
 
     items: tuple[Any, ...]
-    lane: Lane
+    lane: ResourceQueue
     package: str | None = None
     tries: int = 0
     deaths: int = 0
@@ -60,7 +60,7 @@ class _Task:
     worker: str | None = None
 
 
-class Dispatch:
+class Dispatcher:
     """A run of a function over items on a cluster.
 
     Parameters
@@ -95,12 +95,12 @@ class Dispatch:
         self._running: dict[Future, _Task] = {}
         self._copies, self._results = Copies(), Results(client)
         self._last = time.monotonic()  # when a task ended
-        self._lanes: list[Lane] = []
-        self._standing: Standing
+        self._lanes: list[ResourceQueue] = []
+        self._standing: WorkerMonitor
         self._names: dict[str, str] = {}
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-        """Pairs of an item and its result, as they come; of an item that kills workers, `Died`.
+        """Pairs of an item and its result, as they come; of an item that kills workers, `WorkerLost`.
 
         Whoever stops reading cancels what is not done; tasks that run stop at the next place where they can.
 
@@ -112,7 +112,7 @@ class Dispatch:
             If the scheduler goes away.
         """
         self._lanes = self._sorted(items)
-        self._standing = Standing(self.client, self._lanes)
+        self._standing = WorkerMonitor(self.client, self._lanes)
         try:
             self._standing.look()
             while True:
@@ -131,12 +131,12 @@ class Dispatch:
         finally:
             self._stop()
 
-    def _sorted(self, items: Sequence[Any]) -> list[Lane]:
+    def _sorted(self, items: Sequence[Any]) -> list[ResourceQueue]:
         asked = annotated()
         by_needs: dict[tuple[tuple[str, float], ...], list[Any]] = {}
         for item in items:
             by_needs.setdefault(tuple(sorted({**self._needs(item), **asked}.items())), []).append(item)
-        return [Lane(alike, self._fuse, dict(needs)) for needs, alike in by_needs.items()]
+        return [ResourceQueue(alike, self._fuse, dict(needs)) for needs, alike in by_needs.items()]
 
     def _hand_out(self) -> None:
         self._count_stuck()
@@ -234,7 +234,7 @@ class Dispatch:
         task, status, copies = self._running[future], future.status, self._copies.others(future)
         self._let_go(future)
         failed = isinstance(came, Exception) and status == "error"
-        if isinstance(came, Ran) and not came.missing:
+        if isinstance(came, TaskRun) and not came.missing:
             self._cancel(copies)
             yield from self._took(task, came)
         elif isinstance(came, KilledWorker):
@@ -247,9 +247,9 @@ class Dispatch:
             self._look()
             deaths = task.deaths + self._standing.deaths_of(future.key)
             task = replace(task, tries=task.tries + 1, deaths=deaths)
-            yield from self._again(task, came.missing if isinstance(came, Ran) else (), copies)
+            yield from self._again(task, came.missing if isinstance(came, TaskRun) else (), copies)
 
-    def _took(self, task: _Task, ran: Ran) -> Iterator[tuple[Any, Any]]:
+    def _took(self, task: _Task, ran: TaskRun) -> Iterator[tuple[Any, Any]]:
         results, rest = cloudpickle.loads(ran.results)
         done = task.items[: ran.n]
         task.lane.chunks.took(done, ran.seconds)
@@ -259,7 +259,7 @@ class Dispatch:
     def _killed(self, task: _Task) -> Iterator[tuple[Any, Any]]:
         """Workers died of a task or of one beside it: items run alone, and who kills then is given up."""
         if task.suspect:
-            yield task.items[0], Died(_died())
+            yield task.items[0], WorkerLost(_died())
             return
         deaths = max(task.deaths, SUSPECT_DEATHS)
         alone = [_Task((item,), task.lane, deaths=deaths, suspect=True) for item in task.items]

@@ -17,7 +17,7 @@ class _Entry:
     things: dict[int, weakref.ref[Any]] = field(default_factory=dict)
 
 
-class Kept:
+class RetainedParts:
     """Parts by key, each kept for as long as one of the things that it is kept for.
 
     Parameters

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from manyfit.cluster.inspection.scheduler_info import Workers, asked, soon
+from manyfit.cluster.inspection.scheduler_info import Workers, asked, call_soon_in_loop
 from manyfit.cluster.worker._heartbeats import heartbeats_of
 from manyfit.cluster.worker.cancelled_tasks import GRACE_S, Report, report
 
@@ -97,7 +97,7 @@ class Stuck:
             wanted |= set(others)
         for address in wanted - self._asking:
             self._asking.add(address)
-            soon(self._client, self._ask_one, address)
+            call_soon_in_loop(self._client, self._ask_one, address)
 
     async def _ask_one(self, address: str) -> None:
         try:

@@ -22,10 +22,10 @@ from dask.utils import format_bytes
 from distributed import Client, Future, LocalCluster
 
 from manyfit._compat import be_patient
-from manyfit.cluster.inspection.scheduler_info import soon
-from manyfit.cluster.pool._retention import Kept
+from manyfit.cluster.inspection.scheduler_info import call_soon_in_loop
+from manyfit.cluster.pool._retention import RetainedParts
 from manyfit.cluster.worker._heartbeats import with_worker
-from manyfit.cluster.worker._memory_guard import Patience, Room
+from manyfit.cluster.worker._memory_guard import MemoryRoom, Patience
 from manyfit.cluster.worker.content_pickle import Package, is_pickle
 from manyfit.cluster.worker.run_items import WAIT_S, drop, room_for
 
@@ -71,7 +71,7 @@ class Placement:
         self._named: dict[str, dict[str, str]] = {}
         self._owners: dict[int, _Owner] = {}
         self._in_use: Counter[str] = Counter()
-        self.kept = Kept(self._tidy_soon)
+        self.kept = RetainedParts(self._tidy_soon)
         self._lock = threading.Lock()
 
     @property
@@ -208,7 +208,7 @@ class Placement:
             time.sleep(WAIT_S)
             meanwhile()
 
-    def _room_on(self, worker: str, nbytes: int, key: str) -> Room:
+    def _room_on(self, worker: str, nbytes: int, key: str) -> MemoryRoom:
         client = self.client
 
         def ask() -> Any:
@@ -243,14 +243,14 @@ class Placement:
             if known is not None and known.reference is reference:
                 del placement._owners[owner]
             with contextlib.suppress(Exception):  # the loop may be closed
-                soon(client, placement.tidy)
+                call_soon_in_loop(client, placement.tidy)
 
         return gone
 
     def _tidy_soon(self) -> None:
         client = None if sys is None or sys.is_finalizing() else self._client()
         if client is not None:
-            soon(client, self.tidy)
+            call_soon_in_loop(client, self.tidy)
 
     async def _tidy_later(self) -> None:
         await asyncio.sleep(TIDY_S)
@@ -263,7 +263,7 @@ class Placement:
             return
         if not self._lock.acquire(blocking=False):
             # Perhaps it is held by one who waits for the loop, in which this may run.
-            soon(client, self._tidy_later)
+            call_soon_in_loop(client, self._tidy_later)
             return
         try:
             owned = set().union(*(one.keys.union(one.beside) for one in self._owners.copy().values()))
@@ -275,10 +275,10 @@ class Placement:
         finally:
             self._lock.release()
         if left:
-            soon(client, _tell, client, left)
+            call_soon_in_loop(client, _tell, client, left)
 
 
-def _warn_of_room(worker: str, nbytes: int, room: Room) -> None:
+def _warn_of_room(worker: str, nbytes: int, room: MemoryRoom) -> None:
     text = f"Data of {format_bytes(nbytes)} wait for room on the worker {worker}, which {room}."
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 

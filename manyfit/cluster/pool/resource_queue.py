@@ -25,7 +25,7 @@ LONG_S, AHEAD_S = 0.1, 10.0
 FADE = 0.75
 
 
-class Chunks:
+class ChunkSizer:
     """Hands out items in chunks that take about as long as a task should.
 
     Parameters
@@ -72,7 +72,7 @@ class Chunks:
         self._items.extendleft(reversed(items))
 
 
-class Lane:
+class ResourceQueue:
     """Items that take the same of their worker.
 
     Parameters
@@ -80,7 +80,7 @@ class Lane:
     items : sequence
         In the order in which they are handed out.
     fuse : callable
-        As in `Chunks`.
+        As in `ChunkSizer`.
     resources : mapping of str to float
         What a task takes of its worker, as ``{"GPU": 1}``.
 
@@ -109,7 +109,7 @@ class Lane:
     def __init__(
         self, items: Sequence[Any], fuse: Callable[[Any], bool], resources: Mapping[str, float]
     ) -> None:
-        self.chunks = Chunks(items, fuse)
+        self.chunks = ChunkSizer(items, fuse)
         self.resources = dict(resources)
         self.running = self.stuck = 0
         self.suspects: deque[Any] = deque()
@@ -168,7 +168,7 @@ def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:
     return int(min([worker["nthreads"], *(has.get(name, 0) // n for name, n in resources.items() if n)]))
 
 
-def look(lanes: Iterable[Lane], workers: Workers, stuck: frozenset[str] = frozenset()) -> None:
+def look(lanes: Iterable[ResourceQueue], workers: Workers, stuck: frozenset[str] = frozenset()) -> None:
     """See which workers each lane has; `stuck` are those that begin no tasks.
 
     While there are tasks that take resources, others keep away from the workers that have these, if they

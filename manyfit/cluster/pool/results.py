@@ -5,7 +5,7 @@ import contextlib
 import queue
 from typing import TYPE_CHECKING, Any
 
-from manyfit.cluster.inspection.scheduler_info import soon
+from manyfit.cluster.inspection.scheduler_info import call_soon_in_loop
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -37,7 +37,7 @@ class Results:
 
     def watch(self, future: "Future") -> None:
         """Wait for a task, and fetch its result however long that takes."""
-        soon(self._client, self._watch, future)
+        call_soon_in_loop(self._client, self._watch, future)
 
     def give_up(self, future: "Future") -> None:
         """Stop fetching a result, if that is under way: no worker that has it answers, or nobody reads it.
@@ -50,7 +50,7 @@ class Results:
         the few messages by which a client fetches results, for ever. Whether a future was cancelled while its
         result was on its way is not seen from it: by then its status is ``"cancelled"``.
         """
-        soon(self._client, self._give_up, future)
+        call_soon_in_loop(self._client, self._give_up, future)
 
     async def _watch(self, future: "Future") -> None:
         task = asyncio.current_task()

@@ -130,13 +130,13 @@ def run_on_cluster(
         What cannot be pickled raises before anything is sent. The first exception of a task is raised, and
         the others are cancelled.
     """
-    from manyfit.cluster.pool._dispatcher import Dispatch
+    from manyfit.cluster.pool._dispatcher import Dispatcher
     from manyfit.cluster.pool.placement import placement_of
 
     package = packed(common, salt, owners)
     placement = placement_of(client)
     placement.hold(package)
-    dispatch = Dispatch(client, placement, function, package, name, fuse, needs)
+    dispatch = Dispatcher(client, placement, function, package, name, fuse, needs)
     try:
         yield from dispatch.results(items)
     finally:

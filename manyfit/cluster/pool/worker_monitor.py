@@ -9,7 +9,7 @@ from manyfit.cluster.inspection.scheduler_info import workers_of
 from manyfit.cluster.inspection.versions import Versions
 from manyfit.cluster.pool._worker_deaths import Deaths
 from manyfit.cluster.pool.held_workers import Stuck, tell
-from manyfit.cluster.pool.resource_queue import Lane, look
+from manyfit.cluster.pool.resource_queue import ResourceQueue, look
 from manyfit.cluster.worker.errors import WorkerDied
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SchedulerLost(ConnectionError):
     """The connection to the scheduler broke in the middle of a run."""
 
 
-class Standing:
+class WorkerMonitor:
     """What is known of the workers of some lanes, as of the last look.
 
     Parameters
@@ -52,7 +52,7 @@ class Standing:
         When that was.
     """
 
-    def __init__(self, client: Any, lanes: Sequence[Lane]) -> None:
+    def __init__(self, client: Any, lanes: Sequence[ResourceQueue]) -> None:
         self._client, self._lanes = client, lanes
         self.address = str(getattr(client.scheduler, "address", "an unknown address"))
         self.stuck = Stuck(client)
@@ -80,7 +80,7 @@ class Standing:
         """Workers that died with a task."""
         return self._deaths.of(key) if self._deaths else 0
 
-    def seasoned(self, lane: Lane) -> str | None:
+    def seasoned(self, lane: ResourceQueue) -> str | None:
         """The worker of a lane that has been there longest, if it is not fresh."""
         oldest = min(sorted(lane.able), key=lambda one: self._came.get(one, self.looked), default=None)
         return oldest if oldest in self._came and self.looked - self._came[oldest] > FRESH_S else None

@@ -28,7 +28,7 @@ LATER_S = 600.0
 
 
 @dataclass(frozen=True)
-class Room:
+class MemoryRoom:
     """What a worker says of data that are to come to it.
 
     Attributes
@@ -62,7 +62,7 @@ class Patience:
     def __init__(self) -> None:
         self._start = self._used = self._held = time.monotonic()
 
-    def ends(self, room: Room) -> bool:
+    def ends(self, room: MemoryRoom) -> bool:
         """Whether it has waited long enough, after another answer of the worker."""
         now = time.monotonic()
         if room.later:
@@ -73,7 +73,7 @@ class Patience:
         return late or now - self._used > UNWANTED_WAIT_S or now - self._held > LONGEST_WAIT_S
 
 
-class Keeper:
+class MemoryGuard:
     """Sees to it that a worker's store leaves memory to its tasks.
 
     Parameters
@@ -99,19 +99,19 @@ class Keeper:
         self._worker.periodic_callbacks["manyfit-memory"] = callback
         callback.start()
 
-    def make_room(self, nbytes: int, key: str = "") -> Room:
+    def make_room(self, nbytes: int, key: str = "") -> MemoryRoom:
         """Let go of what no running task uses, as far as it takes until so many bytes for a package fit.
 
         Called in the worker's event loop, where Dask looks after its own data.
         """
         if not self.limit:
-            return Room(True)
+            return MemoryRoom(True)
         while not (fits := self._used() + nbytes <= self._usable) and (
             self._store.drop_oldest() or self._spill()
         ):
             gc.collect()
         uses = self._store.used_beside(key)
-        return Room(fits, True in uses, False in uses, self._used(), self._usable, self.limit)
+        return MemoryRoom(fits, True in uses, False in uses, self._used(), self._usable, self.limit)
 
     def _spill(self) -> bool:
         """Have Dask write something of its own to disk; whether it did."""

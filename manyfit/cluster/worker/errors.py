@@ -20,7 +20,7 @@ class WorkerDied(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Died:
+class WorkerLost:
     """In place of a result: the item that workers died of.
 
     Parameters

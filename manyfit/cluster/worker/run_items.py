@@ -20,12 +20,12 @@ from distributed.utils_comm import gather_from_workers, retry_operation
 
 from manyfit.arrays import to_place
 from manyfit.cluster.worker._heartbeats import WATCH_S, Heartbeats
-from manyfit.cluster.worker._memory_guard import Keeper, Patience, Room
+from manyfit.cluster.worker._memory_guard import MemoryGuard, MemoryRoom, Patience
 from manyfit.cluster.worker._store import Store
 from manyfit.cluster.worker.cancelled_tasks import runs_of
 from manyfit.cluster.worker.content_pickle import array_key, is_pickle, key_at, placed, unpacked
 from manyfit.cluster.worker.errors import end_if_device_is_lost
-from manyfit.cluster.worker.task_context import Partly, Task, at_task, wanted
+from manyfit.cluster.worker.task_context import PartialResult, Task, at_task, still_wanted
 
 # A task that has taken longer hands the rest of its items back, for others to take.
 LONGEST_TASK_S = 2.0
@@ -36,7 +36,7 @@ WAIT_S = 0.2
 
 
 @dataclass
-class Ran:
+class TaskRun:
     """What a task came to.
 
     Attributes
@@ -58,7 +58,7 @@ class Ran:
 
 
 _stores: "weakref.WeakKeyDictionary[Worker, Store]" = weakref.WeakKeyDictionary()
-_keepers: "weakref.WeakKeyDictionary[Worker, Keeper]" = weakref.WeakKeyDictionary()
+_keepers: "weakref.WeakKeyDictionary[Worker, MemoryGuard]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 _making: defaultdict[tuple[int, str], threading.Lock] = defaultdict(threading.Lock)
 
@@ -69,7 +69,7 @@ def store_of(worker: Worker) -> Store:
         if worker not in _stores:
             limit = worker.memory_manager.memory_limit or MEMORY_LIMIT
             _stores[worker] = store = Store(int(STORED_PART * limit))
-            _keepers[worker] = Keeper(worker, store)
+            _keepers[worker] = MemoryGuard(worker, store)
             worker.loop.add_callback(_keepers[worker].start)
         return _stores[worker]
 
@@ -80,13 +80,13 @@ async def drop(keys: Sequence[str], dask_worker: Worker) -> None:
         _stores[dask_worker].drop(keys)
 
 
-async def room_for(nbytes: int, key: str, dask_worker: Worker) -> Room:
+async def room_for(nbytes: int, key: str, dask_worker: Worker) -> MemoryRoom:
     """Whether so many bytes for a package fit into a worker, which lets go of what no task uses."""
     store_of(dask_worker)
     return _keepers[dask_worker].make_room(nbytes, key)
 
 
-def run(pickled: bytes, key: str, name: str | None) -> Ran:
+def run(pickled: bytes, key: str, name: str | None) -> TaskRun:
     """Run a function on each of some items, until that takes too long or nobody wants it any more.
 
     Parameters
@@ -104,11 +104,11 @@ def run(pickled: bytes, key: str, name: str | None) -> Ran:
         return _run(worker, pickled, key, name)
 
 
-def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
+def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> TaskRun:
     start = time.perf_counter()
     common, missing = _common(worker, key, name)
     if missing:
-        return Ran(missing=missing)
+        return TaskRun(missing=missing)
     function: Callable[[Any, Any], Any]
     function, items = _here(worker, lambda: cloudpickle.loads(pickled))
     results: list[Any] = []
@@ -123,12 +123,12 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> Ran:
             except Exception as error:
                 end_if_device_is_lost(f"{type(error).__name__}: {error}")
                 raise
-            if isinstance(result, Partly):
+            if isinstance(result, PartialResult):
                 result, rest = result.result, (result.rest,)
             results.append(result)
-            if rest or time.perf_counter() - start > LONGEST_TASK_S or not wanted():
+            if rest or time.perf_counter() - start > LONGEST_TASK_S or not still_wanted():
                 break
-    return Ran(len(results), cloudpickle.dumps((results, rest)), time.perf_counter() - start)
+    return TaskRun(len(results), cloudpickle.dumps((results, rest)), time.perf_counter() - start)
 
 
 def _here(worker: Worker, load: Callable[[], Any]) -> Any:

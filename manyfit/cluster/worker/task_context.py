@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Partly:
+class PartialResult:
     """What a function returns that has done a part of its item.
 
     Attributes
@@ -33,11 +33,11 @@ class Task:
     Attributes
     ----------
     wanted : callable
-        What `wanted` answers.
+        What `still_wanted` answers.
     alone : bool
         What `alone` answers.
     left : dict or None
-        What `left_here` gives.
+        What `task_scratch` gives.
     """
 
     wanted: Callable[[], bool]
@@ -56,7 +56,7 @@ def at_task(task: Task) -> Iterator[None]:
         _thread.task = before
 
 
-def wanted() -> bool:
+def still_wanted() -> bool:
     """Whether anybody still waits for the task that this thread is at.
 
     Returns
@@ -80,7 +80,7 @@ def alone() -> bool:
     return task is None or task.alone
 
 
-def left_here() -> dict[str, Any] | None:
+def task_scratch() -> dict[str, Any] | None:
     """What items of a task leave for those that follow in it.
 
     Returns

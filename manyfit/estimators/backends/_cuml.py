@@ -11,10 +11,18 @@ from typing import Any
 import numpy as np
 
 from manyfit._compat import output_container, validate_parameters
-from manyfit._drop_in_classes import twin_of
-from manyfit.arrays import Place, container_place, form_of, from_device
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.arrays import Place, container_kind, container_place, container_to_host
 from manyfit.estimators._catalog import Cuml
-from manyfit.estimators._method_call import STATE, Call, Fitted, forget, labels_place, with_labels, x_place
+from manyfit.estimators._method_call import (
+    STATE,
+    FitRecord,
+    MethodCall,
+    forget,
+    labels_place,
+    with_labels,
+    x_place,
+)
 from manyfit.folds import Unsupported
 
 LIBRARIES = ("cupy", "cudf")
@@ -25,7 +33,7 @@ _REFUSALS = (ValueError, TypeError, NotImplementedError)
 _OURS = ("n_features_in_", "feature_names_in_")
 
 
-def fit(call: Call, model: Any) -> Any:
+def fit(call: MethodCall, model: Any) -> Any:
     """Fit by cuML's estimator of `made`, or of the fit that a call goes on with, where X lies.
 
     Raises
@@ -42,7 +50,7 @@ def fit(call: Call, model: Any) -> Any:
         result = method(*_leading(call), **_given(call))
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
-    state = Fitted("cuml", labels_place(call.y), None, model, x_place(call.X))
+    state = FitRecord("cuml", labels_place(call.y), None, model, x_place(call.X))
     names = _feature_names(call.X)
     forget(estimator)
     setattr(estimator, STATE, state)
@@ -53,7 +61,7 @@ def fit(call: Call, model: Any) -> Any:
     return estimator if result is model else call.settle(result)
 
 
-def ask(call: Call, state: Fitted) -> Any:
+def ask(call: MethodCall, state: FitRecord) -> Any:
     """Run a method of cuML's fitted estimator, on data of any place.
 
     Raises
@@ -83,7 +91,7 @@ def may_have(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_") and name not in _OURS
 
 
-def attribute(estimator: Any, state: Fitted, name: str) -> Any:
+def attribute(estimator: Any, state: FitRecord, name: str) -> Any:
     """A fitted attribute that cuML's estimator has, or the one that it makes of itself for scikit-learn.
 
     Raises
@@ -95,10 +103,10 @@ def attribute(estimator: Any, state: Fitted, name: str) -> Any:
     value = getattr(holder, name)
     if name == "classes_":
         return with_labels(value, state, None)
-    return value if form_of(value) else _cupy().bring(value)
+    return value if container_kind(value) else _cupy().bring(value)
 
 
-def at_home(estimator: Any, state: Fitted) -> Any:
+def at_home(estimator: Any, state: FitRecord) -> Any:
     """scikit-learn's estimator with the fitted attributes on the host; made once a fit.
 
     Raises
@@ -107,7 +115,7 @@ def at_home(estimator: Any, state: Fitted) -> Any:
         If cuML does not convert this estimator.
     """
     if "home" not in state.cache:
-        twin, reason, home = twin_of(type(estimator)), None, None
+        twin, reason, home = sklearn_class_of(type(estimator)), None, None
         try:
             home = state.model.as_sklearn()
         except (AttributeError, ImportError, *_REFUSALS) as error:  # no such method, or it refuses this fit
@@ -120,18 +128,18 @@ def at_home(estimator: Any, state: Fitted) -> Any:
     return state.cache["home"]
 
 
-def _texts_at_home(call: Call, model: Any) -> AbstractContextManager[Any]:
+def _texts_at_home(call: MethodCall, model: Any) -> AbstractContextManager[Any]:
     """CuPy has no texts: labels that are, cuML gives as NumPy's or not at all."""
     decodes = call.leading == "y" and call.name == "inverse_transform"
     classes = getattr(model, "classes_", ()) if call.gives_labels or decodes else ()
     several = classes if isinstance(classes, list | tuple) else [classes]
-    if all(np.asarray(from_device(one)).dtype.kind in "biuf" for one in several):
+    if all(np.asarray(container_to_host(one)).dtype.kind in "biuf" for one in several):
         return nullcontext()
     output: AbstractContextManager[Any] = import_module("cuml").using_output_type("numpy")
     return output
 
 
-def _converts(estimator: Any, state: Fitted) -> bool:
+def _converts(estimator: Any, state: FitRecord) -> bool:
     try:
         at_home(estimator, state)
     except AttributeError:
@@ -170,7 +178,7 @@ def made(estimator: Any, cuml: Cuml) -> Any:
 def _by_name(estimator: Any, cls: Any, without: set[str]) -> dict[str, Any]:
     """Parameters that are not what cuML takes them to be, if it has all of them."""
     known, theirs = inspect.signature(cls).parameters, cls().get_params()
-    defaults = inspect.signature(twin_of(type(estimator))).parameters
+    defaults = inspect.signature(sklearn_class_of(type(estimator))).parameters
     params = estimator.get_params(deep=False).items()
     # Some defaults are not scikit-learn's; where cuML does not say its own, they are.
     given = {
@@ -190,7 +198,7 @@ def _takes_any(known: Mapping[str, inspect.Parameter]) -> bool:
     return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
 
 
-def _method(model: Any, call: Call) -> Any:
+def _method(model: Any, call: MethodCall) -> Any:
     method = getattr(model, call.name, None)
     if method is None:
         raise Unsupported(f"cuML's {type(model).__name__} has no {call.name}")
@@ -201,12 +209,12 @@ def _method(model: Any, call: Call) -> Any:
     return method
 
 
-def _leading(call: Call) -> list[Any]:
+def _leading(call: MethodCall) -> list[Any]:
     """What the rows are from, by its place: cuML calls texts otherwise."""
     return [_argument(call.leading, call.X)] if call.leading in call.given else []
 
 
-def _given(call: Call) -> dict[str, Any]:
+def _given(call: MethodCall) -> dict[str, Any]:
     """The other arguments; None where y is left out."""
     others = {name: value for name, value in call.given.items() if name != call.leading}
     return {
@@ -218,7 +226,7 @@ def _argument(name: str, value: Any) -> Any:
     """CuPy's and cuDF's as they are, others as NumPy has them."""
     place = container_place(value)
     if place is not None:
-        return value if place.library in LIBRARIES else from_device(value)
+        return value if place.library in LIBRARIES else container_to_host(value)
     return np.asarray(value) if name in ("X", "y", "sample_weight") and hasattr(value, "iloc") else value
 
 
@@ -229,7 +237,7 @@ def _feature_names(X: Any) -> np.ndarray | None:
     return np.asarray(list(columns), dtype=object)
 
 
-def _check_names(call: Call) -> None:
+def _check_names(call: MethodCall) -> None:
     known, given = vars(call.estimator).get("feature_names_in_"), _feature_names(call.X)
     if known is not None and given is not None and list(known) != list(given):
         raise ValueError(

@@ -14,17 +14,25 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, check_parameters, set_glm_loss
-from manyfit._drop_in_classes import twin_of
-from manyfit.arrays import Beside, array_namespace, beside, device, numpy_dtype, numpy_float_dtype, to_host
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.arrays import (
+    Beside,
+    array_namespace,
+    device,
+    numpy_dtype,
+    numpy_float_dtype,
+    to_device_of,
+    to_host,
+)
 from manyfit.estimators.backends._native_registry import register_fitter
 from manyfit.families import Family, family_of
 from manyfit.families.least_squares import LINEAR_REGRESSION, RIDGE
-from manyfit.families.smooth import LINEAR_SVC, LINEAR_SVR, LOGISTIC, TWEEDIE, LinkedAnswers, Probabilities
+from manyfit.families.smooth import LINEAR_SVC, LINEAR_SVR, LOGISTIC, TWEEDIE, GLMAnswers, Probabilities
 from manyfit.folds import (
     AtomGroup,
-    GivenFold,
-    GivenRows,
+    FoldArrays,
     PassData,
+    SingleFold,
     Unsupported,
     as_matrix,
     as_targets,
@@ -68,12 +76,12 @@ class _Data:
         """Fitted attributes, where X lies: float32 where X is, unless they are to be wide."""
         narrow = not wide and numpy_dtype(self.X) == np.float32
         dtype = np.dtype(np.float32) if narrow else numpy_float_dtype(self.X)
-        return beside(np.array(values, dtype=dtype, order="C"), self.X, label="coefficients")
+        return to_device_of(np.array(values, dtype=dtype, order="C"), self.X, label="coefficients")
 
 
 def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
     """The family of an estimator, and its setting, if that is served."""
-    family = family_of(twin_of(type(estimator)))
+    family = family_of(sklearn_class_of(type(estimator)))
     assert family is not None
     why = check_parameters(estimator)
     if why is not None:
@@ -90,7 +98,7 @@ def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> 
     send = Beside(data.X)
     targets, weight = send(data.y, "y"), send(data.weight, "weights")
     none, no_targets = data.X[:0, :], targets[:0, ...]
-    folded = GivenFold(GivenRows(data.X, targets, none, no_targets, weight, data.X, targets, targets))
+    folded = SingleFold(FoldArrays(data.X, targets, none, no_targets, weight, data.X, targets, targets))
     answers: Any = next(iter(family.fit_many(estimator, [setting], folded)))
     for why in answers.alone.values():
         raise Unsupported(why)
@@ -131,7 +139,7 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     every = AtomGroup(range(1), [slice(0, n)], np.ones((1, 1)), np.zeros((1, 1)))
     seen = PassData(data.X, labels, [every], data.weight, [None], origin=finite_middle(data.X))
     answers: Any = next(iter(family.fit_many(estimator, [setting], seen)))
-    assert isinstance(answers, LinkedAnswers)
+    assert isinstance(answers, GLMAnswers)
     for why in answers.alone.values():
         raise Unsupported(why)
     n_iter = -(-answers.rows_read // n)
@@ -141,7 +149,7 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     estimator.coef_ = data.there(coef[0] if one else coef, wide=wide)
     estimator.n_features_in_ = data.X.shape[1]
     if family is LOGISTIC:
-        estimator.n_iter_ = beside(np.array([n_iter], dtype=np.int32), data.X)
+        estimator.n_iter_ = to_device_of(np.array([n_iter], dtype=np.int32), data.X)
     else:
         estimator.n_iter_ = n_iter
     if family is TWEEDIE:

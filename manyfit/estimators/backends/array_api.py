@@ -17,24 +17,24 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, has_glm_loss, output_container, set_glm_loss
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
     Place,
     array_namespace,
+    container_kind,
     container_place,
+    container_to_host,
+    dtype_kind,
     float_dtype,
-    form_of,
-    from_device,
     is_array,
-    kind_of,
     numpy_dtype,
     refuse_complex,
 )
 from manyfit.estimators._catalog import ALL, Dispatch
 from manyfit.estimators._method_call import (
     STATE,
-    Call,
-    Fitted,
+    FitRecord,
+    MethodCall,
     forget,
     labels_place,
     of_texts,
@@ -64,7 +64,7 @@ def why_no_dispatch(estimator: Any, place: Place, n_targets: int = 1) -> str | N
     return dispatch.refuses(estimator, n_targets)
 
 
-def fit_by_dispatch(call: Call) -> Any:
+def fit_by_dispatch(call: MethodCall) -> Any:
     """Fit by scikit-learn, where X lies.
 
     Raises
@@ -91,7 +91,7 @@ def fit_by_dispatch(call: Call) -> Any:
     return result
 
 
-def fit_by_ours(call: Call) -> Any:
+def fit_by_ours(call: MethodCall) -> Any:
     """Fit by one of our own fitters.
 
     Raises
@@ -99,7 +99,7 @@ def fit_by_ours(call: Call) -> Any:
     Unsupported
         If it does not serve these data.
     """
-    place, fitter = call.place, fitter_of(twin_of(type(call.estimator)))
+    place, fitter = call.place, fitter_of(sklearn_class_of(type(call.estimator)))
     assert place is not None and fitter is not None
     others = set(call.given) - {"X", "y", "sample_weight"}
     if call.name not in ("fit", "fit_transform") or others:
@@ -115,7 +115,7 @@ def fit_by_ours(call: Call) -> Any:
     return call.estimator if call.name == "fit" else call.estimator.transform(call.X)
 
 
-def ask(call: Call, state: Fitted) -> Any:
+def ask(call: MethodCall, state: FitRecord) -> Any:
     """Run a method of an estimator that was fitted where its attributes lie, on data of any place."""
     estimator = call.estimator
     place = attributes_place(estimator) or call.place
@@ -128,12 +128,14 @@ def ask(call: Call, state: Fitted) -> Any:
     numbered.classes_ = place.array(np.arange(len(state.classes)))
     result = _run(call, place, state, numbered)
     if call.gives_labels:
-        result = state.classes[from_device(result)]
+        result = state.classes[container_to_host(result)]
     return call.settle(result)
 
 
-def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
-    fitter: Fitter | None = fitter_of(twin_of(type(call.estimator))) if state.route == "own" else None
+def _run(call: MethodCall, place: Place, state: FitRecord, estimator: Any) -> Any:
+    fitter: Fitter | None = (
+        fitter_of(sklearn_class_of(type(call.estimator))) if state.route == "own" else None
+    )
     method = fitter.methods.get(call.name) if fitter is not None else None
     given = _all_brought(call, _without_known_classes(call), place)
     if method is not None:
@@ -144,12 +146,12 @@ def _run(call: Call, place: Place, state: Fitted, estimator: Any) -> Any:
         return call.run(lambda name, _: given[name], estimator, _mover(place))
 
 
-def _without_known_classes(call: Call) -> dict[str, Any]:
+def _without_known_classes(call: MethodCall) -> dict[str, Any]:
     """Arguments, less classes that the estimator knows: scikit-learn compares these on the host."""
     given, known = dict(call.given), vars(call.estimator).get("classes_")
     if known is None or given.get("classes") is None:
         return given
-    if np.array_equal(np.unique(from_device(given["classes"])), from_device(known)):
+    if np.array_equal(np.unique(container_to_host(given["classes"])), container_to_host(known)):
         given["classes"] = None
     return given
 
@@ -182,7 +184,7 @@ def attributes_place(estimator: Any) -> Place | None:
     """
     for name, value in vars(estimator).items():
         fitted = name[-1] == "_" or name[0] == "_"
-        if fitted and name != "classes_" and form_of(value):
+        if fitted and name != "classes_" and container_kind(value):
             return container_place(value)
     return None
 
@@ -191,7 +193,7 @@ def come_home(estimator: Any) -> None:
     """Make an estimator the host's own before a fit there; a warm start reads what was fitted before."""
     vars(estimator).pop(STATE, None)
     if getattr(estimator, "warm_start", False):
-        vars(estimator).update({name: from_device(value) for name, value in vars(estimator).items()})
+        vars(estimator).update({name: container_to_host(value) for name, value in vars(estimator).items()})
 
 
 def at_home(estimator: Any) -> Any:
@@ -199,8 +201,8 @@ def at_home(estimator: Any) -> Any:
     other = _shallow(estimator)
     vars(other).pop(STATE, None)
     for name, value in vars(estimator).items():
-        if form_of(value):
-            setattr(other, name, from_device(value))
+        if container_kind(value):
+            setattr(other, name, container_to_host(value))
     if has_glm_loss(other):
         set_glm_loss(other)  # that of a fit by dispatch is of the device's library
     return other
@@ -209,7 +211,7 @@ def at_home(estimator: Any) -> Any:
 def gives_labels_there(estimator: Any) -> bool:
     """Whether labels that a fitted estimator, or a pipeline, predicts go elsewhere than to the host."""
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    state: Fitted | None = getattr(last, "__dict__", {}).get(STATE)
+    state: FitRecord | None = getattr(last, "__dict__", {}).get(STATE)
     return state is not None and state.labels is not None
 
 
@@ -220,13 +222,13 @@ def labels_at_home(estimator: Any) -> Any:
         other = _shallow(estimator)
         other.steps = [*before, (name, labels_at_home(last))]
         return other
-    state: Fitted | None = getattr(estimator, "__dict__", {}).get(STATE)
+    state: FitRecord | None = getattr(estimator, "__dict__", {}).get(STATE)
     if state is None or state.labels is None:
         return estimator
     other, classes = _shallow(estimator), vars(estimator).get("classes_")
     setattr(other, STATE, replace(state, labels=None))
-    if form_of(classes):
-        other.classes_ = from_device(classes)
+    if container_kind(classes):
+        other.classes_ = container_to_host(classes)
         if state.route in ("own", "scikit-learn") and state.classes is None:
             getattr(other, STATE).classes = other.classes_
     return other
@@ -246,28 +248,28 @@ def dispatch_of(estimator: Any) -> Dispatch | None:
     return None
 
 
-def _check_container(call: Call) -> None:
+def _check_container(call: MethodCall) -> None:
     # Who holds others transforms when it is fitted.
     transforms = call.name in ("transform", "fit_transform") or _holds(call.estimator)
     if transforms and output_container(call.estimator) != "default":
         raise Unsupported(f"its output is to be a frame of {output_container(call.estimator)}")
 
 
-def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, Any], Fitted]:
+def _labels_as_numbers(call: MethodCall, place: Place, route: str) -> tuple[dict[str, Any], FitRecord]:
     """What is fitted to, and what is kept: labels that do not lie with X go there as numbers from 0 on."""
     given, y = dict(call.given), call.y
     if isinstance(given.get("sample_weight"), Number):  # one for all rows
         given["sample_weight"] = np.full(call.X.shape[0], float(given["sample_weight"]))
-    state = Fitted(route, labels_place(y), place=x_place(call.X))
-    if is_regressor(call.estimator) and not form_of(y) and np.asarray(y).dtype.kind not in "biufc":
+    state = FitRecord(route, labels_place(y), place=x_place(call.X))
+    if is_regressor(call.estimator) and not container_kind(y) and np.asarray(y).dtype.kind not in "biufc":
         raise Unsupported("y holds no numbers")  # or objects, which may be numbers: scikit-learn reads them
     # No library sorts bools: they are labels like texts.
-    with_X = state.labels is not None and place.same(container_place(y)) and kind_of(y) != "b"
+    with_X = state.labels is not None and place.same(container_place(y)) and dtype_kind(y) != "b"
     if y is None or not is_classifier(call.estimator) or with_X:
         return given, state
     if call.name == "partial_fit":
         raise Unsupported("labels that are bools, or do not lie with X, cannot be learnt in parts")
-    host = np.asarray(from_device(y))
+    host = np.asarray(container_to_host(y))
     if host.ndim != 1:
         return given, state
     if isinstance(getattr(call.estimator, "class_weight", None), dict):
@@ -277,7 +279,7 @@ def _labels_as_numbers(call: Call, place: Place, route: str) -> tuple[dict[str, 
     return given, state
 
 
-def _all_brought(call: Call, given: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def _all_brought(call: MethodCall, given: Mapping[str, Any], place: Place) -> dict[str, Any]:
     """Arguments where the computation is."""
     brought = {name: _brought(value, name, place) for name, value in given.items()}
     if not _holds(call.estimator):  # whose parts may take them
@@ -288,7 +290,7 @@ def _all_brought(call: Call, given: Mapping[str, Any], place: Place) -> dict[str
 
 def _brought(value: Any, name: str, place: Place) -> Any:
     """An argument where the computation is: data and whatever lies on a device; options stay as they are."""
-    if value is None or not (name in _WITH_X or form_of(value)):
+    if value is None or not (name in _WITH_X or container_kind(value)):
         return value
     if is_array(value) and place.same(container_place(value)):
         return value
@@ -301,36 +303,38 @@ def _as_array(value: Any, place: Place) -> Any:
     """An array where it lies; what is none becomes one of NumPy, a frame of a device one of its place."""
     if value is None or is_array(value):
         return value
-    return place.array(value) if form_of(value) else np.asarray(value)
+    return place.array(value) if container_kind(value) else np.asarray(value)
 
 
 def _no_numbers(y: Any) -> bool:
-    return of_texts(y) or (form_of(y) is None and np.asarray(y).dtype.kind not in "biufc")
+    return of_texts(y) or (container_kind(y) is None and np.asarray(y).dtype.kind not in "biufc")
 
 
 def _floating(value: Any) -> Any:
     """X of integers or bools in the floats that scikit-learn makes of them where NumPy multiplies them."""
-    if not is_array(value) or kind_of(value) not in "biu":
+    if not is_array(value) or dtype_kind(value) not in "biu":
         return value
     return array_namespace(value).astype(value, float_dtype(value))
 
 
 def _of_one_dtype(estimator: Any, X: Any) -> tuple[Any, Any]:
     """An estimator and X as NumPy would promote them: the wider of both floats, for products of both."""
-    factor = next((vars(estimator)[name] for name in _FACTORS if form_of(vars(estimator).get(name))), None)
-    if factor is None or not kind_of(X) == kind_of(factor) == "f" or X.dtype == factor.dtype:
+    factor = next(
+        (vars(estimator)[name] for name in _FACTORS if container_kind(vars(estimator).get(name))), None
+    )
+    if factor is None or not dtype_kind(X) == dtype_kind(factor) == "f" or X.dtype == factor.dtype:
         return estimator, X
     xp = array_namespace(X)
     widest = np.promote_types(numpy_dtype(X), numpy_dtype(factor))
     dtype = X.dtype if widest == numpy_dtype(X) else factor.dtype
     other = _shallow(estimator)
     for name, value in vars(estimator).items():
-        if form_of(value) == "array" and kind_of(value) == "f":
+        if container_kind(value) == "array" and dtype_kind(value) == "f":
             setattr(other, name, xp.astype(value, dtype, copy=False))
     return other, xp.astype(X, dtype, copy=False)
 
 
-def _fitted(call: Call, state: Fitted) -> None:
+def _fitted(call: MethodCall, state: FitRecord) -> None:
     setattr(call.estimator, STATE, state)
     if state.classes is not None:
         call.estimator.classes_ = with_labels(state.classes, state, call.place)

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from manyfit._compat import output_container
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import Place
 from manyfit.estimators._catalog import ALL, Cuml
-from manyfit.estimators._method_call import Call
+from manyfit.estimators._method_call import MethodCall
 from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.estimators.backends import array_api as _there
 from manyfit.estimators.backends._native_registry import fitter_of
 from manyfit.folds import Unsupported
 
 # Fits a call, or raises `Unsupported` with the reason that only data tell.
-Fit = Callable[[Call], Any]
+Fit = Callable[[MethodCall], Any]
 # ``route(estimator, place, n_targets)`` gives who fits, or raises `Unsupported` with the reason.
 Route = Callable[[Any, Place, int], Fit]
 
@@ -25,7 +25,7 @@ Route = Callable[[Any, Place, int], Fit]
 def routes_of(estimator: Any, place: Place) -> Iterator[Route]:
     """Those who may fit an estimator to data of a place, the best first."""
     cuml = cuml_of(estimator) if place.library in _with_cuml.LIBRARIES else None
-    if fitter_of(twin_of(type(estimator))) is not None and place.form == "array":
+    if fitter_of(sklearn_class_of(type(estimator))) is not None and place.form == "array":
         yield _by_ours
     if cuml is not None and cuml.converts:
         yield functools.partial(_by_cuml, cuml=cuml)
@@ -37,7 +37,7 @@ def routes_of(estimator: Any, place: Place) -> Iterator[Route]:
 def cuml_of(estimator: Any) -> Cuml | None:
     """The class of cuML's for an estimator; none for a user's subclass, of which cuML knows nothing."""
     cls = type(estimator)
-    export = ALL.get(cls.__name__) if twin_of(cls) is not cls else None
+    export = ALL.get(cls.__name__) if sklearn_class_of(cls) is not cls else None
     return export.cuml if export else None
 
 
@@ -76,7 +76,7 @@ def find_fitting_place(
 
 
 def _by_ours(estimator: Any, place: Place, n_targets: int) -> Fit:
-    fitter = fitter_of(twin_of(type(estimator)))
+    fitter = fitter_of(sklearn_class_of(type(estimator)))
     assert fitter is not None
     fitter.check(estimator)
     return _there.fit_by_ours

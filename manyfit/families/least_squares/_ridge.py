@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from manyfit.families._parameter_values import require_number
 from manyfit.families._protocol import Cost, LinearAnswers, Shape, register_family
-from manyfit.folds import FoldedData, Spectrum, Unsupported, View
+from manyfit.folds import FoldedData, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
@@ -71,7 +71,7 @@ class RidgeFamily:
             yield LinearAnswers(linear, alone, (rounding,), flat=True)
 
 
-def _warned_ratio(estimator: Any, view: View) -> float:
+def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
     """The ratio of eigenvalues under which a Cholesky solver may warn of an ill-conditioned matrix.
 
     It does where the reciprocal condition is less than the machine epsilon of X, in the 1-norm, which is at
@@ -132,7 +132,7 @@ class _Equations(NamedTuple):
     offset: Array
 
 
-def _equations(view: View, fit_intercept: bool) -> _Equations:
+def _equations(view: TransformedMoments, fit_intercept: bool) -> _Equations:
     moments = view.weighted
     if view.n_features == 0:
         raise Unsupported("no features are left")
@@ -141,7 +141,7 @@ def _equations(view: View, fit_intercept: bool) -> _Equations:
     return _Equations(moments.raw_spectrum, moments.raw_xy, moments.x_origin)
 
 
-def _solve(view: View, alphas: Array, fit_intercept: bool) -> tuple[LinearPredictors, Rounding]:
+def _solve(view: TransformedMoments, alphas: Array, fit_intercept: bool) -> tuple[LinearPredictors, Rounding]:
     """Ridge solutions for all alphas, on the columns of X.
 
     Along an eigenvector the coefficient is off by about ``eps l_max |coef| / (l + alpha)``.

@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.families._parameter_values import require_number
 from manyfit.families._protocol import Cost, Shape, register_family
 from manyfit.families.smooth._cost import pass_cost
-from manyfit.families.smooth._glm_answers import LinkedAnswers, LogLink, linked_answers
+from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfTweedie
-from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, resolution_of
 from manyfit.folds import PassData, Unsupported
 
@@ -52,7 +52,7 @@ class TweedieFamily:
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[LinkedAnswers]:
+    ) -> Iterator[GLMAnswers]:
         """See `Family`."""
         power = _power(estimator)
         y = np.asarray(folded.targets, dtype=np.float64)
@@ -66,7 +66,7 @@ class TweedieFamily:
             raise Unsupported("the mean of y is not a positive number")
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         model = Model(
-            Rowwise(HalfTweedie(float(power)), y[None], folded.weight),
+            RowLoss(HalfTweedie(float(power)), y[None], folded.weight),
             lambda total: alphas,
             "free" if estimator.fit_intercept else "none",
             float(estimator.tol),
@@ -102,7 +102,7 @@ def _log_means(y: Array, data: PassData) -> Array:
 def _power(estimator: Any) -> Any:
     """The power of the variance function."""
     return {PoissonRegressor: 1, GammaRegressor: 2}.get(
-        twin_of(type(estimator)), getattr(estimator, "power", 0)
+        sklearn_class_of(type(estimator)), getattr(estimator, "power", 0)
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from manyfit.arrays import array_namespace, block_size, float_dtype
 from manyfit.families._protocol import Role
 from manyfit.families.smooth.solver._losses import expit, softmax
-from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold, is_sparse
 from manyfit.metrics import LinearPredictors
 
@@ -128,7 +128,7 @@ class Probabilities:
 
 
 @dataclass(frozen=True)
-class LinkedAnswers:
+class GLMAnswers:
     """Answers that a link makes of linear predictors.
 
     Attributes
@@ -141,7 +141,7 @@ class LinkedAnswers:
         See `Answers`.
     """
 
-    fitted: Fitted
+    fitted: PathSolution
     link: Link
     alone: Mapping[int, str] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class LinkedAnswers:
 
     @property
     def rows_read(self) -> int:
-        """See `Fitted`."""
+        """See `PathSolution`."""
         return self.fitted.rows_read
 
     @property
@@ -160,15 +160,15 @@ class LinkedAnswers:
         """See `Answers`."""
         return self.link.classes
 
-    def subset(self, settings: Sequence[int]) -> "LinkedAnswers":
+    def subset(self, settings: Sequence[int]) -> "GLMAnswers":
         """See `Answers`."""
-        return LinkedAnswers(self.fitted.subset(list(settings)), self.link)
+        return GLMAnswers(self.fitted.subset(list(settings)), self.link)
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Any]:
         """Responses from one product of the rows with the coefficients of all settings."""
         return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
 
-    def shifted(self, side: float) -> "LinkedAnswers":
+    def shifted(self, side: float) -> "GLMAnswers":
         """Other answers that `tol` would allow, on one side (1) or the other (-1)."""
         linear, error = self.fitted.linear, self.fitted.error
         moved = LinearPredictors(
@@ -185,7 +185,7 @@ class LinkedAnswers:
         return counts[0] if len(counts) == 1 else array_namespace(*counts).concat(counts)
 
 
-def _near(fitted: Fitted, X: Any, keeps_single: bool) -> Any:
+def _near(fitted: PathSolution, X: Any, keeps_single: bool) -> Any:
     Z, error = (_predicted(one, X, keeps_single) for one in (fitted.linear, fitted.error))
     xp = array_namespace(Z)
     if Z.shape[2] == 1:
@@ -221,9 +221,9 @@ NOT_CONVERGED = "the iterations of the shared fits did not converge"
 STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
-def linked_answers(fitted: Iterable[Fitted], link: Link) -> Iterator[LinkedAnswers]:
+def linked_answers(fitted: Iterable[PathSolution], link: Link) -> Iterator[GLMAnswers]:
     """The answers of each split; what did not converge, here or perhaps in scikit-learn, is left alone."""
     for one in fitted:
         alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
         alone.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))
-        yield LinkedAnswers(one, link, alone)
+        yield GLMAnswers(one, link, alone)

@@ -11,12 +11,12 @@ from manyfit.families._parameter_values import require_number
 from manyfit.families._protocol import Cost, Shape, register_family
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import pass_cost
-from manyfit.families.smooth._glm_answers import Decisions, Identity, LinkedAnswers, linked_answers
+from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
-from manyfit.families.smooth.solver._objective import Rowwise
-from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.families.smooth.solver._objective import RowLoss
+from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, is_sparse, require_classes
 
@@ -56,7 +56,7 @@ class LinearSVCFamily:
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[LinkedAnswers]:
+    ) -> Iterator[GLMAnswers]:
         """See `Family`."""
         classes, codes = np.unique(folded.targets, return_inverse=True)
         n_classes = len(classes)
@@ -68,7 +68,7 @@ class LinearSVCFamily:
         for k in range(n_classes) if n_classes > 2 else [1]:
             # One problem a class: nothing couples them.
             own = (codes == k).astype(np.intp)
-            rowwise = Rowwise(
+            rowwise = RowLoss(
                 SquaredHinge(),
                 2.0 * own[None] - 1.0,
                 folded.weight,
@@ -78,7 +78,7 @@ class LinearSVCFamily:
             # Each row of either class has a loss of one at the start.
             model = _model(estimator, settings, rowwise, _rarest(own, folded), 1.0)
             fits.append(fit_path(folded, model, LBFGS()))
-        fitted = map(Fitted.side_by_side, zip(*fits, strict=True))
+        fitted = map(PathSolution.side_by_side, zip(*fits, strict=True))
         yield from linked_answers(fitted, Decisions(classes))
 
 
@@ -112,10 +112,10 @@ class LinearSVRFamily:
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[LinkedAnswers]:
+    ) -> Iterator[GLMAnswers]:
         """See `Family`."""
         y = np.asarray(folded.targets, dtype=np.float64)
-        rowwise = Rowwise(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
+        rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))
         yield from linked_answers(fit_path(folded, model, LBFGS()), Identity())
 
@@ -137,7 +137,7 @@ def _why_stops_elsewhere(estimator: Any, shape: Shape) -> str | None:
 
 
 def _model(
-    estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: Rowwise, rarest: float, loss: float
+    estimator: Any, settings: Sequence[Mapping[str, Any]], rowwise: RowLoss, rarest: float, loss: float
 ) -> Model:
     C = np.array([float(setting["C"]) for setting in settings])
     return Model(

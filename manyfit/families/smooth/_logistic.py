@@ -10,11 +10,11 @@ from manyfit.families._parameter_values import require_number
 from manyfit.families._protocol import Cost, Shape, register_family
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import pass_cost
-from manyfit.families.smooth._glm_answers import LinkedAnswers, Probabilities, linked_answers
+from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
-from manyfit.families.smooth.solver._objective import Rowwise
+from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, resolution_of
 from manyfit.folds import PassData, Unsupported, require_classes
 
@@ -60,14 +60,14 @@ class LogisticFamily:
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
-    ) -> Iterator[LinkedAnswers]:
+    ) -> Iterator[GLMAnswers]:
         """See `Family`."""
         classes, codes = np.unique(folded.targets, return_inverse=True)
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
         targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]
         weights = class_weights(estimator.class_weight, classes, codes, folded)
-        rowwise = Rowwise(
+        rowwise = RowLoss(
             loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
         )
         C = np.array([float(setting["C"]) for setting in settings])

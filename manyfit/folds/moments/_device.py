@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, block_size, device, float_dtype, to_host
-from manyfit.folds.rows._index import blocks_of, length_of, rows_of
+from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device_of, to_host
+from manyfit.folds.rows._index import n_rows, row_blocks, take_rows
 from manyfit.folds.splits._atoms import Rows
 
 Array = Any
@@ -21,7 +21,7 @@ BLOCK_VALUES = 2**22
 SAMPLED_ROWS = 15
 
 
-class SumsThere:
+class DeviceSums:
     """Sums of squares over rows of ``[X, Y]``, on the device of X.
 
     Parameters
@@ -44,13 +44,13 @@ class SumsThere:
         return self._xp.stack([self._middle(rows) for rows in sets])
 
     def _middle(self, rows: Rows) -> Array:
-        xp, n = self._xp, min(length_of(rows), SAMPLED_ROWS)
+        xp, n = self._xp, min(n_rows(rows), SAMPLED_ROWS)
         if n == 0:
             return xp.zeros(self._X.shape[1] + self._Y.shape[1], dtype=self._dtype, device=self._place)
         n -= (n + 1) % 2
-        step = max(1, (length_of(rows) - 1) // max(n - 1, 1))
+        step = max(1, (n_rows(rows) - 1) // max(n - 1, 1))
         some = slice(rows.start, rows.stop, step) if isinstance(rows, slice) else rows[::step]
-        sample = xp.concat([self._float(rows_of(A, some)[:n, :]) for A in (self._X, self._Y)], axis=1)
+        sample = xp.concat([self._float(take_rows(A, some)[:n, :]) for A in (self._X, self._Y)], axis=1)
         median = xp.sort(sample, axis=0)[n // 2, :]
         return xp.where(xp.isfinite(median), median, xp.zeros_like(median))
 
@@ -61,7 +61,7 @@ class SumsThere:
     def _sum(self, shift: Array, rows: Rows) -> Array:
         xp, d = self._xp, shift.shape[0]
         total = xp.zeros((d + 1, d + 1), dtype=self._dtype, device=self._place)
-        for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // (d + 1))):
+        for block in row_blocks(rows, max(1, block_size(BLOCK_VALUES) // (d + 1))):
             total = total + self._gram(shift, block)
         return total
 
@@ -71,16 +71,16 @@ class SumsThere:
 
     def _centred(self, shift: Array, block: Rows) -> Array:
         xp, p = self._xp, self._X.shape[1]
-        X, Y = (self._float(rows_of(A, block)) for A in (self._X, self._Y))
-        one = xp.ones((length_of(block), 1), dtype=self._dtype, device=self._place)
+        X, Y = (self._float(take_rows(A, block)) for A in (self._X, self._Y))
+        one = xp.ones((n_rows(block), 1), dtype=self._dtype, device=self._place)
         Z = xp.concat([X - shift[:p], Y - shift[p:], one], axis=1)
-        return Z if self._weights is None else Z * xp.sqrt(rows_of(self._weights, block))[:, None]
+        return Z if self._weights is None else Z * xp.sqrt(take_rows(self._weights, block))[:, None]
 
     def _float(self, A: Array) -> Array:
         return self._xp.astype(A, self._dtype, copy=False)
 
 
-def brought_home(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
+def to_host_together(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
     """Bring arrays to the host, in one transfer.
 
     Parameters
@@ -104,13 +104,15 @@ def brought_home(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
     return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
-def ranges_there(X: Array, sets: Sequence[Rows], columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def device_column_ranges(
+    X: Array, sets: Sequence[Rows], columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Minimum and maximum of some columns over each set of rows: two (n_sets, n_columns), one transfer."""
     xp = array_namespace(X)
-    index = beside(columns, X, label="indices")
+    index = to_device_of(columns, X, label="indices")
     ends = [_range(X, rows, index) for rows in sets]
     both = (xp.stack([low for low, _ in ends]), xp.stack([high for _, high in ends]))
-    low, high = brought_home(*both, label="ranges of columns")
+    low, high = to_host_together(*both, label="ranges of columns")
     return low, high
 
 
@@ -123,6 +125,6 @@ def _range(X: Array, rows: Rows, columns: Array) -> tuple[Array, Array]:
 
 def _blocks(X: Array, rows: Rows, columns: Array) -> Iterator[Array]:
     xp = array_namespace(X)
-    for block in blocks_of(rows, max(1, block_size(BLOCK_VALUES) // max(columns.shape[0], 1))):
-        part = xp.take(rows_of(X, block), columns, axis=1)
+    for block in row_blocks(rows, max(1, block_size(BLOCK_VALUES) // max(columns.shape[0], 1))):
+        part = xp.take(take_rows(X, block), columns, axis=1)
         yield xp.astype(part, xp.uint8) if xp.isdtype(part.dtype, "bool") else part

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import beside, numpy_dtype
+from manyfit.arrays import numpy_dtype, to_device_of
 from manyfit.folds._blas_threads import map_threads
-from manyfit.folds.moments._device import SumsThere, brought_home, ranges_there
-from manyfit.folds.rows._index import blocks_of, length_of
+from manyfit.folds.moments._device import DeviceSums, device_column_ranges, to_host_together
+from manyfit.folds.rows._index import n_rows, row_blocks
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 
 Array = NDArray[Any]
@@ -105,7 +105,7 @@ def moments_of_rows(X: Array, Y: Array, rows: Rows, weights: Array | None = None
 
 def middle(X: Array, Y: Array, rows: Rows) -> Array:
     """The medians of some of `rows` of ``[X, Y]``, of shape (p + q,); 0 where they are not finite."""
-    size = length_of(rows)
+    size = n_rows(rows)
     n = min(size, SAMPLED_ROWS)
     if n == 0:
         return np.zeros(X.shape[1] + Y.shape[1])
@@ -119,7 +119,7 @@ def middle(X: Array, Y: Array, rows: Rows) -> Array:
 
 def _summed(origin: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:
     """Moments with means relative to `origin`, and how many rows were read for them."""
-    n = length_of(rows)
+    n = n_rows(rows)
     # A column with a trend is far from the middle of all data in most pieces of rows, but not from their own.
     shift = middle(X, Y, rows)
     moments, far = _from_sums(_sums_about(shift, X, Y, rows, weights), shift, origin, n)
@@ -151,20 +151,20 @@ def _sum_there(
     X: Any, Y: Any, atoms: Sequence[Rows], weights: Any | None = None
 ) -> list[tuple[Moments, int]]:
     """`sum_atoms` on a device: one transfer, and another where means lie far from medians of some rows."""
-    sums_there, every = SumsThere(X, Y, weights), slice(0, X.shape[0])
+    sums_there, every = DeviceSums(X, Y, weights), slice(0, X.shape[0])
     shifts = sums_there.middles([every, *atoms])
-    (origin, *own), sums = brought_home(shifts, sums_there.about(shifts[1:, :], atoms), label="moments")
+    (origin, *own), sums = to_host_together(shifts, sums_there.about(shifts[1:, :], atoms), label="moments")
     found = [
-        (*_from_sums(of_atom, shift, origin, length_of(rows)), length_of(rows))
+        (*_from_sums(of_atom, shift, origin, n_rows(rows)), n_rows(rows))
         for of_atom, shift, rows in zip(sums, own, atoms, strict=True)
     ]
     again = [a for a, (_, far, _) in enumerate(found) if far]
     if again:
         means = np.stack([found[a][0].mean for a in again])
-        moved = beside(means, X, label="middles of columns")
-        (sums,) = brought_home(sums_there.about(moved, [atoms[a] for a in again]), label="moments")
+        moved = to_device_of(means, X, label="middles of columns")
+        (sums,) = to_host_together(sums_there.about(moved, [atoms[a] for a in again]), label="moments")
         for a, mean, of_atom in zip(again, means, sums, strict=True):
-            n = length_of(atoms[a])
+            n = n_rows(atoms[a])
             found[a] = (*_from_sums(of_atom, mean, origin, n), 2 * n)
     return [(moments, read) for moments, _, read in found]
 
@@ -172,13 +172,13 @@ def _sum_there(
 def _sums_about(shift: Array, X: Array, Y: Array, rows: Rows, weights: Array | None) -> Array:
     """``Z' W Z`` with ``Z = [X - x_shift, Y - y_shift, 1]``: squares, sums and the weight at once."""
     p, d = X.shape[1], shift.size
-    size = min(_block_rows(len(X), d), length_of(rows))
+    size = min(_block_rows(len(X), d), n_rows(rows))
     buffer = np.empty((size, d + 1))
     buffer[:, d] = 1.0
     sums = np.zeros((d + 1, d + 1))
     with np.errstate(invalid="ignore", over="ignore"):
-        for block in blocks_of(rows, size):
-            Z = buffer[: length_of(block)]
+        for block in row_blocks(rows, size):
+            Z = buffer[: n_rows(block)]
             np.subtract(X[block], shift[:p], out=Z[:, :p])
             np.subtract(Y[block], shift[p:], out=Z[:, p:d])
             if weights is not None:
@@ -212,8 +212,8 @@ def sum_atoms(
         return _sum_there(X, Y, atoms, weights)
     d = X.shape[1] + Y.shape[1]
     size = _piece_rows(len(X), d)
-    pieces = [(a, piece) for a, rows in enumerate(atoms) for piece in blocks_of(rows, size)]
-    threaded = sum(length_of(rows) for rows in atoms) * d >= MIN_THREADED_VALUES
+    pieces = [(a, piece) for a, rows in enumerate(atoms) for piece in row_blocks(rows, size)]
+    threaded = sum(n_rows(rows) for rows in atoms) * d >= MIN_THREADED_VALUES
     origin = middle(X, Y, slice(0, len(X)))
 
     def task(item: tuple[int, Rows]) -> tuple[Moments, int]:
@@ -329,10 +329,10 @@ def column_ranges(X: Array, rows: list[Rows], columns: Array) -> tuple[Array, Ar
     low, high : ndarray of shape (n_sets, n_columns)
     """
     if not isinstance(X, np.ndarray):
-        return ranges_there(X, rows, columns)
+        return device_column_ranges(X, rows, columns)
     low, high = np.empty((2, len(rows), len(columns)), dtype=X.dtype)
     for a, index in enumerate(rows):
-        blocks = blocks_of(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1)))
+        blocks = row_blocks(index, max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(len(columns), 1)))
         ends = [(part.min(axis=0), part.max(axis=0)) for part in (X[block][:, columns] for block in blocks)]
         low[a], high[a] = np.min([e[0] for e in ends], axis=0), np.max([e[1] for e in ends], axis=0)
     return low, high

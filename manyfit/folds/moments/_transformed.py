@@ -163,7 +163,7 @@ class FeatureMoments:
 
 
 @dataclass(frozen=True)
-class View:
+class TransformedMoments:
     """The training set of one fold after some affine steps ``z = (x - origin) @ linear + z_origin``.
 
     Attributes
@@ -204,7 +204,7 @@ class View:
         is_constant: Callable[[Array], Array],
         X: Array,
         y: Array,
-    ) -> "View":
+    ) -> "TransformedMoments":
         """X itself."""
         p = X.shape[1]
         constant = _constant_columns(plain, p, is_constant)
@@ -226,7 +226,7 @@ class View:
         plain = step(self.plain)
         return plain, plain if self.weighted is self.plain else step(self.weighted)
 
-    def scaled(self, shift: Array, scale: Array) -> "View":
+    def scaled(self, shift: Array, scale: Array) -> "TransformedMoments":
         """Features ``(z - shift) / scale``."""
         plain, weighted = self._both(lambda m: m.scaled(shift, scale))
         return replace(
@@ -236,7 +236,7 @@ class View:
             linear=1.0 / scale if self.linear is None else self.linear / scale,
         )
 
-    def selected(self, index: Array) -> "View":
+    def selected(self, index: Array) -> "TransformedMoments":
         """Some of the features."""
         linear = np.ones(self.n_features) if self.linear is None else self.linear
         plain, weighted = self._both(lambda m: m.selected(index))
@@ -248,7 +248,7 @@ class View:
             columns=None if self.columns is None else self.columns[index],
         )
 
-    def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "View":
+    def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "TransformedMoments":
         """Features ``(z - shift) @ vectors``; `diagonal` is their plain scatter if known to be diagonal."""
         plain = self.plain.rotated(shift, vectors, diagonal)
         same = self.weighted is self.plain

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from manyfit.arrays import is_array, to_host
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import middle
-from manyfit.folds.moments._transformed import View
-from manyfit.folds.passes._device import DevicePasses, look
+from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.passes._device import DevicePasses, scan
 from manyfit.folds.passes._passes import DensePasses, Passes, SparsePasses
-from manyfit.folds.passes._rare_features import condensed
+from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 
 Array = NDArray[Any]
@@ -40,7 +40,7 @@ class PassData:
     memory_limit : int
         Bytes that all that is kept beside X may take, as far as it can be kept under it.
     basis : CSR array of shape (p_original, p), or None
-        Where X is condensed, see `condensed`: its features in those that it had.
+        Where X is condensed, see `merge_rare_features`: its features in those that it had.
     origin : ndarray of shape (p,), or None
         Of the passes, where it is known, as `finite_middle` gives it.
     sklearn_stops : bool
@@ -51,7 +51,7 @@ class PassData:
     y: Any
     groups: Sequence[AtomGroup]
     weight: Array | None
-    views: Sequence[View | None]
+    views: Sequence[TransformedMoments | None]
     memory_limit: int = 2**30
     basis: Any = None
     origin: Array | None = None
@@ -72,7 +72,7 @@ class PassData:
         """
         if self.basis is not None:
             return self
-        Z, T = condensed(self.X)
+        Z, T = merge_rare_features(self.X)
         if not Z.shape[1]:
             raise Unsupported("X holds nothing but zeros")
         return replace(self, X=Z, basis=T)
@@ -156,7 +156,7 @@ def finite_middle(X: Any) -> Array | None:
         finite = np.isfinite(X.sum(dtype=np.float64))
         origin = middle(X, np.empty((len(X), 0)), slice(0, len(X)))
     else:
-        origin, finite = look(X)
+        origin, finite = scan(X)
     if not finite:
         raise Unsupported("X holds NaN, infinity or numbers near them")
     return origin

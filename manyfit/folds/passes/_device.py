@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from manyfit.arrays import (
     array_namespace,
-    beside,
     block_size,
     device,
     float_dtype,
     numpy_dtype,
     numpy_float_dtype,
+    to_device_of,
     to_host,
 )
 from manyfit.folds._blas_threads import before_pass
-from manyfit.folds.moments._device import brought_home
+from manyfit.folds.moments._device import to_host_together
 from manyfit.folds.moments._moments import SAMPLED_ROWS, middle
 from manyfit.folds.passes._passes import Curvature, Residual
-from manyfit.folds.rows._index import blocks_of, length_of
+from manyfit.folds.rows._index import n_rows, row_blocks
 from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
@@ -66,10 +66,10 @@ class DevicePasses:
         self.X, self.rows, self.rows_read = X, rows, 0
         self._xp, self._dtype = array_namespace(X), float_dtype(X)
         self.eps = float(self._xp.finfo(self._dtype).eps)
-        self.origin = look(X)[0] if origin is None else origin
+        self.origin = scan(X)[0] if origin is None else origin
         self._origin = self._sent(self.origin, "middles of columns")
         self._there: list[There] = [
-            rows if isinstance(rows, slice) else beside(rows, X, label="indices") for rows in rows
+            rows if isinstance(rows, slice) else to_device_of(rows, X, label="indices") for rows in rows
         ]
         self._apart = any(not isinstance(one, slice) for one in rows)
         self._last: tuple[Array, int, list[_Part]] | None = None
@@ -79,11 +79,11 @@ class DevicePasses:
         return self._sent(array, "coefficients")
 
     def _sent(self, array: Array, label: str) -> There:
-        return beside(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X, label=label)
+        return to_device_of(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X, label=label)
 
     def some(self, rows: Rows) -> tuple[There, There]:
         """See `Passes`."""
-        there = rows if isinstance(rows, slice) else beside(rows, self.X, label="indices")
+        there = rows if isinstance(rows, slice) else to_device_of(rows, self.X, label="indices")
         return self._centred(there), there
 
     def home(self, sums: Sequence[There]) -> list[Array]:
@@ -91,7 +91,7 @@ class DevicePasses:
         return self._summed(sums, "second derivatives")
 
     def _summed(self, sums: Sequence[There], label: str) -> list[Array]:
-        return [one.astype(np.float64, copy=False) for one in brought_home(*sums, label=label)]
+        return [one.astype(np.float64, copy=False) for one in to_host_together(*sums, label=label)]
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
@@ -119,7 +119,7 @@ class DevicePasses:
                     # What is not of this atom takes the zeros behind the last.
                     total = xp.take(xp.concat([total, xp.zeros_like(total[:1, :])]), part.back, axis=0)
                 out += total
-                self.rows_read += length_of(self.rows[part.atom])
+                self.rows_read += n_rows(self.rows[part.atom])
         return self._summed([out], "gradients")[0].reshape(K, m, d).transpose(1, 0, 2)
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> There:
@@ -127,7 +127,7 @@ class DevicePasses:
         before_pass()
         xp, K = self._xp, theta.shape[1]
         flat = self.put(theta[0])
-        taken = None if features is None else beside(features, self.X, label="indices")
+        taken = None if features is None else to_device_of(features, self.X, label="indices")
         narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
         size = K * (flat.shape[1] if features is None else len(features) + 1)
         width = _gram_width(self.X, self._apart, K, size // K, 4 if narrow == xp.float32 else 8)
@@ -148,7 +148,7 @@ class DevicePasses:
                         total += product
                     del B, Z, D, P, product
                 out[a, :, :] = xp.reshape(_whole(total, K), (size, size))
-        self.rows_read += sum(map(length_of, self.rows))
+        self.rows_read += sum(map(n_rows, self.rows))
         return out
 
     def squares(self, theta: Array, curvature: Curvature) -> There:
@@ -164,13 +164,13 @@ class DevicePasses:
                     total += xp.concat([D @ (B * B), xp.sum(D, axis=1, keepdims=True)], axis=1)
                     del B, D
                 totals.append(total)
-        self.rows_read += sum(map(length_of, self.rows))
+        self.rows_read += sum(map(n_rows, self.rows))
         return xp.reshape(xp.stack(totals), (-1, K * d))
 
     def _blocks(self, a: int, width: float) -> Iterator[tuple[There, There]]:
         """Some rows of an atom at a time, less the origin; `width`: numbers that are made of a row."""
         rows, there = self.rows[a], self._there[a]
-        for block in blocks_of(slice(0, length_of(rows)), _rows_of_block(self.X.shape[0], width)):
+        for block in row_blocks(slice(0, n_rows(rows)), _rows_of_block(self.X.shape[0], width)):
             assert isinstance(block, slice)
             if isinstance(rows, slice):
                 own = slice(rows.start + block.start, rows.start + block.stop)
@@ -201,7 +201,7 @@ class DevicePasses:
         place = (np.arange(K)[:, None] * m + columns).ravel()
         back = np.full(K * m, place.size)
         back[place] = np.arange(place.size)
-        own_place, own_back = (beside(one, self.X, label="indices") for one in (place, back))
+        own_place, own_back = (to_device_of(one, self.X, label="indices") for one in (place, back))
         return _Part(a, columns, own_place, own_back, times)
 
 
@@ -286,7 +286,7 @@ def _whole(total: There, K: int) -> There:
     return xp.sum(mixed, axis=0)[None, :, :, :] * same - mixed
 
 
-def look(X: There) -> tuple[Array, bool]:
+def scan(X: There) -> tuple[Array, bool]:
     """What has to be known of X before anything else: one look at it, one synchronisation.
 
     Parameters
@@ -305,11 +305,11 @@ def look(X: There) -> tuple[Array, bool]:
     some = min(n, SAMPLED_ROWS)
     some -= (some + 1) % 2
     index = np.arange(some) * (n - 1) // max(some - 1, 1)
-    sample = xp.reshape(xp.astype(xp.take(X, beside(index, X, label="indices"), axis=0), dtype), (-1,))
+    sample = xp.reshape(xp.astype(xp.take(X, to_device_of(index, X, label="indices"), axis=0), dtype), (-1,))
     total = xp.zeros_like(sample[:1])
     n = n if xp.isdtype(X.dtype, "real floating") else 0  # integers and bools are finite
     with np.errstate(over="ignore", invalid="ignore"):
-        for block in blocks_of(slice(0, n), block_size(BLOCK_VALUES // p)):
+        for block in row_blocks(slice(0, n), block_size(BLOCK_VALUES // p)):
             total += xp.sum(X[block, :], dtype=dtype)
     home = to_host(xp.concat([sample, total]), label="rows of a sample").astype(np.float64, copy=False)
     few = home[:-1].reshape(some, p)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds.moments._moments import middle
-from manyfit.folds.rows._index import blocks_of, length_of
+from manyfit.folds.rows._index import n_rows, row_blocks
 from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
@@ -169,7 +169,7 @@ class DensePasses:
 
         piece = min(PIECE_BLOCKS * size, self._share(64))
         pieces = self._pieces(piece, [bool(columns.size) for columns in used])
-        self.rows_read += sum(length_of(piece) for _, piece in pieces)
+        self.rows_read += sum(n_rows(piece) for _, piece in pieces)
         out = np.zeros(theta.shape)
         for (a, _), part in zip(pieces, map_threads(work, pieces), strict=True):
             out[used[a]] += part.reshape(K, -1, d).transpose(1, 0, 2) * counts[used[a], a][:, None, None]
@@ -195,7 +195,7 @@ class DensePasses:
                 return total if P is None else _with_own(total, K)
 
         pieces = self._pieces(self._share(GRAM_ROWS))
-        self.rows_read += sum(length_of(piece) for _, piece in pieces)
+        self.rows_read += sum(n_rows(piece) for _, piece in pieces)
         out = np.zeros((len(self.rows), K * d, K * d))
         for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
             out[a] += found
@@ -215,7 +215,7 @@ class DensePasses:
             return total.ravel()
 
         pieces = self._pieces(self._share(GRAM_ROWS))
-        self.rows_read += sum(length_of(piece) for _, piece in pieces)
+        self.rows_read += sum(n_rows(piece) for _, piece in pieces)
         out = np.zeros((len(self.rows), K * d))
         for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
             out[a] += found
@@ -223,10 +223,10 @@ class DensePasses:
 
     def _blocks(self, piece: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
         """Some rows at a time as ``[x - origin, 1]``, in memory that the next ones overwrite."""
-        buffer = np.empty((min(size, length_of(piece)), self.X.shape[1] + 1))
+        buffer = np.empty((min(size, n_rows(piece)), self.X.shape[1] + 1))
         buffer[:, -1] = 1.0
-        for block in blocks_of(piece, size):
-            B = buffer[: length_of(block)]
+        for block in row_blocks(piece, size):
+            B = buffer[: n_rows(block)]
             np.subtract(self.X[block], self.origin, out=B[:, :-1])
             yield block, B
 
@@ -236,12 +236,12 @@ class DensePasses:
             (a, piece)
             for a, rows in enumerate(self.rows)
             if used is None or used[a]
-            for piece in blocks_of(rows, size)
+            for piece in row_blocks(rows, size)
         ]
 
     def _share(self, least: int) -> int:
         """Rows of a part where each part has a large result of its own: as few parts as keep threads busy."""
-        largest = max(length_of(rows) for rows in self.rows)
+        largest = max(n_rows(rows) for rows in self.rows)
         return max(least, largest // max(1, blas_threads()) + 1)
 
 
@@ -294,10 +294,10 @@ class SparsePasses:
         self.X, self.rows, self.rows_read = X, rows, 0
         self.origin = np.zeros(X.shape[1])
         n_pieces = max(1, blas_threads())
-        self._n_rows = sum(map(length_of, rows))
+        self._n_rows = sum(map(n_rows, rows))
         size = max(MIN_SPARSE_ROWS, self._n_rows // (4 * n_pieces))
         self._pieces = [
-            _Piece(a, piece, X[piece]) for a, own in enumerate(rows) for piece in blocks_of(own, size)
+            _Piece(a, piece, X[piece]) for a, own in enumerate(rows) for piece in row_blocks(own, size)
         ]
         by_column = scipy.sparse.vstack([piece.X for piece in self._pieces], format="csc")
         ends = np.linspace(0, X.shape[1], n_pieces + 1).astype(int)
@@ -337,7 +337,7 @@ class SparsePasses:
                 own[:, :, columns] = out.transpose(2, 0, 1)
 
         map_threads(forward, range(len(self._pieces)))
-        self.rows_read += sum(length_of(rows) for rows, own in zip(self.rows, used, strict=True) if own.size)
+        self.rows_read += sum(n_rows(rows) for rows, own in zip(self.rows, used, strict=True) if own.size)
         rows = R.reshape(len(R), -1)
         out = np.empty(theta.shape)
         out[:, :, -1] = rows.sum(axis=0).reshape(K, m).T

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 
-def condensed(X: Any) -> tuple[Any, Any]:
+def merge_rare_features(X: Any) -> tuple[Any, Any]:
     """Leave out empty columns, make one of all that only the same row has, and put the frequent first.
 
     Hashed text has many of both. The features of a row that no other row has are rotated so that one of

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, is_array
+from manyfit.arrays import array_namespace, is_array, to_device_of
 from manyfit.folds.splits._atoms import Rows, as_rows, contiguous
 
 Array = Any
 
 
-def rows_of(A: Array, rows: Any) -> Array:
+def take_rows(A: Array, rows: Any) -> Array:
     """Some rows of an array, there.
 
     Parameters
@@ -34,10 +34,10 @@ def rows_of(A: Array, rows: Any) -> Array:
     together = contiguous(index)
     if isinstance(together, slice) and (np.diff(index) == 1).all():
         return A[together, ...]
-    return array_namespace(A).take(A, beside(index, A, label="indices"), axis=0)
+    return array_namespace(A).take(A, to_device_of(index, A, label="indices"), axis=0)
 
 
-def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:
+def row_blocks(rows: Rows, size: int) -> Iterator[Rows]:
     """Cut rows into pieces.
 
     Parameters
@@ -60,7 +60,7 @@ def blocks_of(rows: Rows, size: int) -> Iterator[Rows]:
             yield rows[start : start + size]
 
 
-def length_of(rows: Rows) -> int:
+def n_rows(rows: Rows) -> int:
     """How many rows these are.
 
     Parameters

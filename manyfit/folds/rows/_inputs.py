@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from manyfit.arrays import device, float_dtype, form_of, numpy_dtype, to_host
+from manyfit.arrays import container_kind, device, float_dtype, numpy_dtype, to_host
 from manyfit.exceptions import Unsupported
 
 Array = NDArray[Any]
@@ -37,7 +37,7 @@ def as_matrix(X: Any) -> Array:
     """
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         X = _frame_to_numpy(X)
-    if type(X) not in (np.ndarray, np.memmap) and not is_foreign(X):
+    if type(X) not in (np.ndarray, np.memmap) and not is_xp_array(X):
         raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame")
     if X.ndim != 2 or not _is_one_of(X, _DTYPES | {"b1"}):
         raise Unsupported(
@@ -45,13 +45,13 @@ def as_matrix(X: Any) -> Array:
         )
     if 0 in X.shape:
         raise Unsupported(f"X is empty: shape {X.shape}")
-    if is_foreign(X) and "float64" not in str(float_dtype(X)):
+    if is_xp_array(X) and "float64" not in str(float_dtype(X)):
         # Sums of squares in float32 keep too few digits to be taken apart again.
         raise Unsupported(f"the device {device(X)} has no float64, so that fits there are made in float32")
     return X
 
 
-def is_foreign(X: Any) -> bool:
+def is_xp_array(X: Any) -> bool:
     """Whether this is an array, in memory, of another library than NumPy, wherever it lies.
 
     Parameters
@@ -64,7 +64,7 @@ def is_foreign(X: Any) -> bool:
     bool
         False for data frames, sparse matrices and what is not computed yet.
     """
-    return form_of(X) == "array"
+    return container_kind(X) == "array"
 
 
 def _is_one_of(X: Any, dtypes: frozenset[str]) -> bool:
@@ -140,7 +140,7 @@ def as_targets(y: Any) -> Array:
     Unsupported
         If y is missing or is not numeric.
     """
-    array = y if is_foreign(y) and y.ndim in (1, 2) else as_labels(y)
+    array = y if is_xp_array(y) and y.ndim in (1, 2) else as_labels(y)
     if not _is_one_of(array, _DTYPES):
         raise Unsupported(f"y has dtype {array.dtype}, not float32, float64 or integer")
     return array
@@ -172,7 +172,7 @@ def as_labels(y: Any) -> Array:
         y = np.asarray(y, dtype=object)
     elif dtype is not None and not isinstance(dtype, np.dtype) and hasattr(y, "array"):
         raise Unsupported(f"y has the pandas extension dtype {dtype}")
-    if is_foreign(y):
+    if is_xp_array(y):
         y = to_host(y, label="y")
     try:
         array = np.asarray(y) if type(y) is not np.ndarray else y
@@ -236,7 +236,7 @@ def as_weights(weights: Any, n_samples: int) -> Array | None:
     """
     if weights is None:
         return None
-    array = to_host(weights, label="weights") if is_foreign(weights) else np.asarray(weights)
+    array = to_host(weights, label="weights") if is_xp_array(weights) else np.asarray(weights)
     if array.shape != (n_samples,) or array.dtype.kind not in "fiu":
         raise Unsupported("sample_weight is not one number a row")
     array = array.astype(np.float64)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection
 
-from manyfit._drop_in_classes import stands_for, twin_of
+from manyfit._drop_in_classes import register_drop_in, sklearn_class_of
 from manyfit.arrays import array_namespace, device, label_transfers, on_device, to_device, to_host
 
 Array = Any
@@ -67,7 +67,7 @@ def _splitter(served: type) -> type:
     Splitter.__name__ = Splitter.__qualname__ = served.__name__
     # What is pickled is the name under which it is found again.
     Splitter.__module__ = "manyfit.model_selection"
-    stands_for(Splitter, served)
+    register_drop_in(Splitter, served)
     summary, _, rest = (inspect.getdoc(served) or "").partition("\n\n")
     Splitter.__doc__ = f"{summary}\n\n{NOTE}\n\n{rest}"
     return Splitter
@@ -81,7 +81,7 @@ def for_splitter(
     cv: Any, X: Any, y: Any, params: Mapping[str, Any], home: Callable[[Any], Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
     """What a splitter is given of data that may lie on a device: of scikit-learn's what it reads, at home."""
-    served = twin_of(type(cv))
+    served = sklearn_class_of(type(cv))
     if served not in _SERVED:
         return X, y, dict(params)
     with label_transfers("y"):

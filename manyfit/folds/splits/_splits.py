@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.folds.splits._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
 from manyfit.folds.splits._device_splitters import at_home, for_splitter
 
@@ -128,7 +128,7 @@ class Splits:
             Brings arrays to the host.
         """
         given = any(value is not None for value in params.values())  # which KFold warns about
-        if twin_of(type(cv)) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
+        if sklearn_class_of(type(cv)) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)

@@ -9,7 +9,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_X_y
 
 from manyfit._compat import check_number_of_labels
-from manyfit.arrays import array_namespace, beside, device, float_dtype, is_array
+from manyfit.arrays import array_namespace, device, float_dtype, is_array, to_device_of
 from manyfit.metrics._deferred_checks import (
     Doubt,
     is_floating,
@@ -57,7 +57,7 @@ class Clusterings:
         if self.valid.all():
             return scores
         xp = array_namespace(scores)
-        valid = xp.reshape(beside(self.valid, scores), (-1, *[1] * (scores.ndim - 1)))
+        valid = xp.reshape(to_device_of(self.valid, scores), (-1, *[1] * (scores.ndim - 1)))
         return xp.where(valid, scores, xp.full((), float("nan"), dtype=scores.dtype, device=device(scores)))
 
 
@@ -88,9 +88,9 @@ def clusterings(labels: Any, X: Array, doubts: Sequence[Doubt], *, alone: bool) 
     n = labels.shape[1]
     if isinstance(labels, np.ndarray):
         codes, counts = _on_host(labels)
-        codes = beside(codes, X)
+        codes = to_device_of(codes, X)
     else:
-        labels = beside(labels, X)
+        labels = to_device_of(labels, X)
         codes, counts = _on_device(labels)
         if is_floating(labels):
             doubts = [*doubts, *not_finite(labels, refuse_nan_of_labels)]

@@ -7,7 +7,7 @@ import numpy as np
 import sklearn.metrics
 from sklearn.utils import check_random_state
 
-from manyfit.arrays import array_namespace, beside, device, float_dtype
+from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.metrics._deferred_checks import (
     Doubt,
     as_floats,
@@ -91,7 +91,7 @@ def silhouette_scores(
 
 
 def _taken(array: Array, chosen: Any, axis: int) -> Array:
-    return array_namespace(array).take(array, beside(chosen, array), axis=axis)
+    return array_namespace(array).take(array, to_device_of(chosen, array), axis=axis)
 
 
 def _given(rows: Array) -> tuple[Array, list[Doubt]]:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import pairwise_distances
 
-from manyfit.arrays import array_namespace, beside, clip, to_host
+from manyfit.arrays import array_namespace, clip, to_device_of, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics._deferred_checks import brought
 from manyfit.metrics.distances._sklearn_measures import differences, product, root
@@ -213,7 +213,7 @@ def _inverse_covariance(X: Array) -> Array:
     """Of a singular one NumPy says so, where CuPy gives numbers; it is small, and comes home for that."""
     xp, n = array_namespace(X), X.shape[0]
     centred = X - xp.mean(X, axis=0)
-    return beside(np.linalg.inv(to_host(xp.matrix_transpose(centred) @ centred / (n - 1))), X)
+    return to_device_of(np.linalg.inv(to_host(xp.matrix_transpose(centred) @ centred / (n - 1))), X)
 
 
 def warn_of_sets(metric: Any, *data: Any) -> None:

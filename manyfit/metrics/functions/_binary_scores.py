@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, float_dtype, to_host
+from manyfit.arrays import array_namespace, float_dtype, to_device_of, to_host
 from manyfit.metrics.functions._representative_rows import N_FACTS, facts, refuse_as_scikit_learn
 from manyfit.metrics.functions._threshold_counts import Points, points_of
 
@@ -70,7 +70,7 @@ class Scored:
             self.refuse()
         label = self.options["pos_label"]
         positive = _is_label(self.y_true, 1 if label is None else label)
-        return points_of(self.scores, beside(positive, self.scores), self.weight)
+        return points_of(self.scores, to_device_of(positive, self.scores), self.weight)
 
     def refuse(self) -> None:
         """Raise what scikit-learn raises of the data."""
@@ -84,7 +84,7 @@ class Scored:
         if w is not None:
             fine = fine & xp.all(xp.isfinite(w)) & xp.any(w != 0)
         targets = [np.asarray(flag) if isinstance(flag, bool) else flag for flag in self._targets()]
-        flags = (fine, *(beside(flag, fine) for flag in targets), of.tps[-1] > 0, of.fps[-1] > 0)
+        flags = (fine, *(to_device_of(flag, fine) for flag in targets), of.tps[-1] > 0, of.fps[-1] > 0)
         found = to_host(xp.stack([xp.astype(one, xp.int64) for one in (*flags, *numbers)])).tolist()
         fine, valid, two_labels, positives, negatives = map(bool, found[:5])
         if not (fine and valid):

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.metrics import class_likelihood_ratios, confusion_matrix, multilabel_confusion_matrix
 
 from manyfit._compat import with_names
-from manyfit.arrays import array_namespace, beside, to_host
+from manyfit.arrays import array_namespace, to_device_of, to_host
 from manyfit.metrics.functions._representative_rows import (
     N_FACTS,
     drawn,
@@ -110,7 +110,7 @@ def labelled(
     shaped = y_true.ndim == predicted.ndim in (1, 2) and y_true.shape[1:] == predicted.shape[1:]
     if texts or not shaped or (weight is not None and weight.ndim != 1):
         refuse_as_scikit_learn(function, arrays, options)
-    y_true, xp, n = beside(y_true, predicted), array_namespace(predicted), predicted.shape[0]
+    y_true, xp, n = to_device_of(y_true, predicted), array_namespace(predicted), predicted.shape[0]
     given = [y_true, predicted, *([] if weight is None else [weight])]
     known = to_host(xp.concat([facts(array) for array in given])).reshape(-1, N_FACTS).tolist()
     if any(not whole or not (y_true.ndim == 1 or only_two) for _, _, only_two, whole in known[:2]):
@@ -212,7 +212,7 @@ def _of_labels(cells: Array, places: list[int]) -> Array:
     xp, K = array_namespace(cells), cells.shape[0]
     last = {place: i for i, place in enumerate(places)}
     index = [place if last[place] == i else K for i, place in enumerate(places)]
-    index = beside(np.asarray(index, dtype=np.int64), cells)
+    index = to_device_of(np.asarray(index, dtype=np.int64), cells)
     for axis in (0, 1):
         nothing = xp.zeros_like(xp.take(cells, index[:1] * 0, axis=axis))
         cells = xp.take(xp.concat([cells, nothing], axis=axis), index, axis=axis)

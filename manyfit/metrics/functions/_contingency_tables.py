@@ -12,7 +12,7 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.cluster import pair_confusion_matrix
 
-from manyfit.arrays import array_namespace, beside, to_host
+from manyfit.arrays import array_namespace, to_device_of, to_host
 from manyfit.metrics.functions._representative_rows import N_FACTS, drawn, facts, refuse_as_scikit_learn
 from manyfit.metrics.functions._structured_results import Whole
 from manyfit.metrics.kernels._kernel import Targets, as_targets
@@ -30,7 +30,7 @@ def _clustering(
         refuse_as_scikit_learn(function, {"labels_true": labels, "labels_pred": clusters}, options)
     if isinstance(labels, np.ndarray) and labels.dtype.kind not in "biuf":
         labels = np.unique(labels, return_inverse=True)[1]
-    sides = (beside(labels, clusters), clusters)
+    sides = (to_device_of(labels, clusters), clusters)
     known = to_host(array_namespace(clusters).stack([facts(side) for side in sides])).reshape(-1, N_FACTS)
     if not known[:, -1].all():
         # It refuses what is not finite, and warns of fractions.

@@ -11,7 +11,7 @@ import numpy as np
 import sklearn.metrics
 from sklearn.metrics import auc, det_curve, precision_recall_curve, roc_curve
 
-from manyfit.arrays import array_namespace, beside, device, float_dtype, to_host
+from manyfit.arrays import array_namespace, device, float_dtype, to_device_of, to_host
 from manyfit.metrics.functions._binary_scores import Scored
 from manyfit.metrics.functions._structured_results import Whole
 from manyfit.metrics.kernels.labels._counts import ratio
@@ -132,7 +132,7 @@ def _area(function: Callable[..., Any], x: Any, y: Array, _: None) -> Array:
     if x.ndim != 1 or y.ndim != 1 or x.shape[0] < 2:
         function(*(np.broadcast_to(0.0, array.shape) for array in (x, y)))
     xp = array_namespace(y)
-    given, dtype = beside(x, y), float_dtype(y)
+    given, dtype = to_device_of(x, y), float_dtype(y)
     x, y = xp.astype(given, dtype), xp.astype(y, dtype)
     step = x[1:] - x[:-1]
     falls = xp.any(step < 0)

@@ -8,13 +8,13 @@ from manyfit.metrics.functions._confusion_tables import TABLES
 from manyfit.metrics.functions._contingency_tables import CLUSTER_TABLES
 from manyfit.metrics.functions._curves import CURVES
 from manyfit.metrics.functions._structured_results import Whole
-from manyfit.metrics.kernels._kernel import Many
+from manyfit.metrics.kernels._kernel import MetricKernel
 from manyfit.metrics.kernels._probability_losses import PROBABILITY_METRICS
 from manyfit.metrics.kernels._ranking import RANKING_METRICS
 from manyfit.metrics.kernels._regression import NUMBER_METRICS_MANY
 from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
 
-MANY: dict[Callable[..., Any], Many] = {
+MANY: dict[Callable[..., Any], MetricKernel] = {
     **LABEL_METRICS,
     **NUMBER_METRICS_MANY,
     **PROBABILITY_METRICS,

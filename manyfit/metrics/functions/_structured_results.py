@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from manyfit.arrays import array_namespace, beside, float_dtype, is_array, to_host
+from manyfit.arrays import array_namespace, float_dtype, is_array, to_device_of, to_host
 
 Array = Any
 
@@ -50,7 +50,7 @@ class Whole:
             found = function(*blank, **options)
             check_consistent_length(y_true, predicted, sample_weight)
             return put(found, predicted)
-        return self.form(function, y_true, predicted, beside(sample_weight, predicted), **options)
+        return self.form(function, y_true, predicted, to_device_of(sample_weight, predicted), **options)
 
 
 def put(result: Any, like: Array) -> Any:
@@ -59,6 +59,6 @@ def put(result: Any, like: Array) -> Any:
         return tuple(put(one, like) for one in result)
     if result is None or isinstance(result, str | dict):
         return result
-    found, xp = beside(np.asarray(result), like), array_namespace(like)
+    found, xp = to_device_of(np.asarray(result), like), array_namespace(like)
     # A device may have no numbers of double precision.
     return xp.astype(found, float_dtype(like), copy=False) if found.dtype == xp.float64 else found

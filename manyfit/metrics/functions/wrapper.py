@@ -10,12 +10,12 @@ import sklearn
 import sklearn.metrics
 
 from manyfit._compat import check_metric_options, plain_scorer
-from manyfit.arrays import array_namespace, beside, is_array, on_device, once_at_home
+from manyfit.arrays import array_namespace, is_array, on_device, once_at_home, to_device_of
 from manyfit.folds import Unsupported
 from manyfit.metrics.functions._data_functions import OF_DATA
 from manyfit.metrics.functions._registry import MANY, WHOLE
 from manyfit.metrics.functions._structured_results import Whole
-from manyfit.metrics.kernels._kernel import Many
+from manyfit.metrics.kernels._kernel import MetricKernel
 
 Array = Any
 
@@ -139,7 +139,7 @@ def _or_advice(name: str, many: Form, module: str) -> Form:
     return of_many
 
 
-def _of_one(function: Callable[..., Any], many: Many | None, whole: Whole | None) -> Form:
+def _of_one(function: Callable[..., Any], many: MetricKernel | None, whole: Whole | None) -> Form:
     """A function of predictions of one setting on a device: `whole`, or one score of `many`."""
     signature = inspect.signature(function)
     first = list(signature.parameters)[:2]
@@ -154,7 +154,7 @@ def _of_one(function: Callable[..., Any], many: Many | None, whole: Whole | None
             home = {name: once_at_home(one) for name, one in options.items()}
             return function(*map(once_at_home, (y_true, predicted)), **home)
         there = next(filter(on_device, (predicted, y_true, *options.values())))
-        predicted, y_true = _column(beside(predicted, there)), _column(y_true)
+        predicted, y_true = _column(to_device_of(predicted, there)), _column(y_true)
         if whole is not None:
             return _whole(function, whole, y_true, predicted, **{**defaults, **options})
         assert many is not None
@@ -163,7 +163,7 @@ def _of_one(function: Callable[..., Any], many: Many | None, whole: Whole | None
     return form
 
 
-def _of_many(function: Callable[..., Any], many: Many) -> Form:
+def _of_many(function: Callable[..., Any], many: MetricKernel) -> Form:
     """A metric of the predictions of many settings, on host or device."""
 
     def of_many(
@@ -183,7 +183,7 @@ def _of_many(function: Callable[..., Any], many: Many) -> Form:
 
 def _checked(
     function: Callable[..., Any],
-    many: Many,
+    many: MetricKernel,
     y_true: Array,
     predictions: Array,
     *,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, block_size, float_dtype
+from manyfit.arrays import array_namespace, block_size, float_dtype, to_device_of
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._label_codes import encoded, require_exact
 
@@ -57,7 +57,7 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class Many:
+class MetricKernel:
     """A metric that takes the predictions of many settings.
 
     Attributes
@@ -127,7 +127,7 @@ class Many:
 def as_targets(
     kind: Kind, y_true: Array, predictions: Array, sample_weight: Array | None = None, classes: Any = None
 ) -> tuple[Targets, Array]:
-    """What a kernel is given of targets and predictions; see `Many.__call__`."""
+    """What a kernel is given of targets and predictions; see `MetricKernel.__call__`."""
     xp = array_namespace(predictions)
     if kind == "scores":
         require_exact(predictions)
@@ -143,8 +143,8 @@ def as_targets(
             f"Mix of label input types (string and number): y_true has dtype {y_true.dtype}, and predictions "
             f"are {predictions.dtype}. Give both as texts, on the host, or both as numbers."
         )
-    y_true = beside(y_true, predictions, label="y")
-    sample_weight = beside(sample_weight, predictions, label="weights")
+    y_true = to_device_of(y_true, predictions, label="y")
+    sample_weight = to_device_of(sample_weight, predictions, label="weights")
     if sample_weight is not None and not xp.isdtype(sample_weight.dtype, "real floating"):
         sample_weight = xp.astype(sample_weight, float_dtype(predictions))
     if kind == "labels" and y_true.ndim == 1:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, float_dtype, to_host
+from manyfit.arrays import array_namespace, float_dtype, to_device_of, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._label_codes_numpy import codes_on_host, distinct_on_host, encoded_on_host
 
@@ -37,7 +37,7 @@ def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any
         classes = distinct(xp.concat([xp.reshape(labels, (-1,)) for labels in both]))
     if most is not None and len(classes) and not np.max(np.abs(classes)) < most:
         raise Unsupported(f"labels of two dtypes, integers of {most} or more among them")
-    known = beside(classes, both[0])
+    known = to_device_of(classes, both[0])
     coded = None if predictions is None else codes_of(known, both[1])
     return classes, xp.searchsorted(known, both[0]), coded
 

@@ -21,7 +21,7 @@ from manyfit.metrics.kernels._class_scores import (
     of_targets,
     require_columns,
 )
-from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets
 
 Array = Any
 Labels = Sequence[Any] | None
@@ -144,11 +144,15 @@ def _hinge(targets: Targets, P: Array, *, labels: Labels) -> Array:
     return nan_unless(valid, targets.mean(clip(xp, 1 - margins, 0, None)))
 
 
-PROBABILITY_METRICS: dict[Callable[..., Any], Many] = {
-    log_loss: Many(_log_loss, "scores", {"normalize": True, "labels": None}),
-    brier_score_loss: Many(_brier, "scores", {"pos_label": None, "labels": None, "scale_by_half": "auto"}),
-    d2_log_loss_score: Many(_d2_log_loss, "scores", {"labels": None}),
-    hinge_loss: Many(_hinge, "scores", {"labels": None}),
+PROBABILITY_METRICS: dict[Callable[..., Any], MetricKernel] = {
+    log_loss: MetricKernel(_log_loss, "scores", {"normalize": True, "labels": None}),
+    brier_score_loss: MetricKernel(
+        _brier, "scores", {"pos_label": None, "labels": None, "scale_by_half": "auto"}
+    ),
+    d2_log_loss_score: MetricKernel(_d2_log_loss, "scores", {"labels": None}),
+    hinge_loss: MetricKernel(_hinge, "scores", {"labels": None}),
 }
 if d2_brier_score is not None:
-    PROBABILITY_METRICS[d2_brier_score] = Many(_d2_brier, "scores", {"pos_label": None, "labels": None})
+    PROBABILITY_METRICS[d2_brier_score] = MetricKernel(
+        _d2_brier, "scores", {"pos_label": None, "labels": None}
+    )

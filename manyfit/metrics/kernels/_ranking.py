@@ -28,7 +28,7 @@ from manyfit.metrics.kernels._class_scores import (
     require_columns,
     rows_sum_to_one,
 )
-from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets
 from manyfit.metrics.kernels._rank_curve import Curve, Ranked, area_of, areas, curve_of, precisions, steps
 
 Array = Any
@@ -251,15 +251,17 @@ def _rows_normalized_gain(Y: Array, P: Array, k: int | None, ignore_ties: bool) 
     return nan_unless(xp.min(Y) >= 0, scores)
 
 
-RANKING_METRICS: dict[Callable[..., Any], Many] = {
-    roc_auc_score: Many(
+RANKING_METRICS: dict[Callable[..., Any], MetricKernel] = {
+    roc_auc_score: MetricKernel(
         _roc_auc, "scores", {"average": "macro", "max_fpr": None, "multi_class": "raise", "labels": None}
     ),
-    average_precision_score: Many(_average_precision, "scores", {"average": "macro", "pos_label": 1}),
-    top_k_accuracy_score: Many(_top_k_accuracy, "scores", {"k": 2, "normalize": True, "labels": None}),
-    label_ranking_average_precision_score: Many(_of_rows(_rows_precision), "scores"),
-    label_ranking_loss: Many(_of_rows(_rows_loss), "scores"),
-    coverage_error: Many(_of_rows(_rows_coverage), "scores"),
-    dcg_score: Many(_of_rows(_rows_gain), "scores", {"k": None, "log_base": 2, "ignore_ties": False}),
-    ndcg_score: Many(_of_rows(_rows_normalized_gain), "scores", {"k": None, "ignore_ties": False}),
+    average_precision_score: MetricKernel(_average_precision, "scores", {"average": "macro", "pos_label": 1}),
+    top_k_accuracy_score: MetricKernel(
+        _top_k_accuracy, "scores", {"k": 2, "normalize": True, "labels": None}
+    ),
+    label_ranking_average_precision_score: MetricKernel(_of_rows(_rows_precision), "scores"),
+    label_ranking_loss: MetricKernel(_of_rows(_rows_loss), "scores"),
+    coverage_error: MetricKernel(_of_rows(_rows_coverage), "scores"),
+    dcg_score: MetricKernel(_of_rows(_rows_gain), "scores", {"k": None, "log_base": 2, "ignore_ties": False}),
+    ndcg_score: MetricKernel(_of_rows(_rows_normalized_gain), "scores", {"k": None, "ignore_ties": False}),
 }

@@ -33,7 +33,7 @@ from sklearn.metrics import (
 
 from manyfit.arrays import device
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets
 from manyfit.metrics.kernels._quantiles import medians, quantiles_of_rows
 from manyfit.metrics.kernels._regression_targets import (
     Rows,
@@ -294,13 +294,13 @@ def quiet(kernel: Kernel) -> Kernel:
     return quietly
 
 
-def numbers(kernel: Kernel, **options: Any) -> Many:
-    return Many(quiet(kernel), "numbers", options)
+def numbers(kernel: Kernel, **options: Any) -> MetricKernel:
+    return MetricKernel(quiet(kernel), "numbers", options)
 
 
 UNIFORM: dict[str, Any] = {"multioutput": "uniform_average"}
 
-NUMBER_METRICS_MANY: dict[Callable[..., Any], Many] = {
+NUMBER_METRICS_MANY: dict[Callable[..., Any], MetricKernel] = {
     d2_absolute_error_score: numbers(partial(d2_pinball, alpha=0.5), **UNIFORM),
     d2_pinball_score: numbers(d2_pinball, alpha=0.5, **UNIFORM),
     d2_tweedie_score: numbers(d2_tweedie, power=0),

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, device, float_dtype
+from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.metrics.kernels._kernel import Targets
 
 Array = Any
@@ -205,7 +205,7 @@ def over_outputs(
             raise ValueError(
                 f"There must be equally many custom weights ({given.shape[0]}) as outputs ({q})."
             )
-        weight = xp.astype(beside(given, values), values.dtype)[None, :]
+        weight = xp.astype(to_device_of(given, values), values.dtype)[None, :]
         values = values[:, None] if values.ndim == 1 else values
     if named and multioutput == "raw_values":
         return values if values.ndim == 2 else values[:, None]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from manyfit._compat import check_metric_options
 from manyfit.arrays import array_namespace, device, float_dtype, numpy_dtype
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import Many, Targets, in_chunks
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets, in_chunks
 from manyfit.metrics.kernels._label_codes_numpy import codes_and_known
 from manyfit.metrics.scoring._numpy_regression import numbers
-from manyfit.metrics.scoring._targets import Batched, Scores, Truth
+from manyfit.metrics.scoring._targets import ScoredTargets, Scores, SearchMetric
 
 Array = NDArray[Any]
 
@@ -23,11 +23,11 @@ UNDEFINED_WITHOUT = "zero_division"
 
 def batched_many(
     function: Callable[..., Any],
-    many: Many,
+    many: MetricKernel,
     options: Mapping[str, Any],
     methods: tuple[str, ...],
-    other: Many | None = None,
-) -> Batched | None:
+    other: MetricKernel | None = None,
+) -> SearchMetric | None:
     """A metric with some options as a search scores by it.
 
     Parameters
@@ -39,7 +39,7 @@ def batched_many(
     options : dict
         Options of the scorer.
     methods : tuple of str
-        See `Batched`.
+        See `SearchMetric`.
     other : Many, optional
         A metric of the same predictions of which scikit-learn warns as well where it is not defined.
 
@@ -57,7 +57,7 @@ def batched_many(
     chosen = {**many.options, **options}
     prepare = {"numbers": _of_numbers, "labels": _of_labels, "scores": _of_scores}[many.kind]
 
-    def prepared(truth: Truth, responses: Array) -> Scores | None:
+    def prepared(truth: ScoredTargets, responses: Array) -> Scores | None:
         found = prepare(truth, responses, chosen)
         if found is None:
             return None
@@ -87,7 +87,7 @@ def batched_many(
 
         return scores
 
-    return Batched(methods, prepared)
+    return SearchMetric(methods, prepared)
 
 
 def _unknown(responses: Array) -> Array:
@@ -96,7 +96,7 @@ def _unknown(responses: Array) -> Array:
     return xp.full(responses.shape[0], np.nan, dtype=float_dtype(responses), device=device(responses))
 
 
-def scores_there(batched: Batched, truth: Truth, responses: Array) -> Array:
+def scores_there(batched: SearchMetric, truth: ScoredTargets, responses: Array) -> Array:
     """Scores of m settings by responses that are not NumPy's, where they lie.
 
     Parameters
@@ -111,7 +111,7 @@ def scores_there(batched: Batched, truth: Truth, responses: Array) -> Array:
     Returns
     -------
     array of shape (m,)
-        There, of the widest floating dtype. NaN as in `Batched`.
+        There, of the widest floating dtype. NaN as in `SearchMetric`.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def scores_there(batched: Batched, truth: Truth, responses: Array) -> Array:
 Seen = Callable[[Array], tuple[Array, Array | None]]
 
 
-def _of_numbers(truth: Truth, responses: Array, _: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+def _of_numbers(truth: ScoredTargets, responses: Array, _: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
     y = numbers(truth, responses)
     # Where all targets are the same, a rounding decides between 1, 0 and anything.
     if y is None or len(y) < 2 or not truth.varied:
@@ -138,7 +138,7 @@ def _of_numbers(truth: Truth, responses: Array, _: Mapping[str, Any]) -> tuple[T
     return Targets(numbers=y, weight=truth.weight), lambda P: (P, None)
 
 
-def _classes(truth: Truth, options: Mapping[str, Any]) -> Array | None:
+def _classes(truth: ScoredTargets, options: Mapping[str, Any]) -> Array | None:
     """The classes, where rows of each of them count and the positive one is among them."""
     classes, codes, positive = truth.classes, truth.codes, options.get("pos_label")
     if classes is None or codes is None or (positive is not None and positive not in classes.tolist()):
@@ -147,7 +147,9 @@ def _classes(truth: Truth, options: Mapping[str, Any]) -> Array | None:
     return classes if np.bincount(counted, minlength=len(classes)).all() else None
 
 
-def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+def _of_labels(
+    truth: ScoredTargets, responses: Array, options: Mapping[str, Any]
+) -> tuple[Targets, Seen] | None:
     classes, there = _classes(truth, options), not isinstance(responses, np.ndarray)
     if classes is None or responses.ndim != 2:
         return None
@@ -185,7 +187,9 @@ def _of_labels(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tu
     return targets, seen_there if there else seen
 
 
-def _of_scores(truth: Truth, responses: Array, options: Mapping[str, Any]) -> tuple[Targets, Seen] | None:
+def _of_scores(
+    truth: ScoredTargets, responses: Array, options: Mapping[str, Any]
+) -> tuple[Targets, Seen] | None:
     classes = _classes(truth, options)
     if (
         classes is None

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, brier_score
 
 from manyfit.metrics.kernels._class_scores import are_probabilities
 from manyfit.metrics.kernels._label_codes_numpy import codes_and_known
-from manyfit.metrics.scoring._targets import Batched, Scores, Truth
+from manyfit.metrics.scoring._targets import ScoredTargets, Scores, SearchMetric
 
 Array = NDArray[Any]
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 SUM_SLACK = 0.5
 
 
-def _accuracy(truth: Truth, predicted: Array) -> Scores | None:
+def _accuracy(truth: ScoredTargets, predicted: Array) -> Scores | None:
     if not _are_labels(truth, predicted):
         return None
     # Only of these can a value that is no class be no label at all.
@@ -30,7 +30,7 @@ def _accuracy(truth: Truth, predicted: Array) -> Scores | None:
     return scores
 
 
-def _balanced_accuracy(truth: Truth, predicted: Array) -> Scores | None:
+def _balanced_accuracy(truth: ScoredTargets, predicted: Array) -> Scores | None:
     codes, weight = truth.codes, truth.weight
     if not _are_labels(truth, predicted) or not truth.holds_all_classes or codes is None:
         return None
@@ -44,12 +44,12 @@ def _balanced_accuracy(truth: Truth, predicted: Array) -> Scores | None:
     return scores
 
 
-def _are_labels(truth: Truth, predicted: Array) -> bool:
+def _are_labels(truth: ScoredTargets, predicted: Array) -> bool:
     """Whether the targets are classes, and predictions arrays of the same kind."""
     return truth.codes is not None and predicted.ndim == 2 and predicted.dtype.kind == truth.y.dtype.kind
 
 
-def _all_known(truth: Truth, P: Array) -> Array:
+def _all_known(truth: ScoredTargets, P: Array) -> Array:
     """Which settings predict nothing but classes."""
     assert truth.classes is not None
     if P.dtype.kind != "O":
@@ -58,7 +58,7 @@ def _all_known(truth: Truth, P: Array) -> Array:
     return np.array([set(one.tolist()) <= classes for one in P])
 
 
-def _log_loss(truth: Truth, probabilities: Array) -> Scores | None:
+def _log_loss(truth: ScoredTargets, probabilities: Array) -> Scores | None:
     if not _have_columns(truth, probabilities):
         return None
     chosen = _chosen_of_two if probabilities.shape[2] == 2 else _chosen_of_many
@@ -73,7 +73,7 @@ def _log_loss(truth: Truth, probabilities: Array) -> Scores | None:
     return scores
 
 
-def _have_columns(truth: Truth, P: Array) -> bool:
+def _have_columns(truth: ScoredTargets, P: Array) -> bool:
     """Whether there are columns for the classes, all of which are targets.
 
     Where a class is the target of no row, scikit-learn raises, or takes another one for its column.
@@ -93,7 +93,7 @@ def _second(P: Array) -> tuple[Array, Array]:
 Pick = Callable[[Array], tuple[Array, Array]]
 
 
-def _chosen_of_two(truth: Truth, _: Array) -> Pick:
+def _chosen_of_two(truth: ScoredTargets, _: Array) -> Pick:
     first = truth.codes == 0
 
     def pick(P: Array) -> tuple[Array, Array]:
@@ -103,7 +103,7 @@ def _chosen_of_two(truth: Truth, _: Array) -> Pick:
     return pick
 
 
-def _chosen_of_many(truth: Truth, probabilities: Array) -> Pick:
+def _chosen_of_many(truth: ScoredTargets, probabilities: Array) -> Pick:
     n, K = probabilities.shape[1:]
     assert truth.codes is not None
     places = np.arange(n) * K + truth.codes
@@ -122,7 +122,7 @@ def _unquestioned(P: Array) -> Array:
     return np.asarray((off <= slack) & are_probabilities(P))
 
 
-def _brier(truth: Truth, probabilities: Array) -> Scores | None:
+def _brier(truth: ScoredTargets, probabilities: Array) -> Scores | None:
     if not _have_columns(truth, probabilities):
         return None
     if probabilities.shape[2] > 2:
@@ -141,7 +141,7 @@ def _brier(truth: Truth, probabilities: Array) -> Scores | None:
     return scores
 
 
-def _brier_of_many(truth: Truth, probabilities: Array) -> Scores:
+def _brier_of_many(truth: ScoredTargets, probabilities: Array) -> Scores:
     rows = np.arange(probabilities.shape[1])
 
     def scores(P: Array) -> Array:
@@ -152,9 +152,9 @@ def _brier_of_many(truth: Truth, probabilities: Array) -> Scores:
     return scores
 
 
-CLASS_METRICS: dict[Callable[..., Any], Batched] = {
-    accuracy_score: Batched(("predict",), _accuracy),
-    balanced_accuracy_score: Batched(("predict",), _balanced_accuracy),
-    brier_score_loss: Batched(("predict_proba",), _brier),
-    log_loss: Batched(("predict_proba",), _log_loss),
+CLASS_METRICS: dict[Callable[..., Any], SearchMetric] = {
+    accuracy_score: SearchMetric(("predict",), _accuracy),
+    balanced_accuracy_score: SearchMetric(("predict",), _balanced_accuracy),
+    brier_score_loss: SearchMetric(("predict_proba",), _brier),
+    log_loss: SearchMetric(("predict_proba",), _log_loss),
 }

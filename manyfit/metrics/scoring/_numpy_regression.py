@@ -15,12 +15,12 @@ from sklearn.metrics import (
 )
 
 from manyfit.arrays import numpy_dtype
-from manyfit.metrics.scoring._targets import Batched, Scores, Truth
+from manyfit.metrics.scoring._targets import ScoredTargets, Scores, SearchMetric
 
 Array = NDArray[Any]
 
 
-def numbers(truth: Truth, predicted: Array) -> Array | None:
+def numbers(truth: ScoredTargets, predicted: Array) -> Array | None:
     """The targets in the precision that scikit-learn computes in; None where it is not float32 or float64.
 
     References
@@ -40,21 +40,21 @@ def numbers(truth: Truth, predicted: Array) -> Array | None:
     return truth.y.astype(np.result_type(*dtypes))
 
 
-def _residual_metric(of_residuals: Callable[[Truth, Array], Array]) -> Batched:
+def _residual_metric(of_residuals: Callable[[ScoredTargets, Array], Array]) -> SearchMetric:
     """A metric of the residuals, which it may overwrite."""
 
-    def prepare(truth: Truth, predicted: Array) -> Scores | None:
+    def prepare(truth: ScoredTargets, predicted: Array) -> Scores | None:
         y = numbers(truth, predicted)
         return None if y is None else lambda P: of_residuals(truth, y - P)
 
-    return Batched(("predict",), prepare)
+    return SearchMetric(("predict",), prepare)
 
 
-def _mean_square(truth: Truth, residuals: Array) -> Array:
+def _mean_square(truth: ScoredTargets, residuals: Array) -> Array:
     return truth.mean(np.square(residuals, out=residuals))
 
 
-def _r2(truth: Truth, predicted: Array) -> Scores | None:
+def _r2(truth: ScoredTargets, predicted: Array) -> Scores | None:
     y = numbers(truth, predicted)
     # Where the targets are all the same, a rounding decides between 1, 0 and anything.
     if y is None or len(y) < 2 or not truth.varied:
@@ -69,7 +69,7 @@ def _r2(truth: Truth, predicted: Array) -> Scores | None:
     return scores
 
 
-def _poisson(truth: Truth, predicted: Array) -> Scores | None:
+def _poisson(truth: ScoredTargets, predicted: Array) -> Scores | None:
     y = numbers(truth, predicted)
     if y is None or not y.min() >= 0:
         return None
@@ -89,7 +89,7 @@ def _poisson(truth: Truth, predicted: Array) -> Scores | None:
     return scores
 
 
-def _gamma(truth: Truth, predicted: Array) -> Scores | None:
+def _gamma(truth: ScoredTargets, predicted: Array) -> Scores | None:
     y = numbers(truth, predicted)
     if y is None or not y.min() > 0:
         return None
@@ -106,12 +106,12 @@ def _gamma(truth: Truth, predicted: Array) -> Scores | None:
     return scores
 
 
-R2 = Batched(("predict",), _r2)
+R2 = SearchMetric(("predict",), _r2)
 
-NUMBER_METRICS: dict[Callable[..., Any], Batched] = {
+NUMBER_METRICS: dict[Callable[..., Any], SearchMetric] = {
     mean_absolute_error: _residual_metric(lambda truth, r: truth.mean(np.abs(r, out=r))),
-    mean_gamma_deviance: Batched(("predict",), _gamma),
-    mean_poisson_deviance: Batched(("predict",), _poisson),
+    mean_gamma_deviance: SearchMetric(("predict",), _gamma),
+    mean_poisson_deviance: SearchMetric(("predict",), _poisson),
     mean_squared_error: _residual_metric(_mean_square),
     r2_score: R2,
     root_mean_squared_error: _residual_metric(lambda truth, r: np.sqrt(_mean_square(truth, r))),

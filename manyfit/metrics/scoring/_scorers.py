@@ -20,7 +20,7 @@ __all__ = [
     "make_scorer",
     "refuse_metrics",
     "scikit_learns",
-    "scores_at_home",
+    "scores_on_host",
 ]
 
 # Kept here: who replaces names in scikit-learn by ours would have them call themselves.
@@ -143,7 +143,7 @@ class _HomeMetric:
         return score
 
 
-def scores_at_home(scorer: Any) -> Any:
+def scores_on_host(scorer: Any) -> Any:
     """A scorer for searches, which need numbers: not every library's arrays of no dimension count as such.
 
     Parameters

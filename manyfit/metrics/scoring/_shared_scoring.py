@@ -18,7 +18,7 @@ from manyfit._compat import (
     score_params_by_name,
     scorers_by_name,
 )
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics.functions._registry import MANY
@@ -32,7 +32,7 @@ from manyfit.metrics.scoring._prediction_stub import (
     PredictedWithOwnScore,
 )
 from manyfit.metrics.scoring._scorers import scikit_learns
-from manyfit.metrics.scoring._targets import Batched, Truth
+from manyfit.metrics.scoring._targets import ScoredTargets, SearchMetric
 from manyfit.metrics.scoring.glm_score import deviance_explained, explained_power
 
 Array = NDArray[Any]
@@ -42,7 +42,7 @@ TOGETHER = {
     positive_likelihood_ratio: negative_likelihood_ratio,
     negative_likelihood_ratio: positive_likelihood_ratio,
 }
-BATCHED: dict[Callable[..., Any], Batched] = {**CLASS_METRICS, **NUMBER_METRICS}
+BATCHED: dict[Callable[..., Any], SearchMetric] = {**CLASS_METRICS, **NUMBER_METRICS}
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class _Metric:
 
     sign: float = 1.0
     of_moments: Callable[..., Any] | None = None
-    batched: Batched | None = None
-    there: Batched | None = None
+    batched: SearchMetric | None = None
+    there: SearchMetric | None = None
 
 
 class SharedScoring:
@@ -126,7 +126,7 @@ class SharedScoring:
             if metric.of_moments is not None
         }
 
-    def from_responses(self, responses: Mapping[str, Array], truth: Truth) -> dict[str, Array]:
+    def from_responses(self, responses: Mapping[str, Array], truth: ScoredTargets) -> dict[str, Array]:
         """Scores of many settings from what they predict, as far as they are known without a scorer.
 
         Parameters
@@ -150,7 +150,7 @@ class SharedScoring:
                 scores[name] = metric.sign * metric.batched(truth, responses[read])
         return scores
 
-    def from_responses_there(self, responses: Mapping[str, Any], truth: Truth) -> Any:
+    def from_responses_there(self, responses: Mapping[str, Any], truth: ScoredTargets) -> Any:
         """Scores of many settings from what they predict on a device; all scorers have to be known there.
 
         Parameters
@@ -222,7 +222,7 @@ class SharedScoring:
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
-def _of_predictions(function: Callable[..., Any], **options: Any) -> Batched | None:
+def _of_predictions(function: Callable[..., Any], **options: Any) -> SearchMetric | None:
     return batched_many(function, MANY[function], options, ("predict",))
 
 
@@ -234,7 +234,7 @@ INHERITED = {
 
 
 def _score_of(estimator: Any) -> Any:
-    return getattr(twin_of(type(estimator)), "score", None)
+    return getattr(sklearn_class_of(type(estimator)), "score", None)
 
 
 def _metric(scorer: Any, estimator: Any) -> _Metric:

@@ -20,7 +20,7 @@ CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
-class Truth:
+class ScoredTargets:
     """What the predictions of some rows are scored against.
 
     Attributes
@@ -98,7 +98,7 @@ def _labels(values: Array) -> bool:
 
 
 @dataclass(frozen=True)
-class Batched:
+class SearchMetric:
     """A metric of many settings at once.
 
     Attributes
@@ -111,9 +111,9 @@ class Batched:
     """
 
     methods: tuple[str, ...]
-    prepare: Callable[[Truth, Array], Scores | None]
+    prepare: Callable[[ScoredTargets, Array], Scores | None]
 
-    def __call__(self, truth: Truth, responses: Array) -> Array:
+    def __call__(self, truth: ScoredTargets, responses: Array) -> Array:
         """Scores of m settings, not yet multiplied by the sign of a scorer.
 
         Parameters

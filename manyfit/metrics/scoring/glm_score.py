@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
-from manyfit._drop_in_classes import twin_of
-from manyfit.metrics.scoring._targets import Batched, Scores, Truth
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.metrics.scoring._targets import ScoredTargets, Scores, SearchMetric
 
 Array = NDArray[Any]
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 LOST_DIGITS = 0.25
 
 
-def deviance_explained(estimator: Any) -> Batched | None:
+def deviance_explained(estimator: Any) -> SearchMetric | None:
     """The score of a generalised linear model as a batched metric.
 
     Parameters
@@ -37,12 +37,12 @@ def deviance_explained(estimator: Any) -> Batched | None:
     1.9). ``sklearn.metrics.d2_tweedie_score`` is the same quotient of other sums: it loses fewer digits.
     """
     power = explained_power(estimator)
-    return None if power is None else Batched(("predict",), partial(_prepare, power))
+    return None if power is None else SearchMetric(("predict",), partial(_prepare, power))
 
 
 def explained_power(estimator: Any) -> float | None:
     """The power of the deviance that a generalised linear model is scored by; None as above."""
-    served = twin_of(type(estimator))
+    served = sklearn_class_of(type(estimator))
     if served is PoissonRegressor:
         power: Any = 1
     elif served is GammaRegressor:
@@ -54,7 +54,7 @@ def explained_power(estimator: Any) -> float | None:
     return float(power) if 1 <= power <= 2 else None
 
 
-def _prepare(power: float, truth: Truth, predicted: Array) -> Scores | None:
+def _prepare(power: float, truth: ScoredTargets, predicted: Array) -> Scores | None:
     dtype = predicted.dtype
     if predicted.ndim != 2 or dtype not in (np.float64, np.float32) or truth.y.dtype.kind not in "fiu":
         return None
@@ -63,7 +63,7 @@ def _prepare(power: float, truth: Truth, predicted: Array) -> Scores | None:
     if len(y) < 2 or not truth.varied or not (least > 0 if power == 2 else least >= 0):
         return None
     # scikit-learn casts the weights to the dtype of the predictions.
-    rows = Truth(y, None if truth.weight is None else truth.weight.astype(dtype))
+    rows = ScoredTargets(y, None if truth.weight is None else truth.weight.astype(dtype))
     mean = np.average(y, weights=rows.weight)
     null = _losses(power, y, np.full((1, len(y)), mean, dtype=dtype))
     constants = _constants(power, y)[None]

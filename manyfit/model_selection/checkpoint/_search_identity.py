@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import versions_here
-from manyfit.introspection.random_parameters import Draw, first_draw
+from manyfit.introspection.random_parameters import RandomParameter, find_random_parameter
 from manyfit.introspection.randomness import Sizes
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
@@ -154,10 +154,10 @@ def _refuse_draws(job: Job, search: Any) -> None:
     if hasattr(search, "random_state") and not isinstance(search.random_state, numbers.Integral):
         kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
         raise NoIdentity(_advice(f"random_state of the search is {kind}, so that its settings are drawn"))
-    found = first_draw(getattr(search, "cv", None), "cv")
+    found = find_random_parameter(getattr(search, "cv", None), "cv")
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} of the search {found.why}, so that its splits are drawn"))
-    found = first_draw(job.options.scorer, "scoring")
+    found = find_random_parameter(job.options.scorer, "scoring")
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} {found.why}, so that scores are drawn"))
     found = _of_settings(job)
@@ -167,14 +167,14 @@ def _refuse_draws(job: Job, search: Any) -> None:
 
 def draws(job: Job) -> bool:
     """Whether fits or scores of a job are drawn anew each time, so that no two equal jobs are the same."""
-    return first_draw(job.options.scorer, "scoring") is not None or _of_settings(job) is not None
+    return find_random_parameter(job.options.scorer, "scoring") is not None or _of_settings(job) is not None
 
 
 def _advice(what: str) -> str:
     return f"{what} anew each time, and no two searches are the same. Set it to an integer."
 
 
-def _of_settings(job: Job) -> Draw | None:
+def _of_settings(job: Job) -> RandomParameter | None:
     """The first parameter of any setting that its fits draw from."""
     shape: Any = getattr(job.X, "shape", ())
     n_features = int(shape[1]) if len(shape) == 2 else None
@@ -191,7 +191,7 @@ def _of_settings(job: Job) -> Draw | None:
             model = None
             continue
         for n in job.splits.train_sizes:
-            found = first_draw(model, "", Sizes(n, n_features, sparse))
+            found = find_random_parameter(model, "", Sizes(n, n_features, sparse))
             if found is not None:
                 return found
     return None

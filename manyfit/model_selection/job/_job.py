@@ -11,7 +11,7 @@ from manyfit._compat import routing_enabled
 from manyfit._config import get_config
 from manyfit.arrays import Brought
 from manyfit.folds import Splits
-from manyfit.model_selection.job._rowwise_prefix import Fronts
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 
 Pair = tuple[int, int]
 """(candidate, split)."""
@@ -104,7 +104,7 @@ class Job:
     client: Any = None
     home: tuple[Any, Any] | None = None
     brought: Brought = field(default_factory=Brought, compare=False)
-    fronts: Fronts | None = None
+    fronts: RowwiseOutputs | None = None
     by_split: bool = False
 
     @property

@@ -9,7 +9,7 @@ from sklearn.utils.parallel import Parallel, delayed
 R = TypeVar("R")
 
 
-def workers(n_jobs: int | None) -> int:
+def joblib_workers(n_jobs: int | None) -> int:
     """How many tasks run at a time under the user's ``n_jobs`` and joblib context.
 
     Parameters
@@ -41,7 +41,7 @@ def run_tasks(
     arguments : sequence of tuple
         Positional arguments of each task.
     n_jobs : int or None
-        As in scikit-learn, see `workers`.
+        As in scikit-learn, see `joblib_workers`.
     pre_dispatch : int or str
         Tasks handed out ahead of the workers, as in `joblib.Parallel`.
 
@@ -55,7 +55,7 @@ def run_tasks(
     Exception
         The first exception of a task, when its result is read.
     """
-    if workers(n_jobs) == 1 or len(arguments) <= 1:
+    if joblib_workers(n_jobs) == 1 or len(arguments) <= 1:
         yield from (task(*a) for a in arguments)
         return
     results = _parallel(n_jobs, pre_dispatch)(delayed(task)(*a) for a in arguments)

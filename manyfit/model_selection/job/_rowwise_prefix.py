@@ -76,7 +76,7 @@ def _is_matrix(X: Any) -> bool:
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiub" and X.flags.c_contiguous
 
 
-def pays(splits: Splits) -> bool:
+def saves_work(splits: Splits) -> bool:
     """Whether the splits read more rows than there are: else to transform all of them is more work."""
     return sum(_n_rows(train) + _n_rows(test) for train, test in splits) > splits.n_samples
 
@@ -115,7 +115,7 @@ class Front:
             return None
 
 
-class Fronts:
+class RowwiseOutputs:
     """What fronts make of all rows of a search, each once.
 
     Parameters
@@ -165,7 +165,7 @@ class Fronts:
         with self._lock:
             if front.key not in self._kept:
                 if self._pays is None:
-                    self._pays = pays(self.splits)
+                    self._pays = saves_work(self.splits)
                 self._kept[front.key] = self._made(front) if self._pays else None
             return self._kept[front.key]
 
@@ -218,7 +218,7 @@ def _size(X: Any) -> int:
     return sum(int(piece.nbytes) for piece in pieces)
 
 
-class FoldFront:
+class FoldRowwise:
     """What fronts make of the rows of one split.
 
     Parameters
@@ -229,7 +229,7 @@ class FoldFront:
         Gives the token and the index of the training and of the test rows; called when that is asked first.
     """
 
-    def __init__(self, fronts: Fronts, rows: Callable[[], Sequence[tuple[int | None, Any]]]) -> None:
+    def __init__(self, fronts: RowwiseOutputs, rows: Callable[[], Sequence[tuple[int | None, Any]]]) -> None:
         self._fronts, self._rows = fronts, rows
         self._known: dict[int, tuple[Front, Any]] | None = None
 

@@ -11,21 +11,21 @@ from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
 from manyfit._config import get_config
 from manyfit.arrays import (
     Place,
+    container_kind,
     container_place,
-    cuda_place,
+    default_gpu,
     device,
-    form_of,
     is_array,
     is_host,
     label_transfers,
-    tell_fallback,
     to_place,
+    warn_host_fallback,
 )
-from manyfit.folds import Unsupported, as_matrix, is_foreign
-from manyfit.introspection.gpu_support import is_drop_in, steps_of, takes_device_data
-from manyfit.metrics import get_scorer, scores_at_home
+from manyfit.folds import Unsupported, as_matrix, is_xp_array
+from manyfit.introspection.gpu_support import is_drop_in, pipeline_steps, supports_device_data
+from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.sharing._fit_on_copies import OnCopies
+from manyfit.model_selection.sharing._fit_on_copies import CopyingScorer
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
 
 _ADVICE = (
@@ -34,9 +34,9 @@ _ADVICE = (
 )
 
 
-def goes_there(X: Any) -> bool:
+def moves_to_gpu(X: Any) -> bool:
     """Whether numbers of the host, in an array or a frame, are to be sent to a GPU."""
-    if get_config()["device"] != "cuda" or is_foreign(X):
+    if get_config()["device"] != "cuda" or is_xp_array(X):
         return False
     try:
         as_matrix(X)
@@ -55,7 +55,7 @@ def where_asked(job: Job) -> Job:
     """
     if job.client is not None:
         return job  # its workers have devices of their own
-    if goes_there(job.X):
+    if moves_to_gpu(job.X):
         return replace(job, X=_sent(job.X), home=(job.X, job.y))
     if get_config()["device"] == "cpu":
         return _at_home(job)
@@ -66,12 +66,12 @@ def place_of_work(job: Job) -> Place | None:
     """The device that a search works on, or brings data home from; None for the host, or that of others."""
     if job.client is not None:
         return None
-    if goes_there(job.X):
+    if moves_to_gpu(job.X):
         try:
-            return container_place(to_place(np.empty(0), cuda_place()))
+            return container_place(to_place(np.empty(0), default_gpu()))
         except (ImportError, RuntimeError):
             return None  # a fit raises it
-    return container_place(job.X) if is_foreign(job.X) else container_place(job.y)
+    return container_place(job.X) if is_xp_array(job.X) else container_place(job.y)
 
 
 def where_fitted(job: Job) -> Job:
@@ -82,16 +82,16 @@ def where_fitted(job: Job) -> Job:
     HostFallbackError
         If data would have to come to the host, and ``host_fallback="error"``.
     """
-    if comes_home(job):
+    if falls_back_to_host(job):
         return _at_home(job)
-    if not is_foreign(job.X):
+    if not is_xp_array(job.X):
         return _with_rows(job, job.brought)
     # Their rows are taken by indices that lie with X, which pandas and lists refuse.
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
-    scorer = scores_at_home(with_each_scorer(job.options.scorer, get_scorer))
+    scorer = scores_on_host(with_each_scorer(job.options.scorer, get_scorer))
     scorer = with_each_scorer(
-        scorer, lambda one: OnCopies(one) if any_of(strangers_among_scorers(one)) else one
+        scorer, lambda one: CopyingScorer(one) if any_of(strangers_among_scorers(one)) else one
     )
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
     y = job.brought(job.y, "y") if all(map(is_drop_in, _estimators(job))) else job.y
@@ -100,31 +100,33 @@ def where_fitted(job: Job) -> Job:
 
 def where_refitted(job: Job) -> Job:
     """The job with its data where its estimator can be fitted to them, as they are or on the host."""
-    job = _at_home(job) if comes_home(job, cut=False) else job
-    return job if is_foreign(job.X) else _with_rows(job, job.brought)
+    job = _at_home(job) if falls_back_to_host(job, cut=False) else job
+    return job if is_xp_array(job.X) else _with_rows(job, job.brought)
 
 
-def comes_home(job: Job, cut: bool = True) -> bool:
+def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     """Whether data have to come to the host to be fitted one by one, which is said, or refused.
 
     `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
     drop-in estimators are, by indices that it has sent to the device; and a precomputed kernel in a way that
     no array of a device allows.
     """
-    there = [one for one in (job.X, job.y) if is_foreign(one)]
-    names = unable(job, cut) if there else []  # which reads all settings, and workers ask for each fit
+    there = [one for one in (job.X, job.y) if is_xp_array(one)]
+    names = (
+        host_only_estimators(job, cut) if there else []
+    )  # which reads all settings, and workers ask for each fit
     if not names:
         return False
     if job.home is None and not all(map(is_host, there)):
         what = why_unable(job, names, f"on device {device(there[0])}")
         left = "what a search leaves to it, or its refit, is fitted on the host"
-        tell_fallback("search", f"{what}: {left}. {_ADVICE}")
+        warn_host_fallback("search", f"{what}: {left}. {_ADVICE}")
     return True
 
 
 def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> str:
-    """Why data have to come to the host for the estimators that `unable` names."""
-    if all(map(takes_device_data, _estimators(job))):
+    """Why data have to come to the host for the estimators that `host_only_estimators` names."""
+    if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
         where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
     return f"{' and '.join(names)} cannot be fitted {where}"
@@ -132,18 +134,18 @@ def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> st
 
 def fits_are_ours(job: Job) -> bool:
     """Whether estimators are fitted one by one by solvers of ours: drop-in estimators, on a device."""
-    return is_foreign(job.X) and all(map(is_drop_in, _estimators(job)))
+    return is_xp_array(job.X) and all(map(is_drop_in, _estimators(job)))
 
 
-def unable(job: Job, cut: bool = True) -> list[str]:
-    """Names of the estimators of a search that are not fitted on a device; `cut` as for `comes_home`."""
+def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
+    """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
     lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))
     return sorted(
         {
             type(step).__name__
             for one in _estimators(job)
-            for step in steps_of(one)
-            if not takes_device_data(step) or (lost and is_drop_in(one))
+            for step in pipeline_steps(one)
+            if not supports_device_data(step) or (lost and is_drop_in(one))
         }
     )
 
@@ -155,15 +157,15 @@ def _of_pairs(job: Job) -> bool:
     return of_estimator or any(isinstance(value, str) and value == "precomputed" for value in values)
 
 
-def lends_rows(job: Job) -> bool:
+def may_share_device_rows(job: Job) -> bool:
     """Whether rows that are fitted one by one may be lent to several fits, which then share steps, too.
 
     Rows of the host can be copied for those who may write into them, and compared afterwards. Rows of a
     device are lent only where all estimators are known to leave them as they are.
     """
     if job.client is not None:
-        return not (is_foreign(job.X) or is_foreign(job.y))  # workers plan for themselves
-    if not (is_foreign(job.X) or goes_there(job.X)) or unable(job):
+        return not (is_xp_array(job.X) or is_xp_array(job.y))  # workers plan for themselves
+    if not (is_xp_array(job.X) or moves_to_gpu(job.X)) or host_only_estimators(job):
         return True
     return only_readers(job)
 
@@ -192,7 +194,7 @@ def _listed(value: Any) -> Iterator[Any]:
 
 def _sent(X: Any) -> Any:
     with label_transfers("X"):
-        return to_place(as_matrix(X), cuda_place())
+        return to_place(as_matrix(X), default_gpu())
 
 
 def _at_home(job: Job) -> Job:
@@ -212,15 +214,15 @@ def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
 
 def _as_array(value: Any, n: int) -> Any:
     """An array for lists of n, and for pandas' and other series of the host; anything else as it is."""
-    framed = hasattr(value, "__array__") and not is_array(value) and form_of(value) is None
+    framed = hasattr(value, "__array__") and not is_array(value) and container_kind(value) is None
     return np.asarray(value) if framed or (isinstance(value, list | tuple) and len(value) == n) else value
 
 
-def say_at_home(who: str, there: Iterable[Any], why: str) -> None:
+def warn_moved_to_host(who: str, there: Iterable[Any], why: str) -> None:
     """Say that arrays come to the host for someone who works there, or refuse it, as configured."""
     away = [one for one in there if not is_host(one)]
     if away:
         at = device(away[0])
-        tell_fallback(
+        warn_host_fallback(
             who, f"{who} works on the host, to which data on device {at} are brought: {why}. {_ADVICE}"
         )

@@ -7,7 +7,7 @@ from typing import Any
 from manyfit.model_selection.job._job import Pair
 
 
-def pieces(
+def cut_into_pieces(
     pairs: Sequence[Pair], order: Sequence[Any] | None, n_workers: int
 ) -> list[tuple[int, Sequence[int]]]:
     """Pairs as (split, candidates): each its own where nothing is shared, else whole folds, evened out."""

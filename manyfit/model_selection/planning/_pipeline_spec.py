@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
 from manyfit._compat import has_callbacks
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.folds import Unsupported
 from manyfit.introspection.structural_key import (
-    Is,
+    ById,
     Unkeyable,
     keeps_its_parameters,
     object_state,
@@ -32,7 +32,7 @@ def value_key(value: Any) -> Key:
     try:
         return ("structure", structural_key(value))
     except Unkeyable:
-        return ("identity", Is(value))
+        return ("identity", ById(value))
 
 
 def _survives_copies(value: Any) -> bool:
@@ -44,7 +44,7 @@ def _survives_copies(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepSpec:
     """One estimator of a chain.
 
     Attributes
@@ -100,7 +100,7 @@ class Step:
         kind = type(values[unknown[0]]).__name__
         return f"{unknown[0]} of {self.cls.__name__} holds a {kind}, of which copies cannot be compared"
 
-    def changed(self, changes: Mapping[str, Any]) -> "Step":
+    def changed(self, changes: Mapping[str, Any]) -> "StepSpec":
         """The step with some of its parameters changed; keys of the others are not made again."""
         step = replace(self, params={**self.params, **changes})
         # A frozen dataclass keeps its cached properties in its dict.
@@ -114,14 +114,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Chain:
+class PipelineSpec:
     """Transformers, in order, and the last estimator."""
 
-    steps: tuple[Step, ...]
-    final: Step
+    steps: tuple[StepSpec, ...]
+    final: StepSpec
 
 
-class ChainReader:
+class PipelineReader:
     """Reads the settings of one estimator as chains.
 
     Parameters
@@ -133,12 +133,12 @@ class ChainReader:
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
         try:
-            self._base: list[Step] | None = list(_flatten("", estimator, last=True))
+            self._base: list[StepSpec] | None = list(_flatten("", estimator, last=True))
         except Unsupported:
             # A setting may still replace what stands in the way.
             self._base = None
 
-    def read(self, params: Mapping[str, Any]) -> Chain:
+    def read(self, params: Mapping[str, Any]) -> PipelineSpec:
         """The chain of one setting.
 
         Raises
@@ -153,9 +153,9 @@ class ChainReader:
             steps = list(_flatten("", changed, last=True))
         else:
             steps = overlay
-        return Chain(tuple(steps[:-1]), steps[-1])
+        return PipelineSpec(tuple(steps[:-1]), steps[-1])
 
-    def _overlay(self, params: Mapping[str, Any]) -> list[Step] | None:
+    def _overlay(self, params: Mapping[str, Any]) -> list[StepSpec] | None:
         """The base's steps with parameters set, or None where a setting changes the steps themselves."""
         if self._base is None:
             return None
@@ -201,10 +201,10 @@ def _flatten(path: str, estimator: Any, *, last: bool) -> Any:
         yield from _flatten(inner, step, last=last and j == len(estimator.steps) - 1)
 
 
-def _step(path: str, estimator: Any) -> Step:
+def _step(path: str, estimator: Any) -> StepSpec:
     params = estimator.get_params(deep=False)
-    cls = twin_of(type(estimator))
+    cls = sklearn_class_of(type(estimator))
     if not keeps_its_parameters(estimator):
-        return Step(path, cls, params, keeps_params=False, requests=requests_of(estimator))
+        return StepSpec(path, cls, params, keeps_params=False, requests=requests_of(estimator))
     rest = {name: value for name, value in object_state(estimator).items() if name not in params}
-    return Step(path, cls, params, rest, requests=requests_of(estimator))
+    return StepSpec(path, cls, params, rest, requests=requests_of(estimator))

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, Literal
 
 from manyfit.estimators import Family
-from manyfit.model_selection.planning._pipeline_spec import Step
+from manyfit.model_selection.planning._pipeline_spec import StepSpec
 
 Kind = Literal["moments", "passes", "family", "steps", "one by one"]
 
@@ -92,7 +92,7 @@ class Group:
     transformer_fits: int = 0
     reason: str = ""
     settings: tuple[Mapping[str, Any], ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StepSpec, ...] = ()
     family: Family | None = None
     prototype: Any = None
     operations: float = 0.0

@@ -15,7 +15,7 @@ from manyfit.cluster.pool.run import slots
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.families import require_usual_numbers
 from manyfit.folds import (
-    SplitData,
+    FoldedMatrix,
     Unsupported,
     Weights,
     as_labels,
@@ -23,13 +23,13 @@ from manyfit.folds import (
     as_matrix_or_csr,
     as_targets,
     as_weights,
-    is_foreign,
     is_sparse,
+    is_xp_array,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.job._joblib_tasks import workers
-from manyfit.model_selection.job._rowwise_prefix import n_front, pays
+from manyfit.model_selection.job._joblib_tasks import joblib_workers
+from manyfit.model_selection.job._rowwise_prefix import n_front, saves_work
 from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
 from manyfit.model_selection.planning._cost_checks import (
     n_classes,
@@ -37,15 +37,20 @@ from manyfit.model_selection.planning._cost_checks import (
     require_cheaper,
     require_memory,
 )
-from manyfit.model_selection.planning._data_location import goes_there, lends_rows, only_readers, unable
+from manyfit.model_selection.planning._data_location import (
+    host_only_estimators,
+    may_share_device_rows,
+    moves_to_gpu,
+    only_readers,
+)
 from manyfit.model_selection.planning._metadata_routing import fit_weights, require_scored_by_last_step
-from manyfit.model_selection.planning._pipeline_spec import Chain, ChainReader, Step, value_key
+from manyfit.model_selection.planning._pipeline_spec import PipelineReader, PipelineSpec, StepSpec, value_key
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
 from manyfit.model_selection.planning._work_places import WorkPlaces
 from manyfit.model_selection.planning.steps._counts import StepCounts
 from manyfit.model_selection.planning.steps._order import sample, step_order
 from manyfit.model_selection.planning.steps._random import DrawingSteps
-from manyfit.model_selection.sharing._cached_transformer import lendable, shareable, writes_in_place
+from manyfit.model_selection.sharing._cached_transformer import is_shareable, lendable, writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import items_in_common
 
 
@@ -54,8 +59,8 @@ class Prepared:
     """A plan, and what running it needs that no plan should hold on to."""
 
     plan: Plan
-    data: SplitData | None
-    rows: SplitData | None
+    data: FoldedMatrix | None
+    rows: FoldedMatrix | None
     scoring: SharedScoring | None  # of the groups that moments serve
 
 
@@ -73,8 +78,8 @@ class _Planner:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.groups: list[Group] = []
-        self.data: SplitData | None = None
-        self.rows: SplitData | None = None
+        self.data: FoldedMatrix | None = None
+        self.rows: FoldedMatrix | None = None
         self.scoring: SharedScoring | None = None
         self.calls_scorers = False
         self._drawing = DrawingSteps(job)
@@ -83,21 +88,25 @@ class _Planner:
         self._paths: frozenset[int] | None = None
         self._data_ready = False
         self._given: tuple[Any, Any] | None = None
-        sent = job.client is None and goes_there(job.X)
-        self._there = sent or is_foreign(job.X) or is_foreign(job.y)
-        self._lends = not self._there or lends_rows(job)
+        sent = job.client is None and moves_to_gpu(job.X)
+        self._there = sent or is_xp_array(job.X) or is_xp_array(job.y)
+        self._lends = not self._there or may_share_device_rows(job)
 
     @property
     def _fitted_there(self) -> bool:
         """Whether rows of a device are fitted one by one where they are."""
-        return self._there and not unable(self.job) and (is_foreign(self.job.X) or goes_there(self.job.X))
+        return (
+            self._there
+            and not host_only_estimators(self.job)
+            and (is_xp_array(self.job.X) or moves_to_gpu(self.job.X))
+        )
 
     def prepare(self) -> Prepared:
         candidates = list(range(len(self.job.candidates)))
-        reason, chains = self._whole_reason(), list[Chain | str]()
+        reason, chains = self._whole_reason(), list[PipelineSpec | str]()
         order: tuple[Any, ...] | None = None
         by_candidate, advice = False, tuple[str, ...]()
-        n_workers = slots(self.job.client) if self.job.client is not None else workers(self.job.n_jobs)
+        n_workers = slots(self.job.client) if self.job.client is not None else joblib_workers(self.job.n_jobs)
         if reason is not None:
             self._one_by_one(candidates, reason)
         else:
@@ -111,7 +120,7 @@ class _Planner:
             self._place_rest(left, reasons, order, chains)
             counts = StepCounts(self.job, chains, self._n_once, self._drawing.first)
             self.groups = counts.counted(self.groups, order, by_candidate)
-            fitted = {c: chain for c in may_be_left if isinstance(chain := chains[c], Chain)}
+            fitted = {c: chain for c in may_be_left if isinstance(chain := chains[c], PipelineSpec)}
             advice = self._drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
         shared = any(group.kind == "moments" for group in self.groups)
         passed = any(group.kind == "passes" for group in self.groups)
@@ -145,7 +154,7 @@ class _Planner:
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
         for name, data in (("X", self.job.X), ("y", self.job.y)):
-            if not (lendable(data) or is_foreign(data)):
+            if not (lendable(data) or is_xp_array(data)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
             if items_in_common(data) and not only_readers(self.job):
                 return f"{name} holds objects that can be changed, and fits have them in common"
@@ -153,9 +162,9 @@ class _Planner:
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"
         return None
 
-    def _chains(self) -> list[Chain | str]:
-        reader = ChainReader(self.job.estimator)
-        chains: list[Chain | str] = []
+    def _chains(self) -> list[PipelineSpec | str]:
+        reader = PipelineReader(self.job.estimator)
+        chains: list[PipelineSpec | str] = []
         for params in self.job.candidates:
             try:
                 chains.append(reader.read(params))
@@ -168,13 +177,13 @@ class _Planner:
 
     # Families
 
-    def _place_families(self, chains: Sequence[Chain | str]) -> tuple[list[int], dict[int, str]]:
+    def _place_families(self, chains: Sequence[PipelineSpec | str]) -> tuple[list[int], dict[int, str]]:
         """Groups for every setting that a family serves; the others, with the reason."""
         left: list[int] = []
         reasons: dict[int, str] = {}
         together: dict[Any, list[int]] = defaultdict(list)
         for c, chain in enumerate(chains):
-            family = family_of(chain.final.cls) if isinstance(chain, Chain) else None
+            family = family_of(chain.final.cls) if isinstance(chain, PipelineSpec) else None
             if isinstance(chain, str):
                 reasons[c] = chain
             elif family is None:
@@ -196,12 +205,12 @@ class _Planner:
                 reasons.update(dict.fromkeys(part, why))
         return sorted(left), reasons
 
-    def _followed(self, chains: Sequence[Chain | str]) -> frozenset[int]:
+    def _followed(self, chains: Sequence[PipelineSpec | str]) -> frozenset[int]:
         """Settings among which what decides where a solver stops differs."""
         if self._paths is None:
             by_class: dict[Any, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
             for c, chain in enumerate(chains):
-                if isinstance(chain, Chain):
+                if isinstance(chain, PipelineSpec):
                     stops = tuple(value_key(chain.final.params.get(name)) for name in PATH)
                     by_class[chain.final.path, chain.final.cls][stops].append(c)
             differ = [stops for stops in by_class.values() if len(stops) > 1]
@@ -210,7 +219,7 @@ class _Planner:
 
     def _place_group(self, candidates: list[int], chains: Sequence[Any]) -> list[tuple[list[int], str]]:
         """Place settings that differ in free parameters only; return those not placed, with the reason."""
-        chain: Chain = chains[candidates[0]]
+        chain: PipelineSpec = chains[candidates[0]]
         family = family_of(chain.final.cls)
         assert family is not None
         refused: list[tuple[list[int], str]] = []
@@ -234,7 +243,7 @@ class _Planner:
         return refused
 
     def _share(self, candidates: list[int], chains: Sequence[Any], family: Family) -> None:
-        chain: Chain = chains[candidates[0]]
+        chain: PipelineSpec = chains[candidates[0]]
         if family.result == "converged" and self.job.sharing == "exact":
             raise Unsupported("sharing='exact' leaves out families that converge")
         if self.job.options.return_train_score and self._writes(chain):
@@ -276,7 +285,7 @@ class _Planner:
     def _group(
         self, kind: Any, candidates: list[int], chains: Sequence[Any], family: Family, operations: float
     ) -> Group:
-        chain: Chain = chains[candidates[0]]
+        chain: PipelineSpec = chains[candidates[0]]
         k = self.job.splits.n_splits
         settings = tuple({n: chains[c].final.params[n] for n in family.free} for c in candidates)
         checked = stops_as_sklearn(self.job)
@@ -304,12 +313,12 @@ class _Planner:
             operations=operations,
         )
 
-    def _writes(self, chain: Chain | str) -> bool:
+    def _writes(self, chain: PipelineSpec | str) -> bool:
         """Whether a step writes into its input: it is then fitted on rows of its own, and shares no steps."""
-        steps = (*chain.steps, chain.final) if isinstance(chain, Chain) else ()
+        steps = (*chain.steps, chain.final) if isinstance(chain, PipelineSpec) else ()
         return any(self._reason(("writes", step.key), _require_copies, step) for step in steps)
 
-    def _n_once(self, chain: Chain) -> int:
+    def _n_once(self, chain: PipelineSpec) -> int:
         """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
         if self.job.client is not None or self._there:
             return 0
@@ -318,9 +327,9 @@ class _Planner:
 
     @cached_property
     def _fronts_pay(self) -> bool:
-        return pays(self.job.splits)
+        return saves_work(self.job.splits)
 
-    def _require(self, chain: Chain) -> None:
+    def _require(self, chain: PipelineSpec) -> None:
         for step in chain.steps:
             why = self._reason(("step", step.key), _check_step, step)
             if why is not None:
@@ -338,7 +347,7 @@ class _Planner:
                 self._checks[key] = f"a check of its parameters raised {type(error).__name__}"
         return self._checks[key]
 
-    def _require_weights(self, candidate: int, chain: Chain, scoring: SharedScoring) -> None:
+    def _require_weights(self, candidate: int, chain: PipelineSpec, scoring: SharedScoring) -> None:
         """The weights of fits and scores, which are the same for all groups that read one matrix."""
         fit_params = self.job.options.fit_params
         routed = routing_enabled() and fit_params
@@ -362,22 +371,22 @@ class _Planner:
     def _load(self) -> None:
         job = self.job
         X = as_matrix(job.X)
-        y = as_targets(job.y if is_foreign(X) else job.brought(job.y, "y"))
+        y = as_targets(job.y if is_xp_array(X) else job.brought(job.y, "y"))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        data = SplitData(X, y, job.splits, self._weights(n), job.y, home=job.brought)
+        data = FoldedMatrix(X, y, job.splits, self._weights(n), job.y, home=job.brought)
         require_memory(data.moment_bytes, job.options.memory_limit)
         self.data = data
 
-    def _require_rows(self, chain: Chain) -> None:
+    def _require_rows(self, chain: PipelineSpec) -> None:
         """The data for passes: dense, or sparse where there are no steps."""
         if self.rows is None:
             self.rows = self._rows(chain.final)
         if chain.steps and is_sparse(self.rows.X):
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
 
-    def _rows(self, final: Step) -> SplitData:
+    def _rows(self, final: StepSpec) -> FoldedMatrix:
         job = self.job
         read_y = as_labels if is_classifier(final.build()) else as_targets
         X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y, "y"))
@@ -386,7 +395,7 @@ class _Planner:
         if X.shape[0] != len(y):
             raise Unsupported("X and y differ in length")
         numbers = y if y.dtype.kind in "fiu" else np.zeros(len(y))
-        return SplitData(X, y, job.splits, self._weights(len(y)), job.y, numbers)
+        return FoldedMatrix(X, y, job.splits, self._weights(len(y)), job.y, numbers)
 
     def _weights(self, n: int) -> Weights:
         """Those of fits and of scores, which are one array where they are for the user, too."""
@@ -398,7 +407,7 @@ class _Planner:
             return weights
         return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score, "weights"), n))
 
-    def _shape(self, data: SplitData | None, estimator: Any) -> Shape:
+    def _shape(self, data: FoldedMatrix | None, estimator: Any) -> Shape:
         assert data is not None
         k, X = self.job.splits.n_splits, data.X
         n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
@@ -406,11 +415,11 @@ class _Planner:
         classes = n_classes(estimator, data.y) if is_classifier(estimator) else 0
         return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries)
 
-    def _require_rows_family(self, chain: Chain, n_settings: int) -> None:
+    def _require_rows_family(self, chain: PipelineSpec, n_settings: int) -> None:
         job = self.job
         if not self._lends:
             raise Unsupported("rows of a device are not lent to estimators that may write into them")
-        if self._fitted_there and is_foreign(job.X):
+        if self._fitted_there and is_xp_array(job.X):
             as_matrix(job.X)  # or the reason why not
         if n_settings < 2:
             raise Unsupported("a single setting of the last step has nothing to share")
@@ -433,18 +442,18 @@ class _Planner:
 
     # The rest
 
-    def _by_candidate(self, chains: Sequence[Chain | str], left: Sequence[int]) -> bool:
+    def _by_candidate(self, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> bool:
         """Whether the order of the fits can be seen: in what they draw, or in which of them raises first."""
         if self.job.options.error_score == "raise":
             return True
-        read = [chain for chain in (chains[c] for c in left) if isinstance(chain, Chain)]
+        read = [chain for chain in (chains[c] for c in left) if isinstance(chain, PipelineSpec)]
         drawn = any(
             self._drawing.first(chain) is not None or self._drawing.last_draws(chain) for chain in read
         )
-        return drawn or not (read or shareable(sample(self.job, left[0])))
+        return drawn or not (read or is_shareable(sample(self.job, left[0])))
 
     def _place_rest(
-        self, left: list[int], reasons: Mapping[int, str], order: Any, chains: Sequence[Chain | str]
+        self, left: list[int], reasons: Mapping[int, str], order: Any, chains: Sequence[PipelineSpec | str]
     ) -> None:
         by_reason: dict[str, list[int]] = defaultdict(list)
         for c in left:
@@ -463,41 +472,41 @@ class _Planner:
         name = type(self.job.estimator).__name__
         self.groups.append(Group("one by one", tuple(candidates), name, n, n, reason=reason))
 
-    def _steps_shared(self, candidates: list[int], reason: str, chains: Sequence[Chain | str]) -> None:
+    def _steps_shared(self, candidates: list[int], reason: str, chains: Sequence[PipelineSpec | str]) -> None:
         names: dict[str, None] = {}
         for chain in (chains[c] for c in candidates):
-            if isinstance(chain, Chain):
+            if isinstance(chain, PipelineSpec):
                 names.update(dict.fromkeys(step.cls.__name__ for step in chain.steps[: self._n_once(chain)]))
         chain = chains[candidates[0]]
-        title = _title(chain) if isinstance(chain, Chain) else type(self.job.estimator).__name__
+        title = _title(chain) if isinstance(chain, PipelineSpec) else type(self.job.estimator).__name__
         n = len(candidates) * self.job.splits.n_splits
         self.groups.append(Group("steps", tuple(candidates), title, n, n, reason=reason, once=tuple(names)))
 
 
-def _title(chain: Chain) -> str:
+def _title(chain: PipelineSpec) -> str:
     return " > ".join(step.cls.__name__ for step in (*chain.steps, chain.final))
 
 
-def _require_copies(step: Step) -> None:
+def _require_copies(step: StepSpec) -> None:
     if writes_in_place(step.build()):
         raise Unsupported(WRITES)
 
 
-def _check_shared(final: Step, free: frozenset[str]) -> None:
+def _check_shared(final: StepSpec, free: frozenset[str]) -> None:
     # Free parameters at their defaults, which are valid.
     shared = {name: value for name, value in final.params.items() if name not in free}
     require_usual_numbers(shared)
     _require_valid(final.cls(**shared))
 
 
-def _check_free(family: Family, final: Step) -> None:
+def _check_free(family: Family, final: StepSpec) -> None:
     free, prototype = {name: final.params[name] for name in family.free}, final.build()
     require_usual_numbers(free)
     family.check(prototype, [free])
     _require_valid(prototype, free)  # a family may take more than scikit-learn does
 
 
-def _check_step(step: Step) -> None:
+def _check_step(step: StepSpec) -> None:
     prototype = step.build()
     affine = affine_step_of(step.cls)
     assert affine is not None

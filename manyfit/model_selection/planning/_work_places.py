@@ -9,18 +9,23 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import output_container
 from manyfit._config import get_config
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_place
 from manyfit.estimators.backends.choice import find_fitting_place
-from manyfit.folds import is_foreign
+from manyfit.folds import is_xp_array
 from manyfit.introspection.gpu_support import (
     is_drop_in,
-    steps_of,
-    takes_them_by_dispatch,
-    takes_them_by_itself,
+    pipeline_steps,
+    supports_array_api,
+    supports_device_data_natively,
 )
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._data_location import goes_there, place_of_work, unable, why_unable
+from manyfit.model_selection.planning._data_location import (
+    host_only_estimators,
+    moves_to_gpu,
+    place_of_work,
+    why_unable,
+)
 from manyfit.model_selection.planning._plan import Group, WorkPlace
 from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.planning.steps._outputs import is_left_out, makes_sparse, parts_of
@@ -58,7 +63,7 @@ class WorkPlaces:
             return self._everywhere(group, "host", why_host)
         if group.kind in ("moments", "passes"):
             return tuple(_shared(group))
-        names = unable(self._job)
+        names = host_only_estimators(self._job)
         if names:
             return self._everywhere(group, "host", why_unable(self._job, names))
         first = group.candidates[:1] if group.kind == "family" else group.candidates
@@ -71,11 +76,11 @@ class WorkPlaces:
             return ()
         model = sample(self._job, 0)
         why_host = self._why_host()
-        names = unable(self._job, cut=False)
+        names = host_only_estimators(self._job, cut=False)
         if names and not why_host:
             why_host = why_unable(self._job, names)
         if why_host:
-            return tuple(WorkPlace(_name(step), "host", why_host) for step in steps_of(model))
+            return tuple(WorkPlace(_name(step), "host", why_host) for step in pipeline_steps(model))
         return tuple(self._walk(model, family=False))
 
     @property
@@ -86,20 +91,20 @@ class WorkPlaces:
         """Why all data are worked on by the host, whatever the estimators are; empty if they are not."""
         if get_config()["device"] == "cpu" and self._job.client is None:
             return "device='cpu' is set"
-        if not (is_foreign(self._job.X) or goes_there(self._job.X)):
+        if not (is_xp_array(self._job.X) or moves_to_gpu(self._job.X)):
             return "X lies on the host"
         return ""
 
     def _everywhere(self, group: Group, where: Literal["host", "workers"], why: str) -> tuple[WorkPlace, ...]:
         names = dict.fromkeys(
-            _name(step) for c in group.candidates for step in steps_of(sample(self._job, c))
+            _name(step) for c in group.candidates for step in pipeline_steps(sample(self._job, c))
         )
         return tuple(WorkPlace(name, where, why) for name in names)
 
     def _walk(self, model: Any, family: bool) -> list[WorkPlace]:
         """The places of the steps of a setting; `family`: fits of the last one are shared."""
         found: list[WorkPlace] = []
-        *steps, last = steps_of(model)
+        *steps, last = pipeline_steps(model)
         stays = self._through(steps, "", found)
         if stays or not family:
             self._through([last], stays, found, n_targets=self._n_targets)
@@ -141,7 +146,7 @@ class WorkPlaces:
             name = f"{path}__{part.name}" if path else part.name
             inner = part.estimator
             ends.append(self._through(list(_inside(inner)), "", found, name))
-        sparse = twin_of(type(holder)) is FeatureUnion and any("sparse" in end for end in ends)
+        sparse = sklearn_class_of(type(holder)) is FeatureUnion and any("sparse" in end for end in ends)
         if (ends and all(ends)) or sparse:
             why = "columns of its parts lie on the host" if not sparse else "its columns are sparse"
             found.append(WorkPlace(what, "host", why))
@@ -174,9 +179,9 @@ def _shared(group: Group) -> Iterator[WorkPlace]:
 
 def _why_device(step: Any) -> str:
     """Why an estimator that is not drop-in is given arrays of a device."""
-    if takes_them_by_itself(step):
+    if supports_device_data_natively(step):
         return "it takes arrays of a device itself"
-    if type(step).__module__.startswith("sklearn.") and takes_them_by_dispatch(step):
+    if type(step).__module__.startswith("sklearn.") and supports_array_api(step):
         return "scikit-learn's array API dispatch serves it"
     return "it is not scikit-learn's, and is given what X is"
 
@@ -184,7 +189,7 @@ def _why_device(step: Any) -> str:
 def _inside(estimator: Any) -> Iterator[Any]:
     """The steps of a part that is a pipeline, or the part itself."""
     if isinstance(estimator, Pipeline):
-        yield from steps_of(estimator)
+        yield from pipeline_steps(estimator)
     else:
         yield estimator
 

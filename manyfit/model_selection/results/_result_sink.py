@@ -8,12 +8,12 @@ from typing import Any
 
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.job._rowwise_prefix import Fronts
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.results._progress_bar import Progress
-from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.results._task_result import TaskResult
 
 
-class Arrivals:
+class ResultSink:
     """What every part of the engine hands its finished results to; a context manager.
 
     Parameters
@@ -36,7 +36,7 @@ class Arrivals:
     shared : set of pair
         Those that were answered without a fit of their own.
     doubts : dict of pair to mapping of str to float
-        See `Outcome`.
+        See `TaskResult`.
     steps_saved : int
         Fits of steps that were not made, since another setting had made the same one. Whoever fits sets it.
     fronts : Fronts or None
@@ -55,7 +55,7 @@ class Arrivals:
         self.shared: set[Pair] = set()
         self.doubts: dict[Pair, Mapping[str, float]] = {}
         self.steps_saved = 0
-        self.fronts: Fronts | None = None
+        self.fronts: RowwiseOutputs | None = None
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
         self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
@@ -81,7 +81,7 @@ class Arrivals:
         self._count(results)
         self._bar.done(len(results))
 
-    def take(self, part: Outcome, *, alone: bool) -> None:
+    def take(self, part: TaskResult, *, alone: bool) -> None:
         """Take the results of a part of the search; `alone` is for those that are not in `part.fitted`."""
         for own in (True, False):
             some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
@@ -121,7 +121,7 @@ class Arrivals:
             made = 0 if self.fronts is None else self.fronts.fits
             self._bar.note(*self._columns.texts(self.steps_saved - made))
 
-    def __enter__(self) -> Arrivals:
+    def __enter__(self) -> ResultSink:
         return self
 
     def __exit__(

@@ -9,7 +9,7 @@ from manyfit.model_selection.job._job import Pair, Result
 
 
 @dataclass
-class Outcome:
+class TaskResult:
     """Results of some pairs, and what it took to get them.
 
     Attributes
@@ -60,7 +60,7 @@ class Outcome:
         self.rows_read += getattr(answers, "rows_read", 0)
         self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
 
-    def add(self, other: "Outcome") -> None:
+    def add(self, other: "TaskResult") -> None:
         """Take over what another part came to."""
         self.results.update(other.results)
         self.alone.update(other.alone)

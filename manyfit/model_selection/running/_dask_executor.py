@@ -13,20 +13,20 @@ from sklearn.base import clone
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import require_versions
 from manyfit.cluster.pool.run import run_on_cluster, slots
-from manyfit.cluster.worker.errors import Died
+from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._data_location import comes_home
-from manyfit.model_selection.planning._pieces import pieces
+from manyfit.model_selection.planning._data_location import falls_back_to_host
+from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._plan import Group, Kind, Plan
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
-from manyfit.model_selection.running._gpu_needs import takes_gpu
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.running._gpu_needs import gpu_needs
 from manyfit.model_selection.running._remote_callbacks import Callbacks, deliver_all
 from manyfit.model_selection.running._worker_items import Common, Item, run_item
 from manyfit.model_selection.sharing._fit_and_score import FoldStore
-from manyfit.model_selection.sharing._fit_and_score import alone as fit_alone
-from manyfit.model_selection.sharing._fit_on_copies import Fails
+from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn as fit_alone
+from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator
 from manyfit.model_selection.strategies._fold_families import not_restored
 
 # A group that iterates is cut into parts of at least so many nanoseconds, as its family expects. Its coarse
@@ -34,7 +34,7 @@ from manyfit.model_selection.strategies._fold_families import not_restored
 PART_OPERATIONS = 2.5e8
 
 
-def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
+def run_on_workers(job: Job, plan: Plan, arrivals: ResultSink) -> TaskResult:
     """Answer and fit everything that a plan says, on the workers of ``job.client``.
 
     Moments of all folds are one item, so that results do not depend on the number of workers. A group of
@@ -49,7 +49,7 @@ def run_on_workers(job: Job, plan: Plan, arrivals: Arrivals) -> Outcome:
     return search.total
 
 
-def fit_on_workers(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> Outcome:
+def fit_on_workers(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: ResultSink) -> TaskResult:
     """Fit some pairs of a planned job one by one, on the workers of ``job.client``."""
     search = _Search(job, plan, arrivals)
     search.run(search.fits(pairs))
@@ -59,9 +59,9 @@ def fit_on_workers(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arriva
 class _Search:
     """A job on its way through the workers."""
 
-    def __init__(self, job: Job, plan: Plan, arrivals: Arrivals) -> None:
+    def __init__(self, job: Job, plan: Plan, arrivals: ResultSink) -> None:
         self.job, self.plan, self.arrivals = job, plan, arrivals
-        self.total = Outcome()
+        self.total = TaskResult()
         options = replace(job.options, verbose=0)  # its lines are printed here
         bare = replace(job, options=options, client=None, n_jobs=1)
         callbacks = Callbacks()
@@ -73,7 +73,7 @@ class _Search:
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""
-        self._takes_gpu = takes_gpu(job)
+        self._takes_gpu = gpu_needs(job)
         self._versions: list[Mapping[str, str]] = []  # other ones than ours, which were compared
 
     def groups(self) -> list[Item]:
@@ -113,17 +113,17 @@ class _Search:
         pairs = [pair for pair in pairs if not self.arrivals.restore([pair], alone=True)]
         if not pairs:
             return []
-        comes_home(self.job)  # what its workers say of it is not heard here
+        falls_back_to_host(self.job)  # what its workers say of it is not heard here
         order = self.plan.order
         kind: Kind = "one by one" if order is None else "steps"
         n_slots = slots(self.job.client, self._needs(sorted({c for c, _ in pairs})))
-        return [Item(kind, tuple(cs), (i,)) for i, cs in pieces(pairs, order, n_slots)]
+        return [Item(kind, tuple(cs), (i,)) for i, cs in cut_into_pieces(pairs, order, n_slots)]
 
     def run(self, items: Sequence[Item]) -> None:
         """Have items done, and take what they come to."""
         job, suspects = self.job, list[Item]()
         for item, part in self._results(run_item, items):
-            if not isinstance(part, Died):
+            if not isinstance(part, WorkerLost):
                 deliver_all(part.messages)
                 self._require_versions(part)
                 self.total.add(part)
@@ -141,7 +141,7 @@ class _Search:
         if suspects:
             self.run(suspects)
 
-    def _require_versions(self, part: Outcome) -> None:
+    def _require_versions(self, part: TaskResult) -> None:
         """Refuse what a worker of other versions computed before it said which they are."""
         if part.versions is not None and part.versions not in self._versions:
             there = {name.lower(): version for name, version in part.versions.items()}
@@ -185,14 +185,14 @@ def _name(estimator: Any) -> str:
 # ------------------------------------------------------------------------------------ of the dead
 
 
-def _of_the_dead(job: Job, pair: Pair, died: Died) -> Result:
+def _of_the_dead(job: Job, pair: Pair, died: WorkerLost) -> Result:
     """What scikit-learn makes of a fit that fails: an error score, or the exception."""
     c, i = pair
     params = dict(job.candidates[c])
     error = type(died.error)(f"The worker died each time that it fitted {params} on split {i}. {died.error}")
     folds = FoldStore(job.X, job.y, job.splits, replace(job.options, fit_params={}), False)
     progress = (c, len(job.candidates)), (i, job.splits.n_splits)
-    result = fit_alone(Fails(error), {}, i, folds, progress)
+    result = fit_alone(RaisingEstimator(error), {}, i, folds, progress)
     # As of any fit that fails: an estimator that is not fitted.
     if job.options.return_estimator:
         result["estimator"] = clone(job.estimator).set_params(**clone(params, safe=False))

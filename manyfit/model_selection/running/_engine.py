@@ -7,30 +7,30 @@ from dataclasses import replace
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import transfers
 from manyfit.cluster.pool.run import slots
-from manyfit.folds import is_foreign
+from manyfit.folds import is_xp_array
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.job._joblib_tasks import workers
-from manyfit.model_selection.job._rowwise_prefix import Fronts
+from manyfit.model_selection.job._joblib_tasks import joblib_workers
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._data_location import where_fitted
 from manyfit.model_selection.planning._plan import Group, Plan
 from manyfit.model_selection.planning._planner import Prepared
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._dask_executor import fit_on_workers, run_on_workers
 from manyfit.model_selection.running._remote_callbacks import travel
 from manyfit.model_selection.sharing._fit_and_score import FoldStore
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._fold_families import run_families
-from manyfit.model_selection.strategies._individual_fits import folds_here, run_one_by_one
-from manyfit.model_selection.strategies._iterations import run_passes
+from manyfit.model_selection.strategies._individual_fits import folds_here, run_individually
+from manyfit.model_selection.strategies._iterations import run_iterations
 from manyfit.model_selection.strategies._moments import run_moments
 from manyfit.model_selection.strategies._rest_of_fold import Then
 
 FITTED_BEFORE = "scikit-learn had fitted it when the checkpoint was written"
 
 
-def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple[list[Result], Report]:
+def run(job: Job, prepared: Prepared, arrivals: ResultSink | None = None) -> tuple[list[Result], Report]:
     """Fit and score all pairs of a job, but for those that are restored from a checkpoint.
 
     Returns
@@ -41,12 +41,12 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
         What was done.
     """
     on_cluster = _on_cluster(job)
-    on_host = not (on_cluster or is_foreign(job.X))
-    fronts = Fronts(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
+    on_host = not (on_cluster or is_xp_array(job.X))
+    fronts = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, fronts=fronts)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.advice = list(prepared.plan.advice)
-    with transfers() as crossed, arrivals or Arrivals(job) as arrived:
+    with transfers() as crossed, arrivals or ResultSink(job) as arrived:
         arrived.fronts = fronts
         planned = _planned_pairs(job, prepared.plan)
         if on_cluster:
@@ -68,7 +68,7 @@ def run(job: Job, prepared: Prepared, arrivals: Arrivals | None = None) -> tuple
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
-def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -> Report:
+def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: ResultSink) -> Report:
     """Fit and score some pairs of a job one by one, as those that its shared work leaves; say what was done.
 
     Pairs that the checkpoint of `arrivals` has as such are restored.
@@ -87,7 +87,7 @@ def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], arrivals: Arrivals) -
 
 def n_workers(job: Job) -> int:
     """Fits that are made at a time."""
-    return slots(job.client) if _on_cluster(job) else workers(job.n_jobs)
+    return slots(job.client) if _on_cluster(job) else joblib_workers(job.n_jobs)
 
 
 def _on_cluster(job: Job) -> bool:
@@ -99,10 +99,10 @@ def _on_cluster(job: Job) -> bool:
 
 
 def _run_shared(
-    job: Job, prepared: Prepared, report: Report, arrivals: Arrivals
-) -> tuple[Outcome, FoldStore | None]:
+    job: Job, prepared: Prepared, report: Report, arrivals: ResultSink
+) -> tuple[TaskResult, FoldStore | None]:
     """The groups that moments or families serve, and folds whose steps are fitted for what these leave."""
-    outcome, folds = Outcome(), None
+    outcome, folds = TaskResult(), None
     moments = [group for group in prepared.plan.groups if group.kind == "moments"]
     passes = [group for group in prepared.plan.groups if group.kind == "passes"]
     families = [group for group in prepared.plan.groups if group.kind == "family"]
@@ -113,7 +113,7 @@ def _run_shared(
         report.spend("moments", outcome.seconds)
     if passes:
         assert prepared.rows is not None
-        part = run_passes(job, passes, prepared.rows, arrivals)
+        part = run_iterations(job, passes, prepared.rows, arrivals)
         report.spend("passes", part.seconds)
         outcome.add(part)
     if families:
@@ -127,8 +127,8 @@ def _run_shared(
 
 
 def _run_families(
-    job: Job, plan: Plan, groups: Sequence[Group], planned: Sequence[Pair], arrivals: Arrivals
-) -> tuple[Outcome, FoldStore | None]:
+    job: Job, plan: Plan, groups: Sequence[Group], planned: Sequence[Pair], arrivals: ResultSink
+) -> tuple[TaskResult, FoldStore | None]:
     """The groups that families serve, and what they leave, with the steps that were fitted for them.
 
     In this process, what is planned to be fitted one by one is fitted split by split, too; or, where the
@@ -137,7 +137,7 @@ def _run_families(
     # Families read y on the host, and score all settings at once by the search's own scorers.
     fitted = where_fitted(job)
     answered = replace(fitted, y=job.brought(fitted.y, "y"), options=job.options)
-    here = workers(job.n_jobs) == 1
+    here = joblib_workers(job.n_jobs) == 1
     folds, then = None, None
     if here and plan.by_candidate and answered.y is fitted.y:
         # Their order is scikit-learn's: those who fit what is left find the folds of all splits.
@@ -154,19 +154,19 @@ def _run_rest(
     plan: Plan,
     pairs: Sequence[Pair],
     report: Report,
-    arrivals: Arrivals,
+    arrivals: ResultSink,
     folds: FoldStore | None,
 ) -> None:
     """What nothing has answered or fitted yet, one by one."""
     pairs = sorted({*pairs} - arrivals.results.keys())
     pairs = [pair for pair in pairs if not arrivals.restore([pair], alone=True)]
     if pairs:
-        rest = run_one_by_one(where_fitted(job), pairs, plan, arrivals, folds)
+        rest = run_individually(where_fitted(job), pairs, plan, arrivals, folds)
         report.spend("one by one", rest.seconds)
         report.add(rest.work)
 
 
-def _note(job: Job, outcome: Outcome, report: Report) -> None:
+def _note(job: Job, outcome: TaskResult, report: Report) -> None:
     report.add(outcome.work)
     report.passes += outcome.rows_read / job.splits.n_samples
     # Fits that were made in this process, or by joblib's, have printed theirs.
@@ -188,7 +188,7 @@ def _planned_pairs(job: Job, plan: Plan) -> Sequence[Pair]:
     return job.pairs(sorted(rest))
 
 
-def _described(group: Group, outcome: Outcome, before: Collection[Pair]) -> dict[str, object]:
+def _described(group: Group, outcome: TaskResult, before: Collection[Pair]) -> dict[str, object]:
     """What a report says of a group; `before` is what was fitted one by one before the search went on."""
     own = set(group.candidates)
     left = Counter(why for (c, _), why in outcome.alone.items() if c in own)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from manyfit.introspection.gpu_support import any_of_gpu, of_gpu, params_of
+from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object, params_of
 from manyfit.model_selection.job._job import Job
 
 
-def takes_gpu(job: Job) -> Callable[[Sequence[int]], bool]:
+def gpu_needs(job: Job) -> Callable[[Sequence[int]], bool]:
     """Whether the fits of some candidates take a GPU, as far as can be told without fitting.
 
     Work that cannot be told from outside, as of an estimator that hides a network of torch, is named by the
@@ -25,11 +25,11 @@ def takes_gpu(job: Job) -> Callable[[Sequence[int]], bool]:
     """
     options = job.options
     data = [job.X, job.y, *options.fit_params.values(), *options.score_params.values()]
-    if any(of_gpu(value) for value in data):
+    if any(is_gpu_object(value) for value in data):
         return lambda candidates: True
     params = params_of(job.estimator)
-    own = of_gpu(job.estimator)
-    found = [own or any_of_gpu(_replaced(params, candidate)) for candidate in job.candidates]
+    own = is_gpu_object(job.estimator)
+    found = [own or has_gpu_params(_replaced(params, candidate)) for candidate in job.candidates]
     return lambda candidates: any(found[c] for c in candidates)
 
 

@@ -12,21 +12,21 @@ from sklearn.utils.parallel import delayed
 from manyfit._config import config_context as config
 from manyfit.cluster.inspection.versions import other_versions, version_differences
 from manyfit.cluster.worker.errors import end_if_device_is_lost
-from manyfit.cluster.worker.task_context import Partly, alone, left_here, wanted
-from manyfit.folds import checked
+from manyfit.cluster.worker.task_context import PartialResult, alone, still_wanted, task_scratch
+from manyfit.folds import check_blas_threads
 from manyfit.model_selection.checkpoint._search_identity import versions
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._data_location import where_fitted
 from manyfit.model_selection.planning._plan import Group, Kind
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import Progress
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._remote_callbacks import Callbacks
 from manyfit.model_selection.sharing._fit_and_score import FoldStore
 from manyfit.model_selection.strategies._fold_families import run_family_split
 from manyfit.model_selection.strategies._individual_fits import Enough, fit_on, fit_piece, folds_to_share
-from manyfit.model_selection.strategies._iterations import run_passes
+from manyfit.model_selection.strategies._iterations import run_iterations
 from manyfit.model_selection.strategies._moments import run_moments
 from manyfit.model_selection.strategies._rest_of_fold import Then
 
@@ -93,7 +93,7 @@ class Common:
     versions: Mapping[str, str] = field(default_factory=versions)
 
 
-def run_item(item: Item, common: Common) -> Outcome | Partly:
+def run_item(item: Item, common: Common) -> TaskResult | PartialResult:
     """Answer or fit one item on a worker, under the settings of the process that asks for it.
 
     An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
@@ -105,7 +105,7 @@ def run_item(item: Item, common: Common) -> Outcome | Partly:
     told = config(host_fallback=common.job.options.host_fallback)
     with parallel_config(backend="threading"), told, common.callbacks.heard() as messages:
         done = _run_under(item, common)
-    outcome = done.result if isinstance(done, Partly) else done
+    outcome = done.result if isinstance(done, PartialResult) else done
     outcome.messages = messages
     if here != common.versions:
         outcome.versions = here
@@ -120,18 +120,19 @@ def _refuse_versions(here: Mapping[str, str], asked: Mapping[str, str]) -> None:
         raise other_versions(wrong, "A worker")
 
 
-def _run_under(item: Item, common: Common) -> Outcome | Partly:
+def _run_under(item: Item, common: Common) -> TaskResult | PartialResult:
     # Filters belong to the process: tasks that run at the same time must not change them for each other.
     if common.filters == list(warnings.filters) or not alone():
         with config_context(**common.config):
             return _run_item(item, common)
     task, args, kwargs = delayed(_run_item)(item, common)
     return cast(
-        Outcome | Partly, task.with_config_and_warning_filters(common.config, common.filters)(*args, **kwargs)
+        TaskResult | PartialResult,
+        task.with_config_and_warning_filters(common.config, common.filters)(*args, **kwargs),
     )
 
 
-def _run_item(item: Item, common: Common) -> Outcome | Partly:
+def _run_item(item: Item, common: Common) -> TaskResult | PartialResult:
     job = common.job
     if item.kind in ("steps", "one by one"):
         job = _once_a_task("job", where_fitted, job)
@@ -144,7 +145,7 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
         outcome, left = fit_piece(job, item.split, item.candidates, item.kind == "steps", Enough().said)
         for result in outcome.results.values():
             end_if_device_is_lost(result["fit_error"])
-        return Partly(outcome, replace(item, candidates=tuple(left))) if left else outcome
+        return PartialResult(outcome, replace(item, candidates=tuple(left))) if left else outcome
     # Planned again, from the same job: a plan holds views of the data, which are here already.
     prepared = prepare(job)
     asked = set(item.candidates)
@@ -153,7 +154,7 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
         for group in prepared.plan.groups
         if group.kind == item.kind and not asked.isdisjoint(group.candidates)
     ]
-    with checked(_stop_if_unwanted):
+    with check_blas_threads(_stop_if_unwanted):
         if item.kind == "family":
             outcome = _families(item, job, groups, prepared.plan.order)
         else:
@@ -164,10 +165,10 @@ def _run_item(item: Item, common: Common) -> Outcome | Partly:
     left = tuple(c for c, _ in outcome.left if c not in item.kept)
     if item.kind != "family" or item.divided or not left:
         return outcome
-    return Partly(outcome, replace(item, kind="steps", candidates=left, kept=()))
+    return PartialResult(outcome, replace(item, kind="steps", candidates=left, kept=()))
 
 
-def _families(item: Item, job: Job, groups: Sequence[Group], order: Sequence[Any] | None) -> Outcome:
+def _families(item: Item, job: Job, groups: Sequence[Group], order: Sequence[Any] | None) -> TaskResult:
     """Answer groups on one split, and fit what they leave; if that takes long, some is left over."""
     kept = frozenset((c, item.split) for c in item.kept)
     then = Then(where_fitted(job).options, order, kept=kept)
@@ -179,12 +180,12 @@ def _families(item: Item, job: Job, groups: Sequence[Group], order: Sequence[Any
 
 def _folds_of_task(job: Job) -> FoldStore | None:
     """Rows that short fits, many to a task, need not cut each for itself."""
-    return None if left_here() is None else _once_a_task("folds", folds_to_share, job)
+    return None if task_scratch() is None else _once_a_task("folds", folds_to_share, job)
 
 
 def _once_a_task(name: str, make: Callable[[Job], T], job: Job) -> T:
     """What is made of the job of a task, which is the same for all of its items."""
-    left = left_here()
+    left = task_scratch()
     if left is None:  # it is the only one
         return make(job)
     if name not in left:
@@ -193,11 +194,11 @@ def _once_a_task(name: str, make: Callable[[Job], T], job: Job) -> T:
 
 
 def _stop_if_unwanted() -> None:
-    if not wanted():
+    if not still_wanted():
         raise InterruptedError("the search was cancelled")
 
 
-class _Arrivals(Arrivals):
+class _Arrivals(ResultSink):
     """Where shared work notices that nobody wants it any more."""
 
     def add(self, results: Mapping[Pair, Result], **how: Any) -> None:
@@ -205,12 +206,12 @@ class _Arrivals(Arrivals):
         _stop_if_unwanted()
 
 
-def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> Outcome:
+def _answer(item: Item, job: Job, groups: Sequence[Group], prepared: Any) -> TaskResult:
     arrivals = _Arrivals(job, bar=Progress(0, 0))  # the search has one of its own
     if not groups:
-        return Outcome()
+        return TaskResult()
     if item.kind == "moments":
         outcome = run_moments(job, groups, prepared.data, prepared.scoring, arrivals)
         outcome.rows_read += round(prepared.data.passes * job.splits.n_samples)
         return outcome
-    return run_passes(job, groups, prepared.rows, arrivals)
+    return run_iterations(job, groups, prepared.rows, arrivals)

@@ -13,7 +13,7 @@ from manyfit.model_selection.planning._convergence import stops_as_sklearn
 from manyfit.model_selection.planning._plan import Group, Plan
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.results._result_sink import Arrivals
+from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running._engine import fit_pairs
 from manyfit.model_selection.search._verify import compare_again
 
@@ -42,7 +42,7 @@ class Round:
 
     job: Job
     plan: Plan
-    arrivals: Arrivals
+    arrivals: ResultSink
     groups: Sequence[Mapping[str, Any]]
     verified: Mapping[Pair, list[dict[str, Any]]]
     checkpoint: Checkpoint | None
@@ -71,7 +71,7 @@ class Round:
         checkpoint = None if self.checkpoint is None else self.checkpoint.reopened(pairs)
         if job.options.verbose > 0:
             print(f"{REFIT_STOPPED}: {n} fits that were shared are made by scikit-learn")
-        again = Arrivals(job, checkpoint, bar=Progress(n, job.options.verbose))
+        again = ResultSink(job, checkpoint, bar=Progress(n, job.options.verbose))
         try:
             done = fit_pairs(job, self.plan, sorted(pairs), again)
         finally:  # after Ctrl-C, too

@@ -24,7 +24,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, loaded, transfers
+from manyfit.arrays import Brought, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
@@ -40,7 +40,7 @@ from manyfit.model_selection.search._hooks import (
     list_candidates,
 )
 from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, fingerprint, search_key
-from manyfit.model_selection.sharing._deferred_warnings import HeldWarnings
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 
@@ -205,7 +205,7 @@ class SharedSearch:
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
-        X, y, *values = loaded((X, y, *params.values()), type(self).__name__)
+        X, y, *values = compute_dask_inputs((X, y, *params.values()), type(self).__name__)
         params = dict(zip(params, values, strict=True))
         (X, y), brought = indexable(X, y), Brought()
         params = check_method_params(X, params=params)
@@ -275,7 +275,7 @@ class SharedSearch:
 
     def _refit_audited(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
         """Refit the best setting; where scores are doubted after that, choose and refit until none are."""
-        held = HeldWarnings()  # a refit that is made again warns of a model that nobody gets
+        held = DeferredWarnings()  # a refit that is made again warns of a model that nobody gets
         try:
             while True:
                 refitted, raised = self.best_index_, None

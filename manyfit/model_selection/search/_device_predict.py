@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import with_each_scorer
-from manyfit.arrays import Brought, loaded
+from manyfit.arrays import Brought, compute_dask_inputs
 from manyfit.estimators.backends.array_api import gives_labels_there, labels_at_home
-from manyfit.folds import is_foreign
-from manyfit.introspection.gpu_support import is_drop_in, takes_device_data
-from manyfit.metrics import get_scorer, scores_at_home
-from manyfit.model_selection.planning._data_location import say_at_home
+from manyfit.folds import is_xp_array
+from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
+from manyfit.metrics import get_scorer, scores_on_host
+from manyfit.model_selection.planning._data_location import warn_moved_to_host
 
 Search = TypeVar("Search", bound=type)
 
@@ -31,7 +31,7 @@ _METHODS = (
 )
 
 
-def asked_anywhere(search: Search) -> Search:
+def accept_device_data(search: Search) -> Search:
     """Let methods of a search class take data of a device, also where its estimator was fitted at home."""
     for name in _METHODS:
         member = inspect.getattr_static(search, name)
@@ -45,14 +45,18 @@ def asked_anywhere(search: Search) -> Search:
 def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = loaded((*args, *kwargs.values()), type(self).__name__)  # what Dask has not computed yet
+        given = compute_dask_inputs(
+            (*args, *kwargs.values()), type(self).__name__
+        )  # what Dask has not computed yet
         args, kwargs = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
-        there = [value for value in (*args, *kwargs.values()) if is_foreign(value)]
+        there = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
         best = getattr(self, "best_estimator_", None)
         if best is None or not (there or gives_labels_there(best)):
             return inner(self, *args, **kwargs)
-        if not takes_device_data(best):
-            say_at_home(f"{type(best).__name__} of a search", there, "it was fitted there, and answers there")
+        if not supports_device_data(best):
+            warn_moved_to_host(
+                f"{type(best).__name__} of a search", there, "it was fitted there, and answers there"
+            )
             home = Brought()
             return inner(self, *map(home, args), **{name: home(value) for name, value in kwargs.items()})
         if inner.__name__ == "score" and is_drop_in(best):
@@ -67,6 +71,6 @@ def _score_there(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, 
     asked = copy.copy(search)
     asked.best_estimator_ = labels_at_home(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}
-    scorers = {name: scores_at_home(with_each_scorer(one, get_scorer)) for name, one in scorers.items()}
+    scorers = {name: scores_on_host(with_each_scorer(one, get_scorer)) for name, one in scorers.items()}
     asked.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
     return inner(asked, X, Brought()(y), **params)

@@ -21,7 +21,7 @@ from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._data_location import where_asked, where_refitted
 from manyfit.model_selection.planning._planner import Prepared, prepare
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.results._result_sink import Arrivals, as_partial
+from manyfit.model_selection.results._result_sink import ResultSink, as_partial
 from manyfit.model_selection.running._engine import n_workers, run
 from manyfit.model_selection.search._audit import Round, stopped_early
 from manyfit.model_selection.search._hooks import (
@@ -42,7 +42,7 @@ class Evaluation:
         self.more: dict[str, list[Any]] = defaultdict(list)
         self.report = Report()
         self.formatted: dict[str, Any] = {}
-        self._arrivals: tuple[list[Any], Arrivals] | None = None
+        self._arrivals: tuple[list[Any], ResultSink] | None = None
         self._sent: Job | None = None
         self._rounds: list[Round] = []
         self._start = time.perf_counter()
@@ -74,7 +74,7 @@ class Evaluation:
             prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         checkpoint = self._checkpoint(job)
-        arrivals = Arrivals(job, checkpoint, self._metric())
+        arrivals = ResultSink(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
         out, report = run(job, prepared, arrivals)
         if not out:

@@ -12,7 +12,7 @@ from manyfit._compat import (
     has_input_hook,
     takes_callback_context,
 )
-from manyfit.arrays import from_device
+from manyfit.arrays import container_to_host
 from manyfit.folds import Splits
 from manyfit.model_selection.job._job import Result
 
@@ -97,7 +97,8 @@ def format_results(
     """``cv_results_`` as ``_format_results`` makes it."""
     # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
     shown = [
-        {name: from_device(value, label="parameters") for name, value in one.items()} for one in candidates
+        {name: container_to_host(value, label="parameters") for name, value in one.items()}
+        for one in candidates
     ]
     results: dict[str, Any] = search._format_results(shown, n_splits, out, more)
     if results.get("params") is shown:  # a subclass may return other parameters

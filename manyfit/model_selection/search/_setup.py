@@ -8,7 +8,7 @@ from manyfit._compat import (
     num_samples,
 )
 from manyfit.arrays import Brought, label_transfers, to_host
-from manyfit.folds import Splits, is_foreign
+from manyfit.folds import Splits, is_xp_array
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.planning._pipeline_spec import value_key
 
@@ -78,7 +78,7 @@ def fingerprint(setup: Setup) -> str | None:
     """The content of all that a fit is given, if it can be compared; of a device it comes to the host."""
     with label_transfers("data compared with those of the plan"):
         X, y, *values = (
-            to_host(one) if is_foreign(one) else one for one in (setup.X, setup.y, *setup.params.values())
+            to_host(one) if is_xp_array(one) else one for one in (setup.X, setup.y, *setup.params.values())
         )
     return _digest((X, y, dict(zip(setup.params, values, strict=True))))
 

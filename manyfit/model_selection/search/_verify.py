@@ -10,7 +10,7 @@ import numpy as np
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._data_location import where_fitted
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, alone
+from manyfit.model_selection.sharing._fit_and_score import FoldStore, fit_with_sklearn
 
 
 def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[Pair, list[dict[str, Any]]]:
@@ -43,7 +43,7 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
     for position in sorted(int(j) for j in chosen):
         c, i = divmod(position, k)
         ours = results[position]
-        theirs = alone(job.estimator, job.candidates[c], i, folds, (None, None))
+        theirs = fit_with_sklearn(job.estimator, job.candidates[c], i, folds, (None, None))
         rows[c, i] = _compared(dict(job.candidates[c]), i, ours, theirs)
     report.spend("verify", time.perf_counter() - start)
     return rows

@@ -22,26 +22,32 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import callback_context_passed_on
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import deep_copy
 from manyfit.introspection.randomness import (
     Sizes,
     holds_generator,
-    judge,
-    shareable,
+    is_deterministic,
+    is_shareable,
     writes_in_place,
 )
 from manyfit.introspection.structural_key import Unkeyable, Wrapped, structural_key
-from manyfit.model_selection.sharing._fold_cache import FoldCache, Item, guard, lendable, own
+from manyfit.model_selection.sharing._fold_cache import (
+    CacheEntry,
+    FoldCache,
+    lendable,
+    private_copy,
+    read_only_view,
+)
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, items_in_common
 
 __all__ = [
     "FoldCache",
     "has_shareable_prefix",
+    "is_shareable",
     "lendable",
     "share_prefixes",
-    "shareable",
     "writes_in_place",
 ]
 
@@ -62,14 +68,14 @@ def _sizes(X: Any) -> Sizes:
 
 
 def _has(method: str) -> Callable[[Any], bool]:
-    def check(wrapper: Shared) -> bool:
+    def check(wrapper: CachedTransformer) -> bool:
         getattr(wrapper._shared_target, method)  # the AttributeError names the transformer
         return True
 
     return check
 
 
-class Shared(Wrapped):
+class CachedTransformer(Wrapped):
     """Stands in a composite for a transformer, and takes its fits and outputs from a cache.
 
     Parameters
@@ -134,7 +140,7 @@ class Shared(Wrapped):
         inner, cache = self._shared_inner, self._shared_cache
         self._shared_forget()
         self._shared_fit_method = method
-        verdict = judge(inner, _sizes(X))
+        verdict = is_deterministic(inner, _sizes(X))
         walked = _is_walked(inner)
         # Of a composite it can be seen after the fit whether all of it was shareable.
         may = verdict is True or (walked and verdict is None)
@@ -168,7 +174,7 @@ class Shared(Wrapped):
     ) -> Any:
         cache = self._shared_cache
         if _is_walked(estimator):
-            if twin_of(type(estimator)) is ColumnTransformer:
+            if sklearn_class_of(type(estimator)) is ColumnTransformer:
                 _name_slices(estimator, token)
             X = X if token is None else cache.present(X, token)
             output = getattr(estimator, method)(X, cache.lend(y) if cache.is_known(y) else y, **params)
@@ -188,7 +194,9 @@ class Shared(Wrapped):
         """Call a method of the transformer, on copies of its own where it may write into its input."""
         if self._shared_leaves_input:
             known = self._shared_cache.is_known
-            return method(*(guard(X) if token is not None or known(X) else X for X in data), **params)
+            return method(
+                *(read_only_view(X) if token is not None or known(X) else X for X in data), **params
+            )
         return call_on_copies(method, data, params)
 
     def _shared_cut(self, token: int | None, params: dict[str, Any]) -> Any:
@@ -212,19 +220,21 @@ class Shared(Wrapped):
 
     def _shared_kept(self, output: Any) -> Any:
         named = type(self._shared_inner) is Pipeline and self._shared_cache.is_known(output)
-        return output if named else own(output)
+        return output if named else private_copy(output)
 
-    def _shared_item(self, fitted: Any, output: Any, method: str) -> Item | None:
+    def _shared_item(self, fitted: Any, output: Any, method: str) -> CacheEntry | None:
         """What may be cached of a fit, or None."""
         if _is_walked(fitted) and not _settled(fitted):
             return None
         if method == "fit":
-            return Item(fitted, volatile=holds_generator(fitted))
+            return CacheEntry(fitted, volatile=holds_generator(fitted))
         if not self._shared_may_keep(output):
             return None
-        return Item(fitted, self._shared_kept(output), has_output=True, volatile=holds_generator(fitted))
+        return CacheEntry(
+            fitted, self._shared_kept(output), has_output=True, volatile=holds_generator(fitted)
+        )
 
-    def _shared_adopt(self, item: Item, key: int) -> Any:
+    def _shared_adopt(self, item: CacheEntry, key: int) -> Any:
         # With a generator inside, transform changes what is fitted: each setting starts from the same state.
         self._shared_fitted = deep_copy(item.fitted) if item.volatile else item.fitted
         self._shared_key = None if item.volatile else key
@@ -232,7 +242,7 @@ class Shared(Wrapped):
         return self._shared_cache.present(item.output, key) if item.has_output else None
 
     @available_if(_has("fit"))
-    def fit(self, X: Any, y: Any = None, **params: Any) -> Shared:
+    def fit(self, X: Any, y: Any = None, **params: Any) -> CachedTransformer:
         """Fit, or take over the same fit of another setting."""
         self._shared_fit("fit", X, y, params)
         return self
@@ -270,14 +280,14 @@ class Shared(Wrapped):
             output = self._shared_transform(X, token, params)
             if not self._shared_may_keep(output):
                 return self._shared_private(output)
-            item = cache.put(key, Item(output=self._shared_kept(output), has_output=True))
+            item = cache.put(key, CacheEntry(output=self._shared_kept(output), has_output=True))
         if cache.front is not None and not params:
             cache.front.follow(self._shared_inner, token, key)
         return cache.present(item.output, key)
 
-    def _shared_fit_output(self, token: int) -> Item | None:
+    def _shared_fit_output(self, token: int) -> CacheEntry | None:
         """The output of fit_transform on the same input, where that is fit().transform() by definition."""
-        served = twin_of(type(self._shared_inner))
+        served = sklearn_class_of(type(self._shared_inner))
         inherited = getattr(served, "fit_transform", None) is TransformerMixin.fit_transform
         if self._shared_fit_method != "fit_transform" or token != self._shared_fit_x or not inherited:
             return None
@@ -289,7 +299,7 @@ class Shared(Wrapped):
         if not _is_walked(self._shared_inner):
             output = self._shared_cut(token, params)
             return self._shared_call(target.transform, token, (X,), params) if output is None else output
-        if twin_of(type(target)) is ColumnTransformer:
+        if sklearn_class_of(type(target)) is ColumnTransformer:
             target = _with_named_slices(target, X, token, self._shared_fit_x)
         return target.transform(X if token is None else cache.present(X, token), **params)
 
@@ -303,14 +313,14 @@ class Shared(Wrapped):
     # For isinstance, and for the names in scikit-learn's messages.
     __class__ = property(lambda self: type(self._shared_target))  # type: ignore[assignment]
 
-    def set_params(self, **params: Any) -> Shared:
+    def set_params(self, **params: Any) -> CachedTransformer:
         """Set parameters of the transformer; what was fitted is let go."""
         self._shared_forget()
         self._shared_inner.set_params(**params)
         return self
 
     @available_if(_has("set_output"))
-    def set_output(self, *, transform: str | None = None) -> Shared:
+    def set_output(self, *, transform: str | None = None) -> CachedTransformer:
         """Set the output container of the transformer, for this setting only."""
         self._shared_inner.set_output(transform=transform)
         if self._shared_fitted is not None and self._shared_fitted is not self._shared_inner:
@@ -321,8 +331,8 @@ class Shared(Wrapped):
     def __repr__(self) -> str:
         return repr(self._shared_target)
 
-    def __sklearn_clone__(self) -> Shared:
-        other = Shared(clone(self._shared_inner), self._shared_cache, self._shared_handed)
+    def __sklearn_clone__(self) -> CachedTransformer:
+        other = CachedTransformer(clone(self._shared_inner), self._shared_cache, self._shared_handed)
         other._shared_source = self._shared_source
         return other
 
@@ -336,8 +346,8 @@ class Shared(Wrapped):
             return False
         return True
 
-    def __copy__(self) -> Shared:
-        other = object.__new__(Shared)
+    def __copy__(self) -> CachedTransformer:
+        other = object.__new__(CachedTransformer)
         vars(other).update(vars(self))
         return other
 
@@ -376,9 +386,9 @@ def _name_slices(columns: Any, token: int | None) -> None:
     """Tell the branches of an unfitted ColumnTransformer which slices of `token` they will be fitted on."""
     everything = _slice_key(*(spec for _, _, spec in columns.transformers))
     for _, branch, spec in columns.transformers:
-        if isinstance(branch, Shared):
+        if isinstance(branch, CachedTransformer):
             branch._shared_source = _source(branch._shared_cache, "columns", token, _slice_key(spec))
-    if isinstance(columns.remainder, Shared):
+    if isinstance(columns.remainder, CachedTransformer):
         rest = columns.remainder
         rest._shared_source = _source(rest._shared_cache, "remainder", token, everything)
 
@@ -389,7 +399,7 @@ def _with_named_slices(columns: Any, X: Any, token: int | None, fit_token: int |
     unique = getattr(getattr(X, "columns", None), "is_unique", True)
     branches = []
     for name, branch, spec in columns.transformers_:
-        if isinstance(branch, Shared):
+        if isinstance(branch, CachedTransformer):
             branch = copy.copy(branch)
             fitted_on = branch._shared_fit_x
             if token is not None and token == fit_token and fitted_on is not None and unique:
@@ -417,7 +427,7 @@ def _is_walked(estimator: Any) -> bool:
     A Pipeline with `memory` caches by itself, and a ColumnTransformer may hand its input to functions of the
     user that choose columns; as a step each of them is shared as a whole.
     """
-    kind = twin_of(type(estimator))
+    kind = sklearn_class_of(type(estimator))
     if kind is ColumnTransformer and _is_list_of(3, estimator.transformers):
         return not any_of(strangers([columns for _, _, columns in estimator.transformers]))
     return kind in (FeatureUnion, ColumnTransformer) or (kind is Pipeline and estimator.memory is None)
@@ -425,7 +435,7 @@ def _is_walked(estimator: Any) -> bool:
 
 def _only_regressor(estimator: Any) -> bool:
     """Whether a TransformedTargetRegressor hands targets to nobody else who may write into them."""
-    if twin_of(type(estimator)) is not TransformedTargetRegressor:
+    if sklearn_class_of(type(estimator)) is not TransformedTargetRegressor:
         return False
     return not any_of(strangers((estimator.func, estimator.inverse_func, estimator.transformer)))
 
@@ -433,7 +443,7 @@ def _only_regressor(estimator: Any) -> bool:
 def _is_transformer(thing: Any) -> bool:
     """What scikit-learn accepts as a transformer; the rest is left for its error messages."""
     return (
-        not isinstance(thing, (str, type, Shared))
+        not isinstance(thing, (str, type, CachedTransformer))
         and hasattr(thing, "get_params")
         and hasattr(thing, "transform")
         and (hasattr(thing, "fit") or hasattr(thing, "fit_transform"))
@@ -447,7 +457,7 @@ def _is_list_of(length: int, items: Any) -> bool:
 
 
 def _fitted_parts(composite: Any) -> list[Any]:
-    if twin_of(type(composite)) is ColumnTransformer:
+    if sklearn_class_of(type(composite)) is ColumnTransformer:
         return [branch for _, branch, _ in composite.transformers_]
     parts = composite.steps if type(composite) is Pipeline else composite.transformer_list
     return [part for _, part in parts]
@@ -456,10 +466,10 @@ def _fitted_parts(composite: Any) -> list[Any]:
 def _settled(composite: Any) -> bool:
     """Whether all that was fitted inside a composite was shareable."""
     for part in _fitted_parts(composite):
-        if type(part) is Shared:
+        if type(part) is CachedTransformer:
             if part._shared_fitted is not None and not part._shared_settled:
                 return False  # a branch without columns stays unfitted
-        elif not (part is None or isinstance(part, str)) and judge(part) is not True:
+        elif not (part is None or isinstance(part, str)) and is_deterministic(part) is not True:
             return False
     return True
 
@@ -469,7 +479,7 @@ def _wrap(thing: Any, cache: FoldCache, handed: OwnRows | None) -> Any:
         return thing
     if _is_walked(thing):
         _wrap_inside(thing, cache, handed, is_transformer=True)
-    return Shared(thing, cache)
+    return CachedTransformer(thing, cache)
 
 
 def _wrap_steps(pipeline: Any, cache: FoldCache, handed: OwnRows | None, is_transformer: bool) -> None:
@@ -480,14 +490,14 @@ def _wrap_steps(pipeline: Any, cache: FoldCache, handed: OwnRows | None, is_tran
             break
         # What is behind a step that draws has its own input in each setting: it is counted, not shared.
         steps[i] = (name, _wrap(step, cache, handed))
-        wrapped = i + 1 if type(steps[i][1]) is Shared else wrapped
+        wrapped = i + 1 if type(steps[i][1]) is CachedTransformer else wrapped
     if 0 < wrapped < len(steps):  # what follows reads the output as it is
         steps[wrapped - 1][1]._shared_handed = handed
     pipeline.steps = steps
 
 
 def _wrap_inside(estimator: Any, cache: FoldCache, handed: OwnRows | None, is_transformer: bool) -> None:
-    kind = twin_of(type(estimator))
+    kind = sklearn_class_of(type(estimator))
     if kind is Pipeline and estimator.memory is None and _is_list_of(2, estimator.steps):
         _wrap_steps(estimator, cache, handed, is_transformer)
     elif kind is FeatureUnion and _is_list_of(2, estimator.transformer_list):
@@ -530,12 +540,12 @@ def share_prefixes(
 
 
 def _would_share_step(step: Any) -> bool:
-    may = _is_transformer(step) and judge(step) is not False
+    may = _is_transformer(step) and is_deterministic(step) is not False
     return may or (_is_walked(step) and _would_share(step, True))
 
 
 def _would_share(estimator: Any, is_transformer: bool) -> bool:
-    kind = twin_of(type(estimator))
+    kind = sklearn_class_of(type(estimator))
     if kind is Pipeline and estimator.memory is None and _is_list_of(2, estimator.steps):
         steps = [step for _, step in estimator.steps]
         last = None if is_transformer or not steps else steps.pop()

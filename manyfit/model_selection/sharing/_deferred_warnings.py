@@ -12,7 +12,7 @@ def in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-class HeldWarnings:
+class DeferredWarnings:
     """Warnings kept back by what was attempted; in other threads than the main one they are not."""
 
     def __init__(self) -> None:

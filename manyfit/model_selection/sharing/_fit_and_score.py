@@ -25,20 +25,20 @@ from manyfit._compat import (
     score,
 )
 from manyfit._config import config_context
-from manyfit.arrays import HomeCopies, home_copies, label_transfers, refusals_heard
+from manyfit.arrays import HomeCopies, collect_fallback_errors, home_copies, label_transfers
 from manyfit.exceptions import HostFallbackError
-from manyfit.folds import Splits, Unsupported, is_foreign, rows_of
-from manyfit.introspection.randomness import judge
+from manyfit.folds import Splits, Unsupported, is_xp_array, take_rows
+from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
-from manyfit.model_selection.job._rowwise_prefix import FoldFront, Fronts
+from manyfit.model_selection.job._rowwise_prefix import FoldRowwise, RowwiseOutputs
 from manyfit.model_selection.sharing._cached_transformer import (
     FoldCache,
     has_shareable_prefix,
     share_prefixes,
     writes_in_place,
 )
-from manyfit.model_selection.sharing._deferred_warnings import HeldWarnings, in_main_thread
-from manyfit.model_selection.sharing._fold_store import folds_kept
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
+from manyfit.model_selection.sharing._fold_store import retained_folds
 from manyfit.model_selection.sharing._unshare import unshare
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, strangers_among_scorers
@@ -71,19 +71,19 @@ class SharedFold:
         y: Any,
         split: tuple[Any, Any],
         limit: int,
-        fronts: Fronts | None = None,
+        fronts: RowwiseOutputs | None = None,
     ) -> None:
         # As arrays, as scikit-learn does, which refuses slices by this.
         self.train, self.test = train, test = tuple(map(np.asarray, split))
-        self.cache = FoldCache(limit, there=is_foreign(X))
-        if is_foreign(X):
+        self.cache = FoldCache(limit, there=is_xp_array(X))
+        if is_xp_array(X):
             self.X_train, self.y_train = _there(X, y, train)
             self.X_test, self.y_test = _there(X, y, test)
         else:
             self.X_train, self.y_train = safe_split(estimator, X, y, train)
             self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
         if fronts is not None:
-            self.cache.front = FoldFront(fronts, self._tokens)
+            self.cache.front = FoldRowwise(fronts, self._tokens)
 
     def _tokens(self) -> list[tuple[int | None, Any]]:
         cache = self.cache
@@ -93,7 +93,9 @@ class SharedFold:
 
 def _there(X: Any, y: Any, rows: Any) -> tuple[Any, Any]:
     """Rows of X on a device, and of y wherever it lies: views where they are neighbours."""
-    return rows_of(X, rows), y if y is None else rows_of(y, rows) if is_foreign(y) else safe_indexing(y, rows)
+    return take_rows(X, rows), y if y is None else take_rows(y, rows) if is_xp_array(y) else safe_indexing(
+        y, rows
+    )
 
 
 class FoldStore:
@@ -128,7 +130,7 @@ class FoldStore:
         options: Options,
         share_steps: bool,
         in_turn: bool = True,
-        fronts: Fronts | None = None,
+        fronts: RowwiseOutputs | None = None,
     ) -> None:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
         self._fronts = fronts if share_steps else None
@@ -138,7 +140,7 @@ class FoldStore:
         self._spent = Counter[str]()
         self._at_home = HomeCopies()
         self._n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
-        self._most = 1 if in_turn else folds_kept(X, self._n_splits, options.memory_limit)
+        self._most = 1 if in_turn else retained_folds(X, self._n_splits, options.memory_limit)
 
     @property
     def keeps_all(self) -> bool:
@@ -163,7 +165,7 @@ class FoldStore:
     def get(self, i: int, estimator: Any) -> SharedFold:
         """The rows of split `i` for an estimator."""
         key = (i, bool(get_tags(estimator).input_tags.pairwise))
-        if key[1] and is_foreign(self.X):
+        if key[1] and is_xp_array(self.X):
             raise Unsupported("a kernel on a device is cut by scikit-learn")
         if key not in self._kept:
             while len(self._kept) >= self._most:
@@ -182,7 +184,7 @@ class FoldStore:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Within it steps work on arrays of a device, and what has to come home comes once a fold."""
-        if not is_foreign(self.X):
+        if not is_xp_array(self.X):
             yield
             return
         configured = config_context(host_fallback=self.options.host_fallback)
@@ -196,8 +198,8 @@ class FoldStore:
         It yields the refusals to bring data to the host so far, which that function takes for failures.
         """
         configured = config_context(host_fallback=self.options.host_fallback)
-        dispatch = array_api_dispatch() if is_foreign(self.X) else nullcontext()
-        with dispatch, configured, refusals_heard() as refused:
+        dispatch = array_api_dispatch() if is_xp_array(self.X) else nullcontext()
+        with dispatch, configured, collect_fallback_errors() as refused:
             yield refused
 
     @property
@@ -233,12 +235,12 @@ def evaluate(
     """
     ready = _ready(estimator, params, i, folds)
     if ready is None:
-        return alone(estimator, params, i, folds, progress)
+        return fit_with_sklearn(estimator, params, i, folds, progress)
     print_start(folds.options, params, progress)
     result: Result | None = None
     failed: Exception | None = None
     try:
-        with _trial(draws=judge(ready.model) is not True), folds.at_work():
+        with _trial(draws=is_deterministic(ready.model) is not True), folds.at_work():
             result = _shared_fit(ready, folds)
     except InputWritten:
         folds.writers |= ready.strange
@@ -246,7 +248,7 @@ def evaluate(
         failed = error.with_traceback(None)  # whose frames hold the rows
     # Outside of any handler, so that scikit-learn's texts quote its own traceback only.
     if result is None:
-        result = alone(estimator, params, i, folds, progress, verbose=0)
+        result = fit_with_sklearn(estimator, params, i, folds, progress, verbose=0)
         known = failed is None or isinstance(failed, Unsupported)
         if not (known or _failed(result, folds.options.error_score)):
             _LOG.debug("%r failed where steps are shared: %r", ready.model, failed)
@@ -266,7 +268,7 @@ def _trial(draws: bool) -> Iterator[None]:
         return
     # Reading the state takes a tenth of a millisecond.
     state = np.random.get_state(legacy=False) if draws else None
-    held = HeldWarnings()
+    held = DeferredWarnings()
     try:
         with held.of("trial"):
             yield
@@ -339,7 +341,7 @@ def _shared_fit(ready: _Ready, folds: FoldStore) -> Result:
     return result
 
 
-def alone(
+def fit_with_sklearn(
     estimator: Any,
     params: Mapping[str, Any],
     i: int,

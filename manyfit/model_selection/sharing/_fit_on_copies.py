@@ -11,12 +11,12 @@ from sklearn.base import BaseEstimator, clone
 
 from manyfit._compat import score
 from manyfit.arrays import array_namespace, deep_copy
-from manyfit.folds import is_foreign
+from manyfit.folds import is_xp_array
 from manyfit.model_selection.job._job import Result
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, alone
+from manyfit.model_selection.sharing._fit_and_score import FoldStore, fit_with_sklearn
 
 
-class OnCopies:
+class CopyingScorer:
     """A scorer of the user's, which may write into rows, where nothing protects these.
 
     Parameters
@@ -33,16 +33,16 @@ class OnCopies:
 
 
 def _copied(rows: Any) -> Any:
-    return array_namespace(rows).asarray(rows, copy=True) if is_foreign(rows) else rows
+    return array_namespace(rows).asarray(rows, copy=True) if is_xp_array(rows) else rows
 
 
-class Fails(BaseEstimator):
+class RaisingEstimator(BaseEstimator):
     """Fails as another fit did."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
-    def __sklearn_clone__(self) -> "Fails":
+    def __sklearn_clone__(self) -> "RaisingEstimator":
         """Itself: a copy of an error has no traceback, and of many there can be none."""
         return self
 
@@ -67,7 +67,7 @@ def fit_on_copies(
         score_params = [folds.cut(options.score_params, one) for one in rows]
         ready = model, fold, folds.cut(options.fit_params, fold.train), score_params
     if ready is None:
-        return alone(estimator, params, i, folds, progress)
+        return fit_with_sklearn(estimator, params, i, folds, progress)
     model, fold, fit_params, score_params = ready
     start, failed = time.perf_counter(), None
     X, y = deep_copy(fold.X_train), deep_copy(fold.y_train)
@@ -98,7 +98,7 @@ def fit_on_copies(
 def _failed(error: Exception, i: int, folds: FoldStore, progress: tuple[Any, Any]) -> Result:
     """What scikit-learn makes of a fit that failed: its text quotes what stood below its own call of it."""
     below = error.__traceback__ and error.__traceback__.tb_next
-    result = alone(Fails(error), {}, i, folds, progress)
+    result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress)
     call = error.__traceback__
     assert call is not None
     error.__traceback__ = TracebackType(below, call.tb_frame, call.tb_lasti, call.tb_lineno)

@@ -24,13 +24,13 @@ import scipy.sparse
 from sklearn import get_config
 
 from manyfit.arrays import numpy_dtype
-from manyfit.folds import is_foreign
+from manyfit.folds import is_xp_array
 from manyfit.introspection.structural_key import Unkeyable, Wrapped, structural_key
-from manyfit.model_selection.job._rowwise_prefix import FoldFront
+from manyfit.model_selection.job._rowwise_prefix import FoldRowwise
 from manyfit.model_selection.sharing._failed_fits import FailedFits
 from manyfit.model_selection.sharing._frame_copy import pandas_copy
 
-__all__ = ["FoldCache", "Item", "guard", "lendable", "protectable"]
+__all__ = ["CacheEntry", "FoldCache", "lendable", "protectable", "read_only_view"]
 
 T = TypeVar("T")
 SPARSE_PARTS = {
@@ -61,11 +61,11 @@ def is_sparse(X: Any) -> bool:
 
 def _is_one(X: Any) -> bool:
     """Whether the same object is lent each time."""
-    return is_array(X) or is_foreign(X)
+    return is_array(X) or is_xp_array(X)
 
 
 def protectable(X: Any) -> bool:
-    """Whether :func:`guard` can hand out `X` without letting it be changed."""
+    """Whether :func:`read_only_view` can hand out `X` without letting it be changed."""
     return is_array(X) or is_sparse(X) or frame_kind(X) is not None
 
 
@@ -90,7 +90,7 @@ def _copy_on_write() -> bool:
     return int(pandas.__version__.split(".")[0]) >= 3 or pandas.options.mode.copy_on_write is True
 
 
-def guard(X: T) -> T:
+def read_only_view(X: T) -> T:
     """Something to hand to foreign code in place of `X`, which it cannot change; `X` itself if there is none.
 
     A list is copied, but not what is in it, as scikit-learn does for each fit. Else this costs no copy of the
@@ -135,7 +135,7 @@ def _lock_frame(frame: Any) -> None:
         _lock_frame(frame.iloc[:, j])
 
 
-def own(X: T) -> T:
+def private_copy(X: T) -> T:
     """What the cache may keep of a result: for pandas a copy of its own; in read-only memory, if shared."""
     if frame_kind(X) != "pandas":
         return X
@@ -157,7 +157,7 @@ def content_key(X: Any) -> Hashable | None:
         return None
 
 
-def bytes_of(X: Any) -> int:
+def nbytes_of(X: Any) -> int:
     """Bytes of an array of any library; some have dtypes that NumPy has not, of at most 8 bytes."""
     try:
         return math.prod(X.shape) * numpy_dtype(X).itemsize
@@ -171,8 +171,8 @@ def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
         while isinstance(X.base, np.ndarray):
             X = X.base
         yield id(X), X.nbytes
-    elif is_foreign(X):
-        yield id(X), bytes_of(X)
+    elif is_xp_array(X):
+        yield id(X), nbytes_of(X)
     elif is_sparse(X):
         for name in SPARSE_PARTS[X.format]:
             yield from _memory(getattr(X, name), depth + 1)
@@ -188,7 +188,7 @@ def _memory(X: Any, depth: int = 0) -> Iterator[tuple[int, int]]:
 
 
 @dataclass(eq=False)
-class Item:
+class CacheEntry:
     """A fitted transformer, an output, or both."""
 
     fitted: Any = None
@@ -232,7 +232,7 @@ class FoldCache:
 
     def __init__(self, memory_limit: int | None = None, there: bool = False) -> None:
         self.memory_limit, self._there = memory_limit, there
-        self.front: FoldFront | None = None  # of steps that are applied to all rows of a search at once
+        self.front: FoldRowwise | None = None  # of steps that are applied to all rows of a search at once
         self.fits = self.saved = self.repeated = 0
         self.failed = FailedFits()
         self._lock = threading.RLock()
@@ -245,7 +245,7 @@ class FoldCache:
             self._numbers: dict[Hashable, int] = {}
             self._names: dict[int, tuple[weakref.ref[Any], int | None]] = {}
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
-            self._items: OrderedDict[int, Item] = OrderedDict()
+            self._items: OrderedDict[int, CacheEntry] = OrderedDict()
             self._done: set[int] = set()
             self._held: Counter[int] = Counter()  # how many hold each piece of memory
 
@@ -308,7 +308,7 @@ class FoldCache:
 
     def lends(self, X: Any) -> bool:
         """Whether `X` can be handed to several fits as it is, or so that none can change it for the next."""
-        return protectable(X) or (self._there and is_foreign(X))
+        return protectable(X) or (self._there and is_xp_array(X))
 
     def lend(self, X: T) -> T:
         """Make an array known, and protect it.
@@ -330,7 +330,7 @@ class FoldCache:
         A pandas frame is copied once, to memory of its own; the caller may drop the original.
         """
         if not self.lends(X):
-            return guard(X)
+            return read_only_view(X)
         with self._lock:
             if self.is_known(X):  # lent before
                 token = self._names[id(X)][1]
@@ -342,21 +342,21 @@ class FoldCache:
 
     def _take(self, X: Any) -> tuple[weakref.ref[Any], Any, int]:
         token = self.number("lent", len(self._numbers))
-        kept = self.name(guard(X), token) if _is_one(X) else own(X)
+        kept = self.name(read_only_view(X), token) if _is_one(X) else private_copy(X)
         for identity, _ in _memory(kept):
             self._held[identity] += 1  # the caller's memory: never counted
         return weakref.ref(X), kept, token
 
     def present(self, X: T, token: int | None) -> T:
         """A protected stand-in for `X` that is known by `token`."""
-        lent = guard(X)
-        if lent is X and (not is_foreign(X) or self.is_known(X)):
+        lent = read_only_view(X)
+        if lent is X and (not is_xp_array(X) or self.is_known(X)):
             return X
         return self.name(lent, token)
 
     # The entries
 
-    def get(self, key: int) -> Item | None:
+    def get(self, key: int) -> CacheEntry | None:
         """What is cached under a key, or None."""
         with self._lock:
             item = self._items.get(key)
@@ -364,7 +364,7 @@ class FoldCache:
                 self._items.move_to_end(key)
             return item
 
-    def put(self, key: int, item: Item) -> Item:
+    def put(self, key: int, item: CacheEntry) -> CacheEntry:
         """Cache an item if it fits; the least recently used make room. Returns the one to use."""
         item.memory = dict(_memory([item.fitted, item.output]))
         with self._lock:
@@ -381,7 +381,7 @@ class FoldCache:
                 self._drop(next(iter(self._items)))
             return item
 
-    def _new_bytes(self, item: Item) -> int:
+    def _new_bytes(self, item: CacheEntry) -> int:
         return sum(size for identity, size in item.memory.items() if not self._held[identity])
 
     def _drop(self, key: int) -> None:

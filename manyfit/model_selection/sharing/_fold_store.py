@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.folds import is_foreign
-from manyfit.model_selection.sharing._fold_cache import bytes_of
+from manyfit.folds import is_xp_array
+from manyfit.model_selection.sharing._fold_cache import nbytes_of
 
 
-def folds_kept(X: Any, n_splits: int, memory_limit: int) -> int:
+def retained_folds(X: Any, n_splits: int, memory_limit: int) -> int:
     """How many folds are kept at once where each is read several times: a quarter of the limit is theirs.
 
     A fold is about as large as X; of what does not tell its size, one is kept.
@@ -19,8 +19,8 @@ def folds_kept(X: Any, n_splits: int, memory_limit: int) -> int:
 
 def _size(X: Any) -> int | None:
     """Bytes of X, if it tells; of a list those of its references, since a fold has the same items."""
-    if is_foreign(X):
-        return bytes_of(X)
+    if is_xp_array(X):
+        return nbytes_of(X)
     if isinstance(X, list | tuple | range):
         return 8 * len(X)
     if hasattr(X, "memory_usage"):  # pandas

@@ -6,9 +6,9 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import deep_copy
-from manyfit.model_selection.sharing._cached_transformer import Shared
+from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 
 _PLACES = (
     "steps",
@@ -24,10 +24,15 @@ _PLACES = (
 
 def _bare(thing: Any) -> Any:
     """`thing` without wrappers. What comes from the cache belongs to all settings: it is copied."""
-    if type(thing) is Shared:
+    if type(thing) is CachedTransformer:
         target = thing._shared_target
         return deep_copy(target) if thing._shared_settled else _bare(target)
-    if twin_of(type(thing)) not in (Pipeline, FeatureUnion, ColumnTransformer, TransformedTargetRegressor):
+    if sklearn_class_of(type(thing)) not in (
+        Pipeline,
+        FeatureUnion,
+        ColumnTransformer,
+        TransformedTargetRegressor,
+    ):
         return thing
     state = vars(thing)
     state.update({place: _bare_place(state[place]) for place in _PLACES if place in state})

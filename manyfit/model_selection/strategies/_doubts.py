@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.estimators import Answers, LinkedAnswers
+from manyfit.estimators import Answers, GLMAnswers
 from manyfit.folds import Fold, FoldedData
-from manyfit.metrics import SharedScoring, Truth
+from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair
 from manyfit.model_selection.strategies._score_answers import Scored, blocks_of_settings, folded_there
 
@@ -57,7 +57,7 @@ class Doubts:
     ) -> None:
         self.there: list[Any] = []
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if not isinstance(answers, LinkedAnswers) or len(answers.alone) == n_settings:
+        if not isinstance(answers, GLMAnswers) or len(answers.alone) == n_settings:
             return
         fold = folded.fold(i)
         if answers.classes is not None and scoring.label_scorers:
@@ -104,11 +104,11 @@ class Doubts:
 
 
 def _known_scores(
-    scoring: SharedScoring, answers: LinkedAnswers, n_settings: int, fold: Fold, memory_limit: int
+    scoring: SharedScoring, answers: GLMAnswers, n_settings: int, fold: Fold, memory_limit: int
 ) -> dict[str, Array]:
     """Scores of all settings by metrics that need no scorer to be called; NaN where one would be."""
     y, given = fold.targets("test"), fold.scored_targets("test")
-    truth = Truth(y, fold.score_weight("test"), answers.classes, getattr(given, "dtype", None))
+    truth = ScoredTargets(y, fold.score_weight("test"), answers.classes, getattr(given, "dtype", None))
     parts = []
     for block in blocks_of_settings(range(n_settings), len(y), answers, memory_limit // 8):
         parts.append(scoring.from_responses(answers.subset(block).respond("test", fold), truth))

@@ -13,26 +13,26 @@ from manyfit.arrays import label_transfers
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
     AtomGroup,
-    GivenFold,
-    GivenRows,
+    FoldArrays,
     PassData,
+    SingleFold,
     Unsupported,
     as_labels,
     as_matrix,
     as_matrix_or_csr,
     as_targets,
-    brought_home,
     finite_middle,
+    to_host_together,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
-from manyfit.model_selection.job._joblib_tasks import run_tasks, workers
-from manyfit.model_selection.job._rowwise_prefix import Fronts
+from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._convergence import require_gradient_stop, stops_as_sklearn
 from manyfit.model_selection.planning._cost_checks import n_classes, require_cheaper, require_memory
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._cached_transformer import share_prefixes
 from manyfit.model_selection.sharing._fit_and_score import FoldStore, SharedFold
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
@@ -73,8 +73,8 @@ class _Task:
 
 
 def run_families(
-    job: Job, groups: Sequence[Group], arrivals: Arrivals, then: Then | None, folds: FoldStore | None = None
-) -> Outcome:
+    job: Job, groups: Sequence[Group], arrivals: ResultSink, then: Then | None, folds: FoldStore | None = None
+) -> TaskResult:
     """Answer the settings of `groups`.
 
     Parameters
@@ -91,12 +91,12 @@ def run_families(
         Of all splits, in this process: what is fitted there stays for those who fit what is handed back.
     """
     tasks = _tasks(job, groups, arrivals, then)
-    if workers(job.n_jobs) == 1:
+    if joblib_workers(job.n_jobs) == 1:
         return _run_here(job, tasks, arrivals, folds)
     if tasks and job.fronts is not None:
         for group in groups:  # by this process: none of theirs sees all of the others' splits
             job.fronts.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
-    total, arguments = Outcome(), [(task, job.X, job.y, job.fronts) for task in tasks]
+    total, arguments = TaskResult(), [(task, job.X, job.y, job.fronts) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
         arrivals.steps_saved += part.work["transformer_fits_saved"]
@@ -104,7 +104,7 @@ def run_families(
     return total
 
 
-def _tasks(job: Job, groups: Sequence[Group], arrivals: Arrivals, then: Then | None) -> list[_Task]:
+def _tasks(job: Job, groups: Sequence[Group], arrivals: ResultSink, then: Then | None) -> list[_Task]:
     """A task for each split with work; what is left of those that are no whole round of the workers may be
     divided among them."""
     found = []
@@ -112,13 +112,13 @@ def _tasks(job: Job, groups: Sequence[Group], arrivals: Arrivals, then: Then | N
         left = not_restored(groups, i, arrivals)
         if left or (then is not None and then.others(i)):
             found.append((left, i))
-    whole = len(found) - len(found) % workers(job.n_jobs)
+    whole = len(found) - len(found) % joblib_workers(job.n_jobs)
     return [_task(job, left, i, then, to_the_end=j < whole) for j, (left, i) in enumerate(found)]
 
 
-def _run_here(job: Job, tasks: Sequence[_Task], arrivals: Arrivals, folds: FoldStore | None) -> Outcome:
+def _run_here(job: Job, tasks: Sequence[_Task], arrivals: ResultSink, folds: FoldStore | None) -> TaskResult:
     """In this process, where each result arrives when it is there."""
-    total = Outcome()
+    total = TaskResult()
 
     def take(results: Mapping[Pair, Result], alone: bool) -> None:
         arrivals.add(results, alone=alone)
@@ -133,7 +133,7 @@ def _run_here(job: Job, tasks: Sequence[_Task], arrivals: Arrivals, folds: FoldS
     return total
 
 
-def _without_refused(task: _Task, total: Outcome) -> _Task:
+def _without_refused(task: _Task, total: TaskResult) -> _Task:
     """The task without groups that were left as a whole on a split; these are left on this one, too."""
     asked = []
     for group in task.groups:
@@ -145,12 +145,14 @@ def _without_refused(task: _Task, total: Outcome) -> _Task:
     return replace(task, groups=asked)
 
 
-def not_restored(groups: Sequence[Group], i: int, arrivals: Arrivals) -> list[Group]:
+def not_restored(groups: Sequence[Group], i: int, arrivals: ResultSink) -> list[Group]:
     """The groups that are to be run on split `i`: each is restored whole, or not."""
     return [group for group in groups if not arrivals.restore([(c, i) for c in group.candidates])]
 
 
-def run_family_split(job: Job, groups: Sequence[Group], i: int, then: Then | None, enough: Enough) -> Outcome:
+def run_family_split(
+    job: Job, groups: Sequence[Group], i: int, then: Then | None, enough: Enough
+) -> TaskResult:
     """Answer `groups` on one split, and fit what they leave until it is enough."""
     return _run(_task(job, groups, i, then, to_the_end=False), job.X, job.y, enough=enough)
 
@@ -171,12 +173,12 @@ def _run(
     task: _Task,
     X: Any,
     y: Any,
-    fronts: Fronts | None = None,
+    fronts: RowwiseOutputs | None = None,
     folds: FoldStore | None = None,
     enough: Enough | None = None,
     take: Taker | None = None,
-) -> Outcome:
-    outcome, enough, start = Outcome(), enough or Enough(), time.perf_counter()
+) -> TaskResult:
+    outcome, enough, start = TaskResult(), enough or Enough(), time.perf_counter()
     if folds is None:
         folds = FoldStore(X, y, {task.i: task.split}, task.options, True, fronts=fronts)
     before = folds.work
@@ -198,7 +200,7 @@ def _run(
     return outcome
 
 
-def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> dict[Pair, Result]:
+def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: TaskResult) -> dict[Pair, Result]:
     """The results that the family has for a group; what it leaves is noted."""
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     fold = folds.get(task.i, model)
@@ -212,14 +214,14 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: Outcome) -> d
 
 
 def _ask(
-    task: _Task, group: _Group, model: Any, fold: SharedFold, folds: FoldStore, outcome: Outcome
+    task: _Task, group: _Group, model: Any, fold: SharedFold, folds: FoldStore, outcome: TaskResult
 ) -> dict[Pair, Result]:
     start = time.perf_counter()
     with folds.at_work():
         rows = _rows(model, fold, task.options.return_train_score, group.family.needs == "passes")
         if not type(group.family).__module__.startswith("manyfit."):  # a user's family may write into them
-            rows = GivenRows(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
-    folded = GivenFold(rows)
+            rows = FoldArrays(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
+    folded = SingleFold(rows)
     _require_worth(task, group, folded)
     seen = _pass_data(rows, task) if group.family.needs == "passes" else folded
     with label_transfers("iterations" if group.family.needs == "passes" else "moments"):
@@ -229,14 +231,14 @@ def _ask(
     n = len(group.candidates)
     scored = score_answers(scoring, answers, n, folded, 0, task.options)
     doubts = Doubts(scoring, answers, n, folded, 0, task.options)
-    found = doubts.finish(brought_home(*doubts.there, label="scores"), scored)
+    found = doubts.finish(to_host_together(*doubts.there, label="scores"), scored)
     left = doubts.too_open(found, scored) if task.sklearn_stops else {}
     outcome.note_iterations(group.candidates, task.i, answers, without(found, left))
     score_time = time.perf_counter() - start - fitted
     return scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n), left)
 
 
-def _pass_data(rows: GivenRows, task: _Task) -> PassData:
+def _pass_data(rows: FoldArrays, task: _Task) -> PassData:
     """The training rows of one fold, to be gone over."""
     X, y = rows.X_train, rows.y_train
     if y.ndim != 1:
@@ -249,7 +251,7 @@ def _pass_data(rows: GivenRows, task: _Task) -> PassData:
     )  # fmt: skip
 
 
-def _require_worth(task: _Task, group: _Group, folded: GivenFold) -> None:
+def _require_worth(task: _Task, group: _Group, folded: SingleFold) -> None:
     """The plan does not know the data behind the steps, so it is here that a group may be refused."""
     rows = folded.fold(0)
     (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
@@ -262,7 +264,7 @@ def _require_worth(task: _Task, group: _Group, folded: GivenFold) -> None:
         require_memory(folded.moment_bytes, task.options.memory_limit)
 
 
-def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> GivenRows:
+def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> FoldArrays:
     """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
     lend = fold.cache.lend
     X_train, X_test = lend(fold.X_train), lend(fold.X_test)
@@ -278,4 +280,4 @@ def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> Given
     score = train if X_score is X_train else read(X_score)
     read_y = as_labels if is_classifier(model) else as_targets
     y_train, y_test = read_y(fold.y_train), read_y(fold.y_test)
-    return GivenRows(train, y_train, test, y_test, None, score, fold.y_train, fold.y_test)
+    return FoldArrays(train, y_train, test, y_test, None, score, fold.y_train, fold.y_test)

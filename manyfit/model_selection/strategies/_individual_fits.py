@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.cluster.worker.task_context import wanted
+from manyfit.cluster.worker.task_context import still_wanted
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
-from manyfit.model_selection.job._joblib_tasks import run_tasks, workers
-from manyfit.model_selection.job._rowwise_prefix import Fronts
-from manyfit.model_selection.planning._pieces import pieces
+from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
+from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._plan import Plan
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, alone, evaluate
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.sharing._fit_and_score import FoldStore, evaluate, fit_with_sklearn
 from manyfit.model_selection.sharing._fit_on_copies import fit_on_copies
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
@@ -34,7 +34,7 @@ class Enough:
         seconds = time.perf_counter() - self._start
         if self._first is None:
             self._first = seconds  # with all of its steps, which whoever goes on has to fit again
-        return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not wanted()
+        return seconds > max(HAND_BACK_S, HAND_BACK * self._first) or not still_wanted()
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class _Task:
 
 def fit_piece(
     job: Job, i: int, candidates: Sequence[int], share_steps: bool, enough: Callable[[], bool]
-) -> tuple[Outcome, Sequence[int]]:
+) -> tuple[TaskResult, Sequence[int]]:
     """Fit and score candidates on one split, one after the other, until it is enough; and what is left."""
     if job.contexts is not None:
         return _in_context(job, i, candidates[0]), candidates[1:]
@@ -61,13 +61,13 @@ def fit_piece(
     return outcome, candidates[len(outcome.results) :]
 
 
-def fit_on(folds: FoldStore, job: Job, pair: Pair) -> Outcome:
+def fit_on(folds: FoldStore, job: Job, pair: Pair) -> TaskResult:
     """Fit and score one candidate on a fold that others are fitted on, too."""
     start = time.perf_counter()
     c, i = pair
     progress = progress_of(c, i, (len(job.candidates), job.splits.n_splits))
     result = fit_on_copies(job.estimator, job.candidates[c], i, folds, progress)
-    return Outcome({pair: result}, seconds=time.perf_counter() - start)
+    return TaskResult({pair: result}, seconds=time.perf_counter() - start)
 
 
 def folds_to_share(job: Job) -> FoldStore | None:
@@ -83,10 +83,10 @@ def _run(
     task: _Task,
     X: Any,
     y: Any,
-    fronts: Fronts | None = None,
+    fronts: RowwiseOutputs | None = None,
     enough: Callable[[], bool] = lambda: False,
-) -> Outcome:
-    make = evaluate if task.share_steps else alone  # with nothing to share, scikit-learn's own way
+) -> TaskResult:
+    make = evaluate if task.share_steps else fit_with_sklearn  # with nothing to share, scikit-learn's own way
     folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps, fronts=fronts)
     start = time.perf_counter()
     results = {}
@@ -94,12 +94,12 @@ def _run(
         results[c, task.i] = make(task.estimator, params, task.i, folds, progress_of(c, task.i, task.sizes))
         if enough():
             break
-    return Outcome(results, work=folds.work, seconds=time.perf_counter() - start)
+    return TaskResult(results, work=folds.work, seconds=time.perf_counter() - start)
 
 
-def run_one_by_one(
-    job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals, folds: FoldStore | None = None
-) -> Outcome:
+def run_individually(
+    job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: ResultSink, folds: FoldStore | None = None
+) -> TaskResult:
     """Fit and score `pairs`.
 
     Parameters
@@ -119,9 +119,9 @@ def run_one_by_one(
         pairs = sorted(pairs, key=lambda pair: pair[::-1])
     if job.contexts is not None:
         return _with_callbacks(job, pairs, arrivals)
-    if workers(job.n_jobs) == 1 and not plan.alone:
+    if joblib_workers(job.n_jobs) == 1 and not plan.alone:
         return _here(job, pairs, plan, arrivals, folds)
-    total = Outcome()
+    total = TaskResult()
     tasks = _tasks(job, pairs, plan.order)
     if job.fronts is not None and plan.order is not None:
         for c in sorted({c for c, _ in pairs}):  # by this process: none of theirs sees all splits
@@ -141,18 +141,18 @@ def folds_here(job: Job, plan: Plan) -> FoldStore:
 
 
 def _here(
-    job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: Arrivals, folds: FoldStore | None
-) -> Outcome:
+    job: Job, pairs: Sequence[Pair], plan: Plan, arrivals: ResultSink, folds: FoldStore | None
+) -> TaskResult:
     """In this process, on folds that are cut once."""
     order = plan.order
     in_turn = order is not None and not plan.by_candidate
     folds = folds_here(job, plan) if folds is None else folds.under(job.options)
     before, sizes = folds.work, (len(job.candidates), job.splits.n_splits)
-    total, start, saved_before = Outcome(), time.perf_counter(), arrivals.steps_saved
+    total, start, saved_before = TaskResult(), time.perf_counter(), arrivals.steps_saved
     queue = list(pairs)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
     once = len({i for _, i in queue}) == len(queue)
-    fit = alone if order is None and (once or hasattr(job.X, "iloc")) else evaluate
+    fit = fit_with_sklearn if order is None and (once or hasattr(job.X, "iloc")) else evaluate
     if order is not None and in_turn:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
         queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
@@ -167,7 +167,7 @@ def _here(
     return total
 
 
-def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: Arrivals) -> Outcome:
+def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: ResultSink) -> TaskResult:
     """By scikit-learn's own function, each fit within its callback context."""
     assert job.contexts is not None
     start = time.perf_counter()
@@ -180,20 +180,20 @@ def _with_callbacks(job: Job, pairs: Sequence[Pair], arrivals: Arrivals) -> Outc
     for pair, result in zip(pairs, run_tasks(_one, arguments, job.n_jobs, job.pre_dispatch), strict=True):
         results[pair] = result
         arrivals.add({pair: result}, alone=True)
-    return Outcome(results, seconds=time.perf_counter() - start)
+    return TaskResult(results, seconds=time.perf_counter() - start)
 
 
-def _in_context(job: Job, i: int, c: int) -> Outcome:
+def _in_context(job: Job, i: int, c: int) -> TaskResult:
     assert job.contexts is not None
     start, k = time.perf_counter(), job.splits.n_splits
     progress = progress_of(c, i, (len(job.candidates), k))
     result = _one(job, c, i, job.splits.indices(i), progress, job.contexts[c * k + i])
-    return Outcome({(c, i): result}, seconds=time.perf_counter() - start)
+    return TaskResult({(c, i): result}, seconds=time.perf_counter() - start)
 
 
 def _one(job: Job, c: int, i: int, split: Any, progress: Any, context: Any) -> Result:
     folds = FoldStore(job.X, job.y, {i: split}, job.options, False)
-    return alone(
+    return fit_with_sklearn(
         job.estimator, job.candidates[c], i, folds, progress, caller=job.search, callback_ctx=context
     )
 
@@ -206,7 +206,10 @@ def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:
 def _tasks(job: Job, pairs: Sequence[Pair], order: Sequence[Any] | None) -> list[_Task]:
     splits = _drawn(job, pairs)
     shared = order is not None
-    return [_task(job, cs, i, splits, shared) for i, cs in pieces(pairs, order, workers(job.n_jobs))]
+    return [
+        _task(job, cs, i, splits, shared)
+        for i, cs in cut_into_pieces(pairs, order, joblib_workers(job.n_jobs))
+    ]
 
 
 def _drawn(job: Job, pairs: Sequence[Pair]) -> dict[int, Any]:

@@ -7,24 +7,24 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from manyfit.arrays import in_less_memory, label_transfers
+from manyfit.arrays import label_transfers, retry_in_smaller_blocks
 from manyfit.estimators import Answers, affine_step_of
-from manyfit.folds import PassData, SplitData, View, brought_home, finite_middle
+from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle, to_host_together
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
-from manyfit.model_selection.planning._pipeline_spec import Step
+from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._doubts import Doubts, without
 from manyfit.model_selection.strategies._moments import why_not
-from manyfit.model_selection.strategies._score_answers import Begun, begin_scores
+from manyfit.model_selection.strategies._score_answers import PendingScores, begin_scores
 
 
-def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arrivals) -> Outcome:
+def run_iterations(job: Job, groups: Sequence[Group], data: FoldedMatrix, arrivals: ResultSink) -> TaskResult:
     """Answer all settings of `groups` on all folds, one group after the other."""
-    outcome = Outcome()
+    outcome = TaskResult()
     start = time.perf_counter()
     for group in groups:
         # Where in its tolerance an answer ends may depend on the others of its group: all are restored, or
@@ -42,21 +42,23 @@ def run_passes(job: Job, groups: Sequence[Group], data: SplitData, arrivals: Arr
     return outcome
 
 
-def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals: Arrivals) -> None:
+def _answer(job: Job, group: Group, data: FoldedMatrix, outcome: TaskResult, arrivals: ResultSink) -> None:
     assert group.family is not None
     scoring = SharedScoring(job.options.scorer, job.options.score_params, group.prototype)
     start = time.perf_counter()
     seen = _pass_data(job, group.steps, data)
     n, k = len(group.candidates), data.n_splits
     waiting = []
-    fitted = in_less_memory(lambda: _fitted(group, seen), lambda: f"the iterations of {group.estimator}")
+    fitted = retry_in_smaller_blocks(
+        lambda: _fitted(group, seen), lambda: f"the iterations of {group.estimator}"
+    )
     for i, answers in enumerate(fitted):
         taken = time.perf_counter() - start
         if i == 0:  # it is then that all are fitted
             of_all, taken = taken / (n * k), 0.0
         fit_time = of_all + taken / n
         start = time.perf_counter()
-        begun, doubts = in_less_memory(
+        begun, doubts = retry_in_smaller_blocks(
             partial(_begun, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
         )
         spent = time.perf_counter() - start
@@ -68,7 +70,7 @@ def _answer(job: Job, group: Group, data: SplitData, outcome: Outcome, arrivals:
         start = time.perf_counter()
     # What lies on a device comes home together.
     pending = [one for split in waiting for one in (*split.begun.there, *split.doubts.there)]
-    home = iter(brought_home(*pending, label="scores"))
+    home = iter(to_host_together(*pending, label="scores"))
     for split in waiting:
         scores = [next(home) for _ in split.begun.there]
         shifted = [next(home) for _ in split.doubts.there]
@@ -84,8 +86,8 @@ def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
 
 
 def _begun(
-    job: Job, scoring: SharedScoring, answers: Answers, n: int, data: SplitData, i: int
-) -> tuple[Begun, Doubts]:
+    job: Job, scoring: SharedScoring, answers: Answers, n: int, data: FoldedMatrix, i: int
+) -> tuple[PendingScores, Doubts]:
     """The scores of a split and their doubts, as far as nothing waits for a device."""
     begun = begin_scores(scoring, answers, n, data, i, job.options)
     return begun, Doubts(scoring, answers, n, data, i, job.options)
@@ -98,13 +100,13 @@ class _Split:
     candidates: tuple[int, ...]
     i: int
     answers: Answers
-    begun: Begun
+    begun: PendingScores
     doubts: Doubts
     sklearn_stops: bool
     fit_time: float
     seconds: float
 
-    def finish(self, scores: Sequence[Any], doubts: Sequence[Any], outcome: Outcome) -> dict[Pair, Result]:
+    def finish(self, scores: Sequence[Any], doubts: Sequence[Any], outcome: TaskResult) -> dict[Pair, Result]:
         """Note all scores, given what was begun on a device; on the host."""
         start, n = time.perf_counter(), len(self.candidates)
         scored = self.begun.finish(scores)
@@ -115,10 +117,10 @@ class _Split:
         return scored.keep(outcome, self.candidates, self.i, times, left)
 
 
-def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
+def _pass_data(job: Job, steps: Sequence[StepSpec], data: FoldedMatrix) -> PassData:
     origin = finite_middle(data.X)
     groups = data.splits.atom_groups
-    views: list[View | None] = [None] * data.n_splits
+    views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
         views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
     return PassData(
@@ -127,7 +129,7 @@ def _pass_data(job: Job, steps: Sequence[Step], data: SplitData) -> PassData:
     )  # fmt: skip
 
 
-def _behind(steps: Sequence[Step], view: View) -> View:
+def _behind(steps: Sequence[StepSpec], view: TransformedMoments) -> TransformedMoments:
     for step in steps:
         affine = affine_step_of(step.cls)
         assert affine is not None

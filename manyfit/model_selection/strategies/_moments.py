@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import in_less_memory
+from manyfit.arrays import retry_in_smaller_blocks
 from manyfit.estimators import LinearAnswers, affine_step_of
-from manyfit.folds import Fold, Moments, SplitData, Unsupported, View, brought_home
+from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported, to_host_together
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection.job._job import Job, Options
-from manyfit.model_selection.planning._pipeline_spec import Step
+from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import Arrivals
-from manyfit.model_selection.results._task_result import Outcome
-from manyfit.model_selection.strategies._score_answers import Begun, begin_scores
+from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.strategies._score_answers import PendingScores, begin_scores
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ Array = NDArray[Any]
 class _Node:
     """Settings behind the same steps: the groups that end here and the steps that go on."""
 
-    step: Step | None = None
+    step: StepSpec | None = None
     children: dict[Any, "_Node"] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
 
@@ -44,12 +44,12 @@ class _Node:
 class _OneView:
     """Folded data of a single fold whose moments went through some steps."""
 
-    data: SplitData
+    data: FoldedMatrix
     i: int
-    seen: View
+    seen: TransformedMoments
     n_splits: int = 1
 
-    def view(self, i: int) -> View:
+    def view(self, i: int) -> TransformedMoments:
         return self.seen
 
     def fold(self, i: int) -> Fold:
@@ -62,10 +62,10 @@ class _OneView:
 def run_moments(
     job: Job,
     groups: Sequence[Group],
-    data: SplitData,
+    data: FoldedMatrix,
     scoring: SharedScoring,
-    arrivals: Arrivals,
-) -> Outcome:
+    arrivals: ResultSink,
+) -> TaskResult:
     """Answer all settings of `groups` on all folds.
 
     One pass over X a group of atoms; the memory of one fold's views and answers at a time. Of a device,
@@ -73,16 +73,16 @@ def run_moments(
     """
     # All groups of a fold are one batch, whose size may move the last bit: so all are restored, or none.
     if arrivals.restore(job.pairs([c for group in groups for c in group.candidates])):
-        return Outcome()
+        return TaskResult()
     root = _Node()
     for group in groups:
         root.insert(group)
-    outcome = Outcome()
+    outcome = TaskResult()
     start = time.perf_counter()
     waiting: list[_Fold] = []
 
     def settle() -> None:
-        home = brought_home(*(table for fold in waiting for table in fold.there), label="scores")
+        home = to_host_together(*(table for fold in waiting for table in fold.there), label="scores")
         for fold in waiting:
             own, home = home[: len(fold.there)], home[len(fold.there) :]
             fold.finish(own)
@@ -105,22 +105,24 @@ def run_moments(
 class _Fold:
     """One fold of a run."""
 
-    def __init__(self, options: Options, data: SplitData, scoring: SharedScoring, i: int) -> None:
+    def __init__(self, options: Options, data: FoldedMatrix, scoring: SharedScoring, i: int) -> None:
         self.options, self.data, self.scoring, self.i = options, data, scoring, i
-        self.outcome = Outcome()
+        self.outcome = TaskResult()
         self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []
-        self._begun: list[tuple[list[int], float, Begun]] = []
+        self._begun: list[tuple[list[int], float, PendingScores]] = []
         self.held = 0  # bytes of the host, until it is finished
 
     @property
     def there(self) -> list[Any]:
-        """What waits on a device, see `Begun`."""
+        """What waits on a device, see `PendingScores`."""
         return [table for _, _, begun in self._begun for table in begun.there]
 
     def run(self, root: _Node) -> None:
         start = time.perf_counter()
         try:
-            view = in_less_memory(lambda: self.data.view(self.i), lambda: f"the moments of {_titles(root)}")
+            view = retry_in_smaller_blocks(
+                lambda: self.data.view(self.i), lambda: f"the moments of {_titles(root)}"
+            )
             self._walk(root, view)
         except Exception as error:
             self._leave(root, why_not(error))
@@ -135,7 +137,7 @@ class _Fold:
         candidates, answers = _joined(parts)
         fitted = time.perf_counter() - start
         try:
-            begun = in_less_memory(
+            begun = retry_in_smaller_blocks(
                 lambda: begin_scores(self.scoring, answers, len(candidates), self.data, self.i, self.options),
                 lambda: f"the scores of {len(candidates)} settings",
             )
@@ -160,7 +162,7 @@ class _Fold:
             times = (fitted / n, (begun.seconds + time.perf_counter() - start) / n)
             scored.keep(self.outcome, candidates, self.i, times)
 
-    def _walk(self, node: _Node, view: View) -> None:
+    def _walk(self, node: _Node, view: TransformedMoments) -> None:
         for group in node.groups:
             assert group.family is not None
             try:

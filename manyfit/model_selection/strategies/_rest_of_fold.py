@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
-from manyfit.model_selection.results._task_result import Outcome
+from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import FoldStore, evaluate
 from manyfit.model_selection.strategies._individual_fits import Enough, progress_of
 
@@ -80,7 +80,7 @@ class RestOfFold:
     to_the_end: bool
 
     def fit(
-        self, estimator: Any, folds: FoldStore, outcome: Outcome, enough: Enough, take: Taker | None
+        self, estimator: Any, folds: FoldStore, outcome: TaskResult, enough: Enough, take: Taker | None
     ) -> None:
         """Fit what `outcome` has left, and the others, and note the results there.
 

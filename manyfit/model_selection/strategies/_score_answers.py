@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from manyfit._compat import raising, score
 from manyfit.arrays import block_size, label_transfers, to_host
-from manyfit.estimators import Answers, LinearAnswers, LinkedAnswers
-from manyfit.folds import Fold, FoldedData, Moments, Unsupported, brought_home, is_foreign
-from manyfit.metrics import Residuals, SharedScoring, Truth, lost_to_rounding, residuals_from_moments
+from manyfit.estimators import Answers, GLMAnswers, LinearAnswers
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported, is_xp_array, to_host_together
+from manyfit.metrics import Residuals, ScoredTargets, SharedScoring, lost_to_rounding, residuals_from_moments
 from manyfit.model_selection.job._job import Options, Pair, Result
-from manyfit.model_selection.results._task_result import Outcome
-from manyfit.model_selection.sharing._deferred_warnings import HeldWarnings
-from manyfit.model_selection.sharing._fold_cache import guard
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
+from manyfit.model_selection.sharing._fold_cache import read_only_view
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows
 
@@ -29,7 +29,7 @@ SCORED_THERE = 2**23
 
 
 @dataclass(frozen=True)
-class RowsToScore:
+class ScoredRows:
     """The training or test rows of one split."""
 
     folded: FoldedData
@@ -56,17 +56,17 @@ class Scored:
     scores : dict of str to list
         For each role a score (a float, or a dict of floats by name) of each setting. An exception takes
         the place of a score that cannot be given, and None where answers leave a setting alone.
-    warned : HeldWarnings
+    warned : DeferredWarnings
         What scorers warned of, by setting.
     """
 
     answers: Answers
     scores: Mapping[str, Sequence[Any]]
-    warned: HeldWarnings
+    warned: DeferredWarnings
 
     def keep(
         self,
-        outcome: Outcome,
+        outcome: TaskResult,
         candidates: Sequence[int],
         i: int,
         times: tuple[float, float],
@@ -113,23 +113,23 @@ def score_answers(
 ) -> Scored:
     """Score the answers to some settings on the rows of split `i`."""
     begun = begin_scores(scoring, answers, n_settings, folded, i, options)
-    return begun.finish(brought_home(*begun.there, label="scores"))
+    return begun.finish(to_host_together(*begun.there, label="scores"))
 
 
 def begin_scores(
     scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
-) -> "Begun":
+) -> "PendingScores":
     """Score the answers to some settings on the rows of split `i`, but for what waits for a device."""
     start = time.perf_counter()
     with label_transfers("scores"):
         roles = [
-            _Role(scoring, answers, n_settings, RowsToScore(folded, i, role), options.memory_limit)
+            _Role(scoring, answers, n_settings, ScoredRows(folded, i, role), options.memory_limit)
             for role in (("test", "train") if options.return_train_score else ("test",))
         ]
-    return Begun(answers, roles, time.perf_counter() - start)
+    return PendingScores(answers, roles, time.perf_counter() - start)
 
 
-class Begun:
+class PendingScores:
     """Scores of a split of which some may lie on a device still.
 
     Attributes
@@ -146,7 +146,7 @@ class Begun:
 
     def finish(self, home: Sequence[Array]) -> Scored:
         """The scores, given what `there` was brought home as."""
-        warned, home = HeldWarnings(), list(home)
+        warned, home = DeferredWarnings(), list(home)
         try:
             scores = {}
             for role in self._roles:
@@ -163,7 +163,7 @@ class _Role:
     """Scores of some rows of a split; see `Scored`. What moments and a device can tell is begun at once."""
 
     def __init__(
-        self, scoring: SharedScoring, answers: Answers, n_settings: int, rows: RowsToScore, memory_limit: int
+        self, scoring: SharedScoring, answers: Answers, n_settings: int, rows: ScoredRows, memory_limit: int
     ) -> None:
         self.rows = rows
         self._scoring, self._answers, self._limit = scoring, answers, memory_limit
@@ -211,7 +211,7 @@ class _Role:
         """Scores of all that are missing, on the device; none if a scorer has to see predictions."""
         tables, fold, role = [], self.rows.fold, self.rows.role
         given = getattr(fold.scored_targets(role), "dtype", None)
-        truth = Truth(self._y, fold.score_weight(role), self._answers.classes, given)
+        truth = ScoredTargets(self._y, fold.score_weight(role), self._answers.classes, given)
         self._asked = [*self._missing]
         for block in blocks_of_settings(
             self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)
@@ -222,7 +222,7 @@ class _Role:
             tables.append(self._scoring.from_responses_there(responses, truth))
         return tables
 
-    def finish(self, home: Sequence[Array], warned: HeldWarnings) -> list[Any]:
+    def finish(self, home: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
         """All scores, given what was begun on a device."""
         if home:
             self._take(np.concatenate(home, axis=1), self._asked)
@@ -230,7 +230,7 @@ class _Role:
             self._from_predictions(warned)
         return self._scores
 
-    def _from_predictions(self, warned: HeldWarnings) -> None:
+    def _from_predictions(self, warned: DeferredWarnings) -> None:
         answers, rows = self._answers, self.rows
         from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
         for block in blocks_of_settings(self._missing, len(self._y), answers, self._limit // 8):
@@ -241,7 +241,7 @@ class _Role:
 
 def folded_there(folded: FoldedData) -> bool:
     """Whether predictions for the rows of some data are arrays of another library than NumPy."""
-    return is_foreign(getattr(folded, "X", None))
+    return is_xp_array(getattr(folded, "X", None))
 
 
 def _at_home(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
@@ -255,7 +255,7 @@ def _at_home(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str
     return home
 
 
-def _residuals(scoring: SharedScoring, answers: Answers, rows: RowsToScore) -> Residuals | None:
+def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Residuals | None:
     """What moments say of the residuals; None where nobody asks, or where the rows have no moments."""
     if not isinstance(answers, LinearAnswers) or not (answers.roundings or scoring.reads_moments):
         return None
@@ -280,7 +280,7 @@ def blocks_of_settings(
     missing: Sequence[int], n_rows: int, answers: Answers, limit: int
 ) -> list[Sequence[int]]:
     """Settings whose predictions fit in so many bytes together."""
-    outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | LinkedAnswers) else 1
+    outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | GLMAnswers) else 1
     size = max(1, block_size(limit) // max(8 * n_rows * outputs, 1))
     return [missing[j : j + size] for j in range(0, len(missing), size)]
 
@@ -293,14 +293,16 @@ class _FromResponses:
         scoring: SharedScoring,
         classes: Array | None,
         y: Array,
-        rows: RowsToScore,
-        warned: HeldWarnings,
+        rows: ScoredRows,
+        warned: DeferredWarnings,
     ) -> None:
         self.scoring, self.classes, self.warned = scoring, classes, warned
         self._strange = any_of(strangers_among_scorers(scoring.scorer))
         self.given = rows.fold.scored_targets(rows.role)
         self.params = scoring.params_of(rows.fold, rows.role)
-        self.truth = Truth(y, rows.fold.score_weight(rows.role), classes, getattr(self.given, "dtype", None))
+        self.truth = ScoredTargets(
+            y, rows.fold.score_weight(rows.role), classes, getattr(self.given, "dtype", None)
+        )
 
     def scores(self, responses: Mapping[str, Array], settings: Sequence[int]) -> list[Any]:
         """A score for each of some settings, or the exception that takes its place."""
@@ -324,7 +326,7 @@ class _FromResponses:
         # No scorer that is served reads X; the stub answers for the rows that it was made for. Where one
         # writes into y or the weights, scikit-learn's own fit tells what the others make of it.
         rows = OwnRows()
-        give = rows.of if self._strange else guard
+        give = rows.of if self._strange else read_only_view
         params = {name: give(value) for name, value in self.params.items()}
         scorer = raising(self.scoring.scorer, names)
         found = score(stub, None, give(self.given), scorer, params, "raise")

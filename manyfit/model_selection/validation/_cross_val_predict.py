@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from manyfit.arrays import Brought, array_namespace, beside, container_place, from_device
-from manyfit.folds import is_foreign
+from manyfit.arrays import Brought, array_namespace, container_place, container_to_host, to_device_of
+from manyfit.folds import is_xp_array
 from manyfit.introspection.gpu_support import is_drop_in
-from manyfit.model_selection.planning._data_location import say_at_home
-from manyfit.model_selection.validation._device_cv import OfData, check_cv_anywhere
+from manyfit.model_selection.planning._data_location import warn_moved_to_host
+from manyfit.model_selection.validation._device_cv import BoundSplitter, check_device_cv
 
 
-def predicts_anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
+def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let cross_val_predict take data of a device.
 
     Parameters
@@ -37,16 +37,16 @@ def predicts_anywhere(function: Callable[..., Any]) -> Callable[..., Any]:
         given = dict(signature.bind(*args, **kwargs).arguments)
         X, params = given["X"], given.get("params") or {}
         data = (X, given.get("y"), given.get("groups"), *params.values())
-        there = [value for value in data if is_foreign(value)]
+        there = [value for value in data if is_xp_array(value)]
         if not there:
             return function(**given)
         home = Brought()
         moved: dict[str, Any] = {name: home(given.get(name)) for name in ("y", "groups")}
         moved["params"] = {name: home(value) for name, value in params.items()} or None
-        if is_foreign(X) and _stays(given["estimator"]):
+        if is_xp_array(X) and _stays(given["estimator"]):
             moved |= _on_rows(given)
         else:
-            say_at_home("cross_val_predict", there, "its estimator is fitted there")
+            warn_moved_to_host("cross_val_predict", there, "its estimator is fitted there")
             moved["X"] = home(X)
         return _settled(function(**{**given, **moved}), given)
 
@@ -61,10 +61,10 @@ def _stays(estimator: Any) -> bool:
 def _on_rows(given: dict[str, Any]) -> dict[str, Any]:
     """Arguments in which the numbers of rows stand for them; one fit after the other, on the device."""
     X, y, estimator = given["X"], given.get("y"), given["estimator"]
-    cv = check_cv_anywhere(given.get("cv"), y, classifier=is_classifier(estimator))
+    cv = check_device_cv(given.get("cv"), y, classifier=is_classifier(estimator))
     return {
         "X": np.arange(X.shape[0])[:, None],
-        "cv": OfData(cv, X, y),
+        "cv": BoundSplitter(cv, X, y),
         "estimator": _OnRows(estimator, X),
         "n_jobs": 1,  # None would be that of a `parallel_config` around it
     }
@@ -89,7 +89,7 @@ class _OnRows:
 
     def _cut(self, rows: np.ndarray) -> Any:
         """Rows of X: never a view, as the model may write into what it is given."""
-        return array_namespace(self._X).take(self._X, beside(rows[:, 0], self._X), axis=0)
+        return array_namespace(self._X).take(self._X, to_device_of(rows[:, 0], self._X), axis=0)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._model, name)
@@ -105,4 +105,4 @@ class _OnRows:
 
 
 def _home(value: Any) -> Any:
-    return list(map(_home, value)) if type(value) is list else from_device(value)
+    return list(map(_home, value)) if type(value) is list else container_to_host(value)

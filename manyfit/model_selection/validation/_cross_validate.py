@@ -11,17 +11,17 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import Brought, loaded
+from manyfit.arrays import Brought, compute_dask_inputs
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import Splits, is_foreign
+from manyfit.folds import Splits, is_xp_array
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import Job, Options, Result
-from manyfit.model_selection.planning._data_location import say_at_home, where_asked
+from manyfit.model_selection.planning._data_location import warn_moved_to_host, where_asked
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._engine import run
-from manyfit.model_selection.validation._cross_val_predict import predicts_anywhere
-from manyfit.model_selection.validation._device_cv import check_cv_anywhere
+from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
+from manyfit.model_selection.validation._device_cv import check_device_cv
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
@@ -115,9 +115,9 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         if given.get("exploit_incremental_learning"):
             data = {name: given[name] for name in ("X", "y", "groups") if name in given}
-            there = [value for value in data.values() if is_foreign(value)]
+            there = [value for value in data.values() if is_xp_array(value)]
             if there:
-                say_at_home("learning_curve", there, "it learns in parts there")
+                warn_moved_to_host("learning_curve", there, "it learns in parts there")
                 given |= {name: Brought()(value) for name, value in data.items()}
         return function(**given)
 
@@ -133,7 +133,9 @@ def _in_memory(function: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         params = given.get("params") or {}
         names = [name for name in ("X", "y", "groups") if name in given]
-        values = loaded([given[name] for name in names] + list(params.values()), function.__name__)
+        values = compute_dask_inputs(
+            [given[name] for name in names] + list(params.values()), function.__name__
+        )
         given |= dict(zip(names, values, strict=False))
         if params:
             given["params"] = dict(zip(params, values[len(names) :], strict=True))
@@ -147,7 +149,7 @@ _SCORING = {"check_scoring": _check_scoring}
 _NAMES = {
     "Parallel": _EngineParallel,
     "delayed": _delayed,
-    "check_cv": check_cv_anywhere,
+    "check_cv": check_device_cv,
     **_SCORING,
 }
 
@@ -169,7 +171,7 @@ cross_val_score = _ours(
     with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING), _SCORES
 )
 cross_val_predict = _ours(
-    predicts_anywhere(
+    predict_on_any_device(
         with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
     ),
     _PREDICTIONS,

@@ -8,7 +8,7 @@ from manyfit.arrays import Brought
 from manyfit.folds import for_splitter
 
 
-def check_cv_anywhere(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> Any:
+def check_device_cv(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> Any:
     """scikit-learn's ``check_cv``, with a splitter for labels that may lie on a device.
 
     Parameters
@@ -25,10 +25,10 @@ def check_cv_anywhere(cv: Any = 5, y: Any = None, *, classifier: bool = False) -
     splitter
         Groups may lie on a device where y does not.
     """
-    return Anywhere(check_cv(cv, Brought()(y) if classifier else y, classifier=classifier))
+    return HostInputSplitter(check_cv(cv, Brought()(y) if classifier else y, classifier=classifier))
 
 
-class Anywhere:
+class HostInputSplitter:
     """A splitter that is given of data on a device what it reads, on the host."""
 
     def __init__(self, cv: Any) -> None:
@@ -45,11 +45,11 @@ class Anywhere:
         return getattr(self._cv, name)  # metadata routing asks for its requests
 
 
-class OfData(Anywhere):
+class BoundSplitter(HostInputSplitter):
     """A splitter of data that its caller has no more than the number of rows of."""
 
     def __init__(self, cv: Any, X: Any, y: Any) -> None:
-        super().__init__(cv._cv if type(cv) is Anywhere else cv)
+        super().__init__(cv._cv if type(cv) is HostInputSplitter else cv)
         self._data = X, y
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Any:

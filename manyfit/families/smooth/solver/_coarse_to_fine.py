@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.families.smooth.solver._lbfgs import LBFGS
-from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
-from manyfit.families.smooth.solver._penalty_path import Goal, Reached, Stage
-from manyfit.families.smooth.solver._solution import Fitted
+from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, RowLoss
+from manyfit.families.smooth.solver._penalty_path import PathPoint, Stage, Tolerance
+from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
 from manyfit.folds import (
     AtomGroup,
@@ -24,7 +24,7 @@ from manyfit.folds import (
     Rows,
     Unsupported,
     is_sparse,
-    length_of,
+    n_rows,
     passes_over,
 )
 from manyfit.metrics import LinearPredictors
@@ -76,7 +76,7 @@ class Model:
         Where scikit-learn's solver stops short of `tol`; read where `PassData.sklearn_stops` asks for it.
     """
 
-    rowwise: Rowwise
+    rowwise: RowLoss
     penalties: Callable[[float], Array]
     intercept: Intercept
     tol: float
@@ -85,7 +85,7 @@ class Model:
     stopping: Stopping | None = None
 
 
-def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
+def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSolution]:
     """Fit all settings on all splits.
 
     Returns
@@ -102,7 +102,7 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[Fitted]:
         yield one if T is None else one.spread(T)
 
 
-def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
+def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[PathSolution]:
     there = model.rowwise.beside(data.X)
     return [one for group in data.groups for one in _Group(data, model, there, solver, group).fit()]
 
@@ -110,7 +110,7 @@ def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[Fitted]:
 class _Group:
     """Splits that have their atoms in common; `there` is what the model has of the rows, where X lies."""
 
-    def __init__(self, data: PassData, model: Model, there: Rowwise, solver: LBFGS, group: AtomGroup) -> None:
+    def __init__(self, data: PassData, model: Model, there: RowLoss, solver: LBFGS, group: AtomGroup) -> None:
         self.data, self.model, self.solver, self.group = data, model, solver, group
         self.views = [data.views[i] for i in group.splits]
         self.rowwise, self.there = model.rowwise.of_splits(group.splits), there.of_splits(group.splits)
@@ -123,22 +123,24 @@ class _Group:
         self.problem = self._problem(self.every)
         self._read = 0  # rows of samples
 
-    def fit(self) -> list[Fitted]:
+    def fit(self) -> list[PathSolution]:
         """All settings on all splits; what scikit-learn's solver may leave unfinished is not followed."""
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
         n_sets, m = self.penalties.shape
-        reached, asked = self._followed(kept, start) if kept.size else (Reached.of_none(self._zero()), 0.0)
+        reached, asked = self._followed(kept, start) if kept.size else (PathPoint.of_none(self._zero()), 0.0)
         reached = reached.spread(n_sets, kept, m)
         converged = (reached.size <= asked).reshape(n_sets, m)
         read = self._read + self.passes.rows_read
         error = MARGIN_OF_ERROR * asked * reached.away
         return [
-            Fitted(self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read)
+            PathSolution(
+                self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read
+            )
             for i, own in enumerate(converged)
         ]
 
-    def _followed(self, kept: Array, start: Array | None) -> tuple[Reached, float]:
+    def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, float]:
         """Some settings on all splits, and the size of a gradient that is asked for."""
         stage, zero = self._stage(self.every, kept), self._zero()
         # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero. It
@@ -152,12 +154,12 @@ class _Group:
         while coarse:  # what one keeps of its rows goes with it
             one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
-            start = one.solve(start, zero, Goal(chance, 0.0, scale)).W
+            start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
             self._read += one.passes.rows_read
             del one
         asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
         tol = max(asked * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
-        return stage.solve(start, zero, Goal(min(tol, asked), asked, scale)), asked
+        return stage.solve(start, zero, Tolerance(min(tol, asked), asked, scale)), asked
 
     def _trusted(self) -> tuple[Array, Array | None]:
         """Which settings on which splits scikit-learn's solver would finish, (n_splits, m); and a start.
@@ -271,7 +273,7 @@ class _Group:
         rng = np.random.default_rng(0)
         parts = []
         for rows in self.group.rows:
-            size = length_of(rows)
+            size = n_rows(rows)
             some = np.sort(rng.choice(size, -(-size // share), replace=False))
             parts.append(rows.start + some if isinstance(rows, slice) else rows[some])
         ends = np.cumsum([0, *map(len, parts)])
@@ -314,12 +316,12 @@ class _Rows:
 
     X: Any
     passes: Passes
-    rowwise: Rowwise
+    rowwise: RowLoss
     totals: Array
     chosen: Array | None = None
 
 
-def _totals(rowwise: Rowwise, atoms: Sequence[Rows], counts: Array) -> Array:
+def _totals(rowwise: RowLoss, atoms: Sequence[Rows], counts: Array) -> Array:
     """Sums of the weights of training sets."""
     return np.array(
         [

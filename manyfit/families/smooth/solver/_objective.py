@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from manyfit.arrays import Beside, array_namespace, float_dtype
 from manyfit.families.smooth.solver._losses import Loss
-from manyfit.folds import Passes, Rows, Unsupported, View, is_sparse
+from manyfit.folds import Passes, Rows, TransformedMoments, Unsupported, is_sparse
 
 Array = NDArray[Any]
 Intercept = Literal["free", "penalised", "none"]
@@ -49,7 +49,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Rowwise:
+class RowLoss:
     """What each row brings to its loss; on the host, or where the rows lie, see `beside`.
 
     Attributes
@@ -137,11 +137,11 @@ class Rowwise:
             self._there.append(placed(self.class_weight, codes, "weights"))
         return array_namespace(codes).take(self._there[0][split, :], codes)
 
-    def beside(self, X: Any) -> "Rowwise":
+    def beside(self, X: Any) -> "RowLoss":
         """The same where X lies; itself where that is the host."""
         if isinstance(X, np.ndarray) or is_sparse(X):
             return self
-        return Rowwise(
+        return RowLoss(
             self.loss,
             placed(self.targets, X, "y"),
             placed(self.weight, X, "weights"),
@@ -149,12 +149,12 @@ class Rowwise:
             Beside(X)(self.codes, "y"),
         )
 
-    def of_splits(self, splits: range) -> "Rowwise":
+    def of_splits(self, splits: range) -> "RowLoss":
         """With the weights of classes on some splits."""
         if self.class_weight is None:
             return self
         own = self.class_weight[splits.start : splits.stop]
-        return Rowwise(self.loss, self.targets, self.weight, own, self.codes)
+        return RowLoss(self.loss, self.targets, self.weight, own, self.codes)
 
     def total(self, rows: Rows, split: int) -> float:
         """Sum of the weights of some rows on one split; on the host."""
@@ -162,12 +162,12 @@ class Rowwise:
             return float(weights.sum())
         return float(self.targets[:, rows].shape[1])
 
-    def subset(self, rows: Rows) -> "Rowwise":
+    def subset(self, rows: Rows) -> "RowLoss":
         """Some of the rows, by themselves; on the host."""
         weight = None if self.weight is None else self.weight[rows]
         codes = None if self.codes is None else self.codes[rows]
         targets = np.ascontiguousarray(self.targets[:, rows])
-        return Rowwise(self.loss, targets, weight, self.class_weight, codes)
+        return RowLoss(self.loss, targets, weight, self.class_weight, codes)
 
 
 def placed(numbers: Array | None, X: Any, label: str) -> Any:
@@ -222,9 +222,9 @@ class LinearProblem:
     def __init__(
         self,
         passes: Passes,
-        rowwise: Rowwise,
+        rowwise: RowLoss,
         columns: Columns,
-        views: Sequence[View | None],
+        views: Sequence[TransformedMoments | None],
         intercept: Intercept,
         norm: Norm = "largest",
         precondition: Callable[[Array, Array], Array] | None = None,
@@ -264,7 +264,7 @@ class LinearProblem:
                 own = own + _mapped(view.from_X, away[None, None, :])[0, 0, :]
         return own if own.size == self.n_features else np.pad(own, (0, self.n_features - own.size))
 
-    def _by_split(self, split: Array) -> list[tuple[int, Array, View | None]]:
+    def _by_split(self, split: Array) -> list[tuple[int, Array, TransformedMoments | None]]:
         return [(int(i), np.flatnonzero(split == i), self.views[i]) for i in np.unique(split)]
 
     def gradient(self, W: Array, columns: Array) -> Array:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, to_host
 from manyfit.families.smooth.solver._lbfgs import LBFGS
-from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, Rowwise
+from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, RowLoss
 from manyfit.families.smooth.solver._preconditioner import SAMPLE_ROWS, Hessians
-from manyfit.folds import Passes, View, is_sparse
+from manyfit.folds import Passes, TransformedMoments, is_sparse
 
 Array = NDArray[Any]
 
@@ -45,7 +45,7 @@ WORSE = 2.0
 
 
 @dataclass(frozen=True)
-class Goal:
+class Tolerance:
     """How small a gradient is to be.
 
     Attributes
@@ -64,7 +64,7 @@ class Goal:
 
 
 @dataclass
-class Reached:
+class PathPoint:
     """Where columns came to.
 
     Attributes
@@ -73,7 +73,7 @@ class Reached:
         Coefficients.
     away : ndarray of shape (m, K, d)
         How far a gradient of size one leads. All its entries are as large in scikit-learn's coordinates, with
-        signs at random. Zero where `Goal.asked` is.
+        signs at random. Zero where `Tolerance.asked` is.
     size : ndarray of shape (m,)
         Sizes of the gradients.
     """
@@ -83,11 +83,11 @@ class Reached:
     size: Array
 
     @classmethod
-    def of_none(cls, zero: Array) -> "Reached":
+    def of_none(cls, zero: Array) -> "PathPoint":
         """Of no settings, of sets that start at `zero`."""
         return cls(zero[:0], zero[:0], np.empty(0))
 
-    def spread(self, n_sets: int, kept: Array, m: int) -> "Reached":
+    def spread(self, n_sets: int, kept: Array, m: int) -> "PathPoint":
         """The same among all `m` settings of each set, where only those `kept` were followed."""
         if len(kept) == m:
             return self
@@ -95,7 +95,7 @@ class Reached:
         shape = (n_sets * m, *self.W.shape[1:])
         W, away, size = np.zeros(shape), np.zeros(shape), np.full(shape[0], np.inf)
         W[places], away[places], size[places] = self.W, self.away, self.size
-        return Reached(W, away, size)
+        return PathPoint(W, away, size)
 
 
 class Stage:
@@ -133,11 +133,11 @@ class Stage:
         self,
         X: Any,
         passes: Passes,
-        rowwise: Rowwise,
+        rowwise: RowLoss,
         counts: Array,
         totals: Array,
         penalties: Array,
-        views: list[View | None],
+        views: list[TransformedMoments | None],
         intercept: Intercept,
         norm: Norm,
         solver: LBFGS,
@@ -211,7 +211,7 @@ class Stage:
         first = np.arange(len(zero)) * self.penalties.shape[1]
         return self.problem.size(self.problem.gradient(zero, first), first)
 
-    def solve(self, start: Array | None, zero: Array, goal: Goal) -> Reached:
+    def solve(self, start: Array | None, zero: Array, goal: Tolerance) -> PathPoint:
         """Follow all columns until their gradients are small.
 
         Parameters
@@ -232,7 +232,7 @@ class Stage:
         n_sets, m = self.penalties.shape
         shape = (n_sets * m, *zero.shape[1:])
         # A step on in the logarithm of the penalty is mostly a step on of the same length.
-        reached, way = Reached(np.empty(shape), np.zeros(shape), np.empty(shape[0])), _Way(zero)
+        reached, way = PathPoint(np.empty(shape), np.zeros(shape), np.empty(shape[0])), _Way(zero)
         for settings in self._waves(start is None):
             columns = (np.arange(n_sets)[:, None] * m + settings).ravel()
             begin = way.ahead(self.penalties[0, settings]) if start is None else start[columns]
@@ -285,7 +285,7 @@ class Stage:
             size = min(size, settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self._wide))
         return np.array_split(np.argsort(-self.penalties[0], kind="stable"), -(-m // size))
 
-    def _sound(self, begin: Array, zero: Array, columns: Array, goal: Goal) -> tuple[Array, Array]:
+    def _sound(self, begin: Array, zero: Array, columns: Array, goal: Tolerance) -> tuple[Array, Array]:
         """The start of each column and its gradient; zero where the start is worse."""
         gradient = self.problem.gradient(begin, columns)
         # NaN compares as larger.
@@ -295,7 +295,7 @@ class Stage:
             gradient[worse] = self.problem.gradient(begin[worse], columns[worse])
         return begin, gradient
 
-    def _follow(self, columns: Array, W: Array, G: Array, goal: Goal) -> tuple[Array, Array, Array]:
+    def _follow(self, columns: Array, W: Array, G: Array, goal: Tolerance) -> tuple[Array, Array, Array]:
         """Coefficients of some columns, their gradients, and the sizes of these: `tol` if it can be.
 
         What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from manyfit.arrays import array_namespace, block_size, device, to_host
 from manyfit.families.smooth.solver._objective import Intercept, LinearProblem
-from manyfit.folds import Rows, blocks_of, is_sparse, map_threads
+from manyfit.folds import Rows, is_sparse, map_threads, row_blocks
 
 Array = NDArray[Any]
 
@@ -379,7 +379,7 @@ class Hessians:
 
 def _some_columns(m: int, K: int, b: int) -> Iterator[slice]:
     """Columns to work on at a time, of `m` with K outputs each, on b rows."""
-    return cast(Iterator[slice], blocks_of(slice(0, m), block_size(_at_once(K, b))))
+    return cast(Iterator[slice], row_blocks(slice(0, m), block_size(_at_once(K, b))))
 
 
 def _at_once(K: int, b: int) -> int:

@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class PathSolution:
     """All settings of one split.
 
     Attributes
@@ -39,7 +39,7 @@ class Fitted:
     rows_read: int
 
     @classmethod
-    def side_by_side(cls, parts: Sequence["Fitted"]) -> "Fitted":
+    def side_by_side(cls, parts: Sequence["PathSolution"]) -> "PathSolution":
         """The same settings with one output each, as settings with several."""
         return cls(
             _joined([part.linear for part in parts], 1),
@@ -49,7 +49,7 @@ class Fitted:
             sum(part.rows_read for part in parts),
         )
 
-    def subset(self, settings: Sequence[int]) -> "Fitted":
+    def subset(self, settings: Sequence[int]) -> "PathSolution":
         """Some of the settings."""
         index = list(settings)
         linear, error = (
@@ -60,7 +60,7 @@ class Fitted:
             self, linear=linear, error=error, converged=self.converged[index], trusted=self.trusted[index]
         )
 
-    def spread(self, T: Any) -> "Fitted":
+    def spread(self, T: Any) -> "PathSolution":
         """On all features, where the fit has seen ``X @ T``."""
         return replace(self, linear=_spread(self.linear, T), error=_spread(self.error, T))
 

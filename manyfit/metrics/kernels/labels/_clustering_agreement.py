@@ -22,9 +22,9 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.cluster import expected_mutual_information
 
-from manyfit.arrays import array_namespace, beside, to_host
+from manyfit.arrays import array_namespace, to_device_of, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets
 from manyfit.metrics.kernels.labels._counts import Table, as_floating, from_tables, ratio, refusals, refuse
 
 Array = Any
@@ -185,7 +185,7 @@ def _adjusted_mutual_info(table: Table, *, average_method: str) -> Array:
     """
     of = _information(table)
     xp = array_namespace(of.mutual)
-    by_chance = beside(_expected(to_host(table.cells)), of.mutual)
+    by_chance = to_device_of(_expected(to_host(table.cells)), of.mutual)
     by_chance = xp.astype(by_chance, of.mutual.dtype)
     scores = _away_from_zero(of.mutual - by_chance) / _away_from_zero(
         _generalized_mean(of, average_method) - by_chance
@@ -210,18 +210,18 @@ def _expected(cells: Any) -> Any:
     return np.asarray(found, dtype=np.float64)
 
 
-CLUSTER_METRICS: dict[Callable[..., Any], Many] = {
-    adjusted_mutual_info_score: Many(
+CLUSTER_METRICS: dict[Callable[..., Any], MetricKernel] = {
+    adjusted_mutual_info_score: MetricKernel(
         _kernel(_adjusted_mutual_info), "labels", {"average_method": "arithmetic"}
     ),
-    adjusted_rand_score: Many(_kernel(_adjusted_rand), "labels"),
-    completeness_score: Many(_kernel(_completeness), "labels"),
-    fowlkes_mallows_score: Many(_kernel(_fowlkes_mallows), "labels"),
-    homogeneity_score: Many(_kernel(_homogeneity), "labels"),
-    mutual_info_score: Many(_kernel(_mutual_info), "labels"),
-    normalized_mutual_info_score: Many(
+    adjusted_rand_score: MetricKernel(_kernel(_adjusted_rand), "labels"),
+    completeness_score: MetricKernel(_kernel(_completeness), "labels"),
+    fowlkes_mallows_score: MetricKernel(_kernel(_fowlkes_mallows), "labels"),
+    homogeneity_score: MetricKernel(_kernel(_homogeneity), "labels"),
+    mutual_info_score: MetricKernel(_kernel(_mutual_info), "labels"),
+    normalized_mutual_info_score: MetricKernel(
         _kernel(_normalized_mutual_info), "labels", {"average_method": "arithmetic"}
     ),
-    rand_score: Many(_kernel(_rand), "labels"),
-    v_measure_score: Many(_kernel(_v_measure), "labels", {"beta": 1.0}),
+    rand_score: MetricKernel(_kernel(_rand), "labels"),
+    v_measure_score: MetricKernel(_kernel(_v_measure), "labels", {"beta": 1.0}),
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, beside, device, float_dtype
+from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._kernel import DEVICE_BYTES, Targets, in_chunks
 from manyfit.metrics.kernels._label_codes_numpy import BLOCK
@@ -251,7 +251,7 @@ def _no_labels(targets: Targets, P: Array, whole: bool) -> Array | None:
     if not bad.any():
         return None
     in_truth, in_predicted = presence(targets, P)
-    return array_namespace(P).any((in_truth | in_predicted) & beside(bad, P), axis=1)
+    return array_namespace(P).any((in_truth | in_predicted) & to_device_of(bad, P), axis=1)
 
 
 def _no_indicators(targets: Targets, P: Array) -> Array:

@@ -17,9 +17,9 @@ from sklearn.metrics import (
 )
 
 from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
-from manyfit.arrays import array_namespace, beside, device, float_dtype
+from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets
 from manyfit.metrics.kernels.labels._clustering_agreement import CLUSTER_METRICS
 from manyfit.metrics.kernels.labels._counts import (
     Table,
@@ -137,10 +137,10 @@ def _kappa_of(table: Table, ranks: Any, weights: str | None, undefined: float) -
         # scikit-learn knows of the labels that this setting has, and no others lie between them.
         rank = xp.cumulative_sum(as_floating(present, cells), axis=1)
     else:
-        asked = beside(ranks >= 0, cells)
+        asked = to_device_of(ranks >= 0, cells)
         kept = as_floating(asked, cells)
         cells = cells * kept[:, None] * kept
-        rank = xp.broadcast_to(as_floating(beside(ranks, cells), cells), present.shape)
+        rank = xp.broadcast_to(as_floating(to_device_of(ranks, cells), cells), present.shape)
         refused = xp.broadcast_to(~xp.any(table.in_truth & asked), present.shape[:1])
     apart = rank[:, :, None] - rank[:, None, :]
     cost = as_floating(apart != 0, cells)
@@ -184,17 +184,17 @@ def _likelihood_ratio(positive: bool) -> Callable[[Targets, Array], Array]:
     return kernel
 
 
-LABEL_METRICS: dict[Callable[..., Any], Many] = {
-    accuracy_score: Many(_accuracy, "labels", {"normalize": True}),
-    zero_one_loss: Many(_zero_one, "labels", {"normalize": True}),
-    hamming_loss: Many(_hamming, "labels"),
-    balanced_accuracy_score: Many(_balanced_accuracy, "labels", {"adjusted": False}),
-    matthews_corrcoef: Many(_matthews, "labels"),
-    cohen_kappa_score: Many(
+LABEL_METRICS: dict[Callable[..., Any], MetricKernel] = {
+    accuracy_score: MetricKernel(_accuracy, "labels", {"normalize": True}),
+    zero_one_loss: MetricKernel(_zero_one, "labels", {"normalize": True}),
+    hamming_loss: MetricKernel(_hamming, "labels"),
+    balanced_accuracy_score: MetricKernel(_balanced_accuracy, "labels", {"adjusted": False}),
+    matthews_corrcoef: MetricKernel(_matthews, "labels"),
+    cohen_kappa_score: MetricKernel(
         _kappa, "labels", {"labels": None, "weights": None, "replace_undefined_by": np.nan}
     ),
-    positive_likelihood_ratio: Many(_likelihood_ratio(positive=True), "labels"),
-    negative_likelihood_ratio: Many(_likelihood_ratio(positive=False), "labels"),
+    positive_likelihood_ratio: MetricKernel(_likelihood_ratio(positive=True), "labels"),
+    negative_likelihood_ratio: MetricKernel(_likelihood_ratio(positive=False), "labels"),
     **SET_METRICS,
     **CLUSTER_METRICS,
 }

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import f1_score, fbeta_score, jaccard_score, precision_score, recall_score
 
-from manyfit.arrays import array_namespace, beside, device
+from manyfit.arrays import array_namespace, device, to_device_of
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import Many, Targets
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets
 from manyfit.metrics.kernels.labels._counts import (
     Counts,
     as_floating,
@@ -114,7 +114,7 @@ def _place(classes: Any, label: Any) -> int:
 def taken(of: Counts, places: list[int]) -> Counts:
     """Counts of some labels, in this order; one past the last stands for labels of no row."""
     xp = array_namespace(of.hits)
-    index = beside(np.asarray(places, dtype=np.int64), of.hits)
+    index = to_device_of(np.asarray(places, dtype=np.int64), of.hits)
 
     def of_places(values: Array) -> Array:
         none = xp.zeros((values.shape[0], 1), dtype=values.dtype, device=device(values))
@@ -182,7 +182,7 @@ def counts_by_sample(targets: Targets, P: Array, labels: Any) -> Counts:
     xp, w = array_namespace(P), weight_of(targets, P)
     true, chosen = is_on(targets.numbers), is_on(P)
     if labels is not None:
-        index = beside(np.asarray(places_of(targets, P.shape[2], labels), dtype=np.int64), P)
+        index = to_device_of(np.asarray(places_of(targets, P.shape[2], labels), dtype=np.int64), P)
         true, chosen = xp.take(true, index, axis=1), xp.take(chosen, index, axis=2)
 
     def total(rows: Array) -> Array:
@@ -203,10 +203,10 @@ def _by_sample(targets: Targets, P: Array, measure: Measure, labels: Any, undefi
 
 _OPTIONS = {"labels": None, "pos_label": 1, "average": "binary", "zero_division": "warn"}
 
-SET_METRICS: dict[Callable[..., Any], Many] = {
-    f1_score: Many(_kernel(None), "labels", _OPTIONS),
-    fbeta_score: Many(_kernel(None), "labels", {**_OPTIONS, "beta": 1.0}),
-    jaccard_score: Many(_kernel(_jaccard), "labels", _OPTIONS),
-    precision_score: Many(_kernel(precision), "labels", _OPTIONS),
-    recall_score: Many(_kernel(recall), "labels", _OPTIONS),
+SET_METRICS: dict[Callable[..., Any], MetricKernel] = {
+    f1_score: MetricKernel(_kernel(None), "labels", _OPTIONS),
+    fbeta_score: MetricKernel(_kernel(None), "labels", {**_OPTIONS, "beta": 1.0}),
+    jaccard_score: MetricKernel(_kernel(_jaccard), "labels", _OPTIONS),
+    precision_score: MetricKernel(_kernel(precision), "labels", _OPTIONS),
+    recall_score: MetricKernel(_kernel(recall), "labels", _OPTIONS),
 }

@@ -10,16 +10,16 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.cluster.pool.run import slots
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.job._joblib_tasks import workers
-from manyfit.model_selection.planning._pieces import pieces
-from manyfit.model_selection.planning._pipeline_spec import Chain
+from manyfit.model_selection.job._joblib_tasks import joblib_workers
+from manyfit.model_selection.planning._pieces import cut_into_pieces
+from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.sharing._cached_transformer import shareable
-from manyfit.model_selection.sharing._fold_store import folds_kept
+from manyfit.model_selection.sharing._cached_transformer import is_shareable
+from manyfit.model_selection.sharing._fold_store import retained_folds
 
 Key = Hashable
 _SHARING = ("family", "steps")
@@ -51,9 +51,9 @@ class StepCounts:
     def __init__(
         self,
         job: Job,
-        chains: Sequence[Chain | str],
-        n_once: Callable[[Chain], int],
-        first_drawing: Callable[[Chain], int | None],
+        chains: Sequence[PipelineSpec | str],
+        n_once: Callable[[PipelineSpec], int],
+        first_drawing: Callable[[PipelineSpec], int | None],
     ) -> None:
         self._job, self._chains, self._n_once, self._drawing = job, chains, n_once, first_drawing
 
@@ -86,7 +86,7 @@ class StepCounts:
     @cached_property
     def _n_workers(self) -> int:
         job = self._job
-        return slots(job.client) if job.client is not None else workers(job.n_jobs)
+        return slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
 
     def _tasks(
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
@@ -97,10 +97,10 @@ class StepCounts:
         k = self._job.splits.n_splits
         if self._n_workers > 1:
             yield families, k
-            for _, candidates in pieces(self._job.pairs(sorted(rest)), order, self._n_workers):
+            for _, candidates in cut_into_pieces(self._job.pairs(sorted(rest)), order, self._n_workers):
                 yield candidates, 1
             return
-        kept = folds_kept(self._job.X, k, self._job.options.memory_limit) if by_candidate else k
+        kept = retained_folds(self._job.X, k, self._job.options.memory_limit) if by_candidate else k
         if kept == k:
             yield [*families, *rest], k
             return
@@ -117,7 +117,7 @@ class StepCounts:
 
     def _fits(self, c: int) -> _Fits:
         chain = self._chains[c] if self._chains else ""
-        if not isinstance(chain, Chain):
+        if not isinstance(chain, PipelineSpec):
             return _Fits(tuple(_of_last(self._model(c), (), c)))
         n_once, drawing = self._n_once(chain), self._drawing(chain)
         source: Key = ()
@@ -147,7 +147,7 @@ def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
     if step is None or isinstance(step, str):
         return [], source
     fits: list[Key] = []
-    kind = twin_of(type(step))
+    kind = sklearn_class_of(type(step))
     if kind is Pipeline and step.memory is None:
         for _, one in step.steps:
             more, source = _of_step(one, source, own)
@@ -162,7 +162,7 @@ def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
 
 
 def _holds_parts(step: Any) -> bool:
-    return twin_of(type(step)) in (FeatureUnion, ColumnTransformer)
+    return sklearn_class_of(type(step)) in (FeatureUnion, ColumnTransformer)
 
 
 def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
@@ -177,7 +177,7 @@ def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
 
 def _of_last(estimator: Any, source: Key, own: int) -> Iterator[Key]:
     """Keys of the fits of transformers inside of an estimator that predicts."""
-    kind = twin_of(type(estimator))
+    kind = sklearn_class_of(type(estimator))
     if kind is TransformedTargetRegressor:
         others = {name: v for name, v in estimator.get_params(deep=False).items() if name != "regressor"}
         yield from _of_last(estimator.regressor, (source, _key(others, own)), own)
@@ -191,7 +191,7 @@ def _of_last(estimator: Any, source: Key, own: int) -> Iterator[Key]:
 
 def _key(thing: Any, own: int) -> Key:
     try:
-        if not hasattr(thing, "fit") or shareable(thing):
+        if not hasattr(thing, "fit") or is_shareable(thing):
             return structural_key(thing)
     except (Unkeyable, RecursionError):
         pass

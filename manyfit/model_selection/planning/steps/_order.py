@@ -6,11 +6,11 @@ from typing import Any
 from sklearn.base import clone
 
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._pipeline_spec import Chain, value_key
+from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, value_key
 from manyfit.model_selection.sharing._cached_transformer import has_shareable_prefix
 
 
-def step_order(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> tuple[Any, ...] | None:
+def step_order(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> tuple[Any, ...] | None:
     """For each candidate the identities of its steps, as integers; None where no step is shared.
 
     Parameters
@@ -28,7 +28,7 @@ def step_order(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> 
     order: list[Any] = [()] * len(chains)
     for c in left:
         chain, params = chains[c], job.candidates[c]
-        if isinstance(chain, Chain):
+        if isinstance(chain, PipelineSpec):
             keys = [step.key for step in chain.steps]
         else:
             keys = [(name, value_key(value)) for name, value in params.items()]
@@ -36,19 +36,19 @@ def step_order(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> 
     return tuple(order)
 
 
-def _samples(job: Job, chains: Sequence[Chain | str], left: Sequence[int]) -> Iterator[Any]:
+def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> Iterator[Any]:
     """An estimator for each first step, and each class of the last one, that there is among settings."""
     seen = set[Any]()
     for c in left:
         chain = chains[c]
         ends: Any = None
-        if isinstance(chain, Chain):
+        if isinstance(chain, PipelineSpec):
             ends = chain.steps[0].key if chain.steps else None, chain.final.cls
         if ends not in seen:
             seen.add(ends)
-            alone = isinstance(chain, Chain) and not chain.final.path
+            alone = isinstance(chain, PipelineSpec) and not chain.final.path
             # Without `set_params`, whose calls an estimator may count.
-            if isinstance(chain, Chain) and alone:
+            if isinstance(chain, PipelineSpec) and alone:
                 yield chain.final.build()
             else:
                 yield sample(job, c) if _may_change_steps(job.candidates[c]) else job.estimator

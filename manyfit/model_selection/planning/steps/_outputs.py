@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 
 # Those of our estimators that make something sparse of numbers, unless `sparse_output` says otherwise.
 _SPARSE = ("OneHotEncoder", "TfidfTransformer")
@@ -55,7 +55,7 @@ def parts_of(step: Any, p: int | None) -> list[Part] | None:
 
 
 def _parts(step: Any, p: int | None) -> list[Part] | None:
-    kind = twin_of(type(step))
+    kind = sklearn_class_of(type(step))
     if kind is FeatureUnion:
         return [Part(*part) for part in step.transformer_list if not _is_dropped(part[1])]
     if kind is not ColumnTransformer:
@@ -96,9 +96,9 @@ def makes_sparse(step: Any) -> bool | None:
         return makes_sparse(step.steps[-1][1])
     parts = parts_of(step, None)
     if parts is None:
-        return twin_of(type(step)).__name__ in _SPARSE and bool(getattr(step, "sparse_output", True))
+        return sklearn_class_of(type(step)).__name__ in _SPARSE and bool(getattr(step, "sparse_output", True))
     found = [makes_sparse(part.estimator) for part in parts]
-    if True in found and twin_of(type(step)) is FeatureUnion:
+    if True in found and sklearn_class_of(type(step)) is FeatureUnion:
         return True
     return None if True in found or None in found else False
 
@@ -114,7 +114,7 @@ def n_columns(step: Any, p: int | None) -> int | None:
     parts = parts_of(step, p)
     if parts is not None:
         return _side_by_side(parts, p)
-    rule = _RULES.get(twin_of(type(step)).__name__)
+    rule = _RULES.get(sklearn_class_of(type(step)).__name__)
     if p is None or rule is None or not type(step).__module__.startswith(("sklearn.", "manyfit.")):
         return None
     try:

@@ -7,13 +7,13 @@ from typing import Any
 import scipy.sparse
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
-from manyfit._drop_in_classes import twin_of
-from manyfit.introspection.random_parameters import Draw, first_draw
-from manyfit.introspection.randomness import SEEDS, Sizes, judge
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.introspection.random_parameters import RandomParameter, find_random_parameter
+from manyfit.introspection.randomness import SEEDS, Sizes, is_deterministic
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._pipeline_spec import Chain, Step
+from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, StepSpec
 from manyfit.model_selection.planning.steps._outputs import makes_sparse, n_columns
-from manyfit.model_selection.sharing._fold_store import folds_kept
+from manyfit.model_selection.sharing._fold_store import retained_folds
 
 
 class DrawingSteps:
@@ -33,30 +33,30 @@ class DrawingSteps:
         self._sizes = Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
         self._first: dict[Any, int | None] = {}
 
-    def first(self, chain: Chain) -> int | None:
+    def first(self, chain: PipelineSpec) -> int | None:
         """The position of the first step that no setting shares: it draws, or cannot be compared. Or None."""
         key = tuple(step.key for step in chain.steps)
         if key not in self._first:
             self._first[key] = self._found(chain.steps)
         return self._first[key]
 
-    def _found(self, steps: Sequence[Step]) -> int | None:
+    def _found(self, steps: Sequence[StepSpec]) -> int | None:
         sizes = self._sizes
         for j, step in enumerate(steps):
             one = step.build()
-            if step.why_not_shared is not None or judge(one, sizes) is False:
+            if step.why_not_shared is not None or is_deterministic(one, sizes) is False:
                 return j
             sparse = _is_sparse_behind(one, sizes.sparse)
             sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features), sparse)
         return None
 
-    def last_draws(self, chain: Chain) -> bool:
+    def last_draws(self, chain: PipelineSpec) -> bool:
         """Whether the last estimator of a setting draws, or may draw."""
-        return judge(chain.final.build()) is False
+        return is_deterministic(chain.final.build()) is False
 
     # What it costs
 
-    def advice(self, chains: Mapping[int, Chain], in_order: bool) -> tuple[str, ...]:
+    def advice(self, chains: Mapping[int, PipelineSpec], in_order: bool) -> tuple[str, ...]:
         """What to set so that more is shared.
 
         Parameters
@@ -71,9 +71,9 @@ class DrawingSteps:
             found |= dict.fromkeys(self._of_last_steps(chains.values()))
         return tuple(found)
 
-    def _of_steps(self, chains: Iterable[Chain]) -> Iterable[str]:
+    def _of_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
         """Of steps that several settings have in common, and would share."""
-        prefixes, steps = Counter[Any](), dict[Any, Step]()
+        prefixes, steps = Counter[Any](), dict[Any, StepSpec]()
         for chain in chains:
             j = self.first(chain)
             if j is not None:
@@ -85,9 +85,9 @@ class DrawingSteps:
                 cost = "it is fitted anew for each setting, and so is every step behind it"
                 yield _said(steps[key], cost, "they are fitted once a split")
 
-    def _of_last_steps(self, chains: Iterable[Chain]) -> Iterable[str]:
+    def _of_last_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
         k, job = self._job.splits.n_splits, self._job
-        kept = folds_kept(job.X, k, job.options.memory_limit)
+        kept = retained_folds(job.X, k, job.options.memory_limit)
         cost = f"fits keep scikit-learn's order, for which the folds of all {k} splits are kept at once"
         if kept < k:
             cost = (
@@ -103,13 +103,13 @@ def _is_sparse_behind(step: Any, given: bool) -> bool:
     """Whether the output of a step is known to be sparse."""
     if getattr(step, "encode", None) == "onehot" or makes_sparse(step):
         return True
-    return given and twin_of(type(step)) in (MaxAbsScaler, Normalizer, StandardScaler)
+    return given and sklearn_class_of(type(step)) in (MaxAbsScaler, Normalizer, StandardScaler)
 
 
-def _said(step: Step, cost: str, gain: str) -> str:
+def _said(step: StepSpec, cost: str, gain: str) -> str:
     if step.why_not_shared is not None:
         return f"{step.why_not_shared}: {cost}."
-    draw = first_draw(step.build(), step.path)
+    draw = find_random_parameter(step.build(), step.path)
     if draw is None:
         return f"{step.cls.__name__} may draw random numbers: {cost}."
     who = _owner(step, draw)
@@ -119,7 +119,7 @@ def _said(step: Step, cost: str, gain: str) -> str:
     return f"{what} Set {draw.name} to an integer, and {gain}."
 
 
-def _owner(step: Step, draw: Draw) -> str:
+def _owner(step: StepSpec, draw: RandomParameter) -> str:
     """The class of the estimator that a parameter belongs to."""
     inside = draw.name.removeprefix(step.path).removeprefix("__").rpartition("__")[0]
     held = step.build().get_params().get(inside) if inside else None

@@ -31,7 +31,7 @@ from manyfit._compat import (
     positive_likelihood_ratio,
     scorers_by_name,
 )
-from manyfit._drop_in_classes import twin_of
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.introspection.flags import is_flag
 from manyfit.introspection.structural_key import Wrapped
 
@@ -188,7 +188,7 @@ def _of_params(params: Mapping[Any, Any], depth: int) -> Iterator[Any]:
 
 
 def _of_object(thing: Any, depth: int) -> Iterator[Any]:
-    kind = twin_of(type(thing))
+    kind = sklearn_class_of(type(thing))
     if not is_reader(kind):
         yield type(thing)
         return
