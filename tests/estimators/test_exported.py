@@ -86,7 +86,8 @@ def test_host_data_take_scikit_learns_own_way(name):
     assert ours.fit(*arguments) is ours
     twin.fit(*arguments)
     assert set(vars(ours)) == set(vars(twin))
-    wanted = results(twin, given, y)
+    # Pickled both: where in memory a copy of an array begins may change the last bit of a product.
+    wanted = results(pickle.loads(pickle.dumps(twin)), given, y)
     found = results(pickle.loads(pickle.dumps(ours)), given, y)
     assert set(found) == set(wanted)
     for method in wanted:

@@ -222,7 +222,7 @@ def test_doubtful_columns_are_scanned_once(shuffle, monkeypatch):
     n, scanned = 60, []
 
     def counting(X, rows, columns):
-        scanned.append((list(columns), sum(_moments.length_of(r) for r in rows)))
+        scanned.append((list(columns), sum(_moments.n_rows(r) for r in rows)))
         return column_ranges(X, rows, columns)
 
     monkeypatch.setattr(_moments, "column_ranges", counting)

@@ -22,7 +22,7 @@ def test_no_worker_is_not_one_that_is_paused(monkeypatch: pytest.MonkeyPatch) ->
         {"tcp://a:1": {"status": "paused", "last_seen": 1.0, "nthreads": 1, "resources": {}}},
     )
     monkeypatch.setattr(_there, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("manyfit.cluster.pool.held_workers.soon", lambda *a: None)
+    monkeypatch.setattr("manyfit.cluster.pool.held_workers.call_soon_in_loop", lambda *a: None)
     monkeypatch.setattr(_there, "workers_of", lambda client: workers)
 
     class OfNobody:
