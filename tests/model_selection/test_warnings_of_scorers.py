@@ -52,7 +52,7 @@ def warns_and_raises(y, predicted):
 
 def warns_and_raises_at_times(y, predicted):
     warns(y, predicted)
-    if np.sum(predicted) < np.sum(y):
+    if predicted[0] < y[0]:  # not the sums: those of training rows are equal but for rounding
         raise ValueError("no score")
     return 1.0
 
