@@ -18,6 +18,7 @@ from tests.structure import (
     IMPORT_ALL,
     ORDER,
     WITH_A_CLIENT,
+    circular_imports,
     crowded,
     imports,
     private_imports,
@@ -121,6 +122,22 @@ def test_an_import_of_a_private_module_is_found(source, module):
 )
 def test_an_import_from_a_front_or_within_the_room_is_none(source):
     assert private_imports(source, "manyfit.folds.passes._x") == []
+
+
+def test_no_module_of_the_benchmarks_imports_itself_by_way_of_others():
+    assert circular_imports(modules("benchmarks", "examples")) == []
+
+
+def test_a_circle_of_imports_is_found():
+    sources = {
+        "p": "from p import a",
+        "p.a": "from p.b import x",
+        "p.b": "if TYPE_CHECKING:\n    from p import c",
+        "p.c": "def f():\n    import p.a",
+        "p.d": "import p.a",
+    }
+    found = circular_imports((source, module, module == "p") for module, source in sources.items())
+    assert found == ["p.a", "p.b", "p.c"]
 
 
 # Private names of other projects
