@@ -20,7 +20,6 @@ from manyfit.metrics.scoring._from_moments import MOMENT_METRICS
 from manyfit.metrics.scoring._shared_scoring import BATCHED
 from tests.differential._compare import FLOAT32_ROUNDING, SLACK, Judge
 from tests.differential._register import cases
-from tests.docs import _measured
 from tests.docs._pages import PAGES, ROOT, marked, spans, table
 from tests.structure import ORDER
 
@@ -157,19 +156,3 @@ def test_rooms() -> None:
     for row in rows:
         place = ROOT / "manyfit" / spans(row["Room"])[0]
         assert place.exists() is ("not there yet" not in row["Its one job"]), place
-
-
-@pytest.mark.parametrize("name", _measured.TABLES)
-def test_figures_on_pages_are_those_that_were_measured(name: str) -> None:
-    page, measured = _measured.TABLES[name]
-    rows = measured()
-    assert table((ROOT / "docs" / f"{page}.md").read_text(), name) == rows, (
-        f"it should be\n{_measured.as_text(rows)}"
-    )
-    assert table(f"<!-- {name} -->\n{_measured.as_text(rows)}\n<!-- /{name} -->\n", name) == rows
-
-
-def test_the_benchmark_table_is_a_table() -> None:
-    lines = marked(README, "benchmarks").splitlines()
-    assert len({line.count("|") for line in lines}) == 1
-    assert all(spans(row["Command"]) for row in table(README, "benchmarks"))
