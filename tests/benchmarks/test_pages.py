@@ -44,7 +44,7 @@ def test_every_table_is_written_into_its_page(kept, tmp_path):
     assert write_pages(kept, tmp_path) == []
     for page, _ in TABLES.values():
         text = (tmp_path / page).read_text()
-        assert "None" not in text
+        assert "| None |" not in text
         assert text.count("\n| --- ") == sum(other == page for other, _ in TABLES.values())
 
 
