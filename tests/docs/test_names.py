@@ -1,27 +1,14 @@
-"""What the pages name exists: tests, modules, links, benchmarks; and nothing of one machine is named."""
+"""What the pages name exists: paths, modules and links; and they name no place of one machine."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.docs._pages import PAGES, ROOT, anchors, links, spans
-
-
-def functions(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
-
-
-def missing_tests(page: str) -> list[str]:
-    """Tests that a page names as ``tests/file.py::name`` and that are not there."""
-    named = re.findall(r"\b(tests/[\w/]+\.py)::(\w+)", page)
-    known = {file: functions(ROOT / file) for file, _ in named if (ROOT / file).exists()}
-    return [f"{file}::{name}" for file, name in named if name not in known.get(file, ())]
 
 
 def missing_paths(page: str) -> list[str]:
@@ -29,11 +16,6 @@ def missing_paths(page: str) -> list[str]:
     named = [span.partition("::")[0] for span in spans(page)]
     ours = [span for span in named if re.fullmatch(r"(manyfit|tests|docs|benchmarks|examples)/[\w/.]*", span)]
     return [span for span in ours if not (ROOT / span).exists()]
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_test_that_is_named_exists(name: str) -> None:
-    assert missing_tests(PAGES[name].read_text()) == []
 
 
 @pytest.mark.invariant("Examples, tables and paths on the pages are true")
@@ -44,11 +26,6 @@ def test_every_path_that_is_named_exists(name: str) -> None:
 
 def test_what_is_missing_is_found() -> None:
     here = "tests/docs/test_names.py"
-    assert missing_tests(f"`{here}::test_what_is_missing_is_found`") == []
-    assert missing_tests(f"`{here}::test_other`, `tests/none.py::test_x`") == [
-        f"{here}::test_other",
-        "tests/none.py::test_x",
-    ]
     assert missing_paths(f"`{here}`, `manyfit/folds/`, `manyfit/cellar/`") == ["manyfit/cellar/"]
 
 

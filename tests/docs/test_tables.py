@@ -28,6 +28,7 @@ SHARING = PAGES["docs/sharing.md"].read_text()
 CLUSTERS = PAGES["docs/clusters.md"].read_text()
 ARCHITECTURE = PAGES["docs/architecture.md"].read_text()
 FAMILIES, STEPS = table(SHARING, "families"), table(SHARING, "steps")
+ROOMS = table(ARCHITECTURE, "rooms")
 ESTIMATORS = dict(all_estimators())
 # What an estimator needs besides so that its other parameters are looked at.
 BESIDES = {
@@ -148,11 +149,18 @@ def test_versions() -> None:
     assert f"has [{len(ALL)} estimators]" in README
 
 
-def test_rooms() -> None:
-    rows = table(ARCHITECTURE, "rooms")
-    assert [spans(row["Room"])[0].rstrip("/").removesuffix(".py") for row in rows] == list(
-        dict.fromkeys(room.partition(".")[0] for room in ORDER)
-    )
-    for row in rows:
-        place = ROOT / "manyfit" / spans(row["Room"])[0]
-        assert place.exists() is ("not there yet" not in row["Its one job"]), place
+def sub_rooms(room: str) -> list[str]:
+    """The rooms within a room, as paths, from top to bottom."""
+    inner = (name.removeprefix(f"{room}.") for name in ORDER if name.startswith(f"{room}."))
+    return [name.replace(".", "/") for name in inner if not name.rpartition(".")[2].startswith("_")]
+
+
+def test_the_rooms_on_the_page_are_those_of_the_structural_test() -> None:
+    on_page = {spans(row["Room"])[0]: spans(row["Inside, from top to bottom"]) for row in ROOMS}
+    top = dict.fromkeys(room.partition(".")[0] for room in ORDER)
+    assert on_page == {room: sub_rooms(room) for room in top}
+    assert list(on_page) == list(top)
+
+
+def test_the_page_on_architecture_stays_short() -> None:
+    assert len(ARCHITECTURE.splitlines()) <= 250
