@@ -10,10 +10,13 @@ from pathlib import Path
 
 from benchmarks._benchmark import Benchmark, all_benchmarks
 from benchmarks._measure import run
+from benchmarks._pages import ROOT, Results, write_pages
 from benchmarks._report import table, write_json
 from benchmarks._result import Result
 from benchmarks._study import Findings, Study
 from benchmarks.gpu._place import IMITATION
+
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -23,6 +26,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, metavar="N", help="rounds (default: the benchmark's own)")
     parser.add_argument("--quick", action="store_true", help="a small size, to see that it works")
     parser.add_argument("--no-memory", action="store_true", help="leave out the peak of memory")
+    parser.add_argument(
+        "--write-docs", action="store_true", help="write the results in benchmarks/results into the pages"
+    )
     # To see that the benchmarks of a GPU run where there is none: small data, on arrays of this library.
     parser.add_argument("--imitate", metavar="LIBRARY", help=argparse.SUPPRESS)
     return parser
@@ -33,6 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     asked = parser.parse_args(arguments)
     known = all_benchmarks()
+    if asked.write_docs:
+        rounds = {name: one.repeat for name, one in known.items() if isinstance(one, Benchmark)}
+        changed = write_pages(Results(RESULTS, rounds))
+        print("\n".join(f"{page} was changed" for page in changed) or "The pages have these results already.")
+        return 0
     if asked.name is None:
         width = max(map(len, known))
         print("\n".join(f"{name:{width}}  {benchmark.summary}" for name, benchmark in known.items()))

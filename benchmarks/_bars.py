@@ -4,37 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from benchmarks._result import Result, Row
+from benchmarks._result import Result, Row
+from benchmarks._verdict import Verdict, at_least, at_most
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """What was asked, what was got, and whether that is enough; None where it was not measured."""
-
-    asked: str
-    got: str
-    met: bool | None
-
-
-Bar = Callable[["Result"], Verdict]
-
-
-def at_least(asked: str, got: float | None, least: float, unit: str) -> Verdict:
-    """Whether what was got is enough."""
-    if got is None:
-        return Verdict(asked, "not measured", None)
-    return Verdict(asked, f"{got:.3g} {unit}", got >= least)
-
-
-def at_most(asked: str, got: float | None, most: float, unit: str) -> Verdict:
-    """Whether what was got is not too much."""
-    if got is None:
-        return Verdict(asked, "not measured", None)
-    return Verdict(asked, f"{got:.3g} {unit}", got <= most)
+Bar = Callable[[Result], Verdict]
 
 
 def _times_faster(result: Result, other: float | None) -> float | None:

@@ -11,11 +11,12 @@ import psutil  # type: ignore[import-untyped]
 from sklearn.naive_bayes import GaussianNB
 
 from benchmarks import _on_workers as on
-from benchmarks._bars import Verdict, at_most
-from benchmarks._benchmark import Contender, Data, Task
+from benchmarks._benchmark import Contender
 from benchmarks._measure import describe
 from benchmarks._study import Column, Findings, Tell
+from benchmarks._task import Data, Task
 from benchmarks._timed import Spins
+from benchmarks._verdict import Verdict, at_most
 from benchmarks._wire import Wire, watched
 
 _COLUMNS = (

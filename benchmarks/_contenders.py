@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._benchmark import Answer, Contender, Task
+from benchmarks._benchmark import Answer, Contender
+from benchmarks._task import Task
 
 Array = NDArray[Any]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.model_selection import ParameterGrid
 
-from benchmarks._benchmark import Task
+from benchmarks._task import Task
 
 # large enough that a product runs at the peak rate of the library, small enough to take moments
 _PRODUCT_SIZE = 1000

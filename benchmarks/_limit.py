@@ -14,7 +14,7 @@ class TooLong(Exception):
 
 
 @contextmanager
-def at_most(seconds: float) -> Iterator[None]:
+def time_limit(seconds: float) -> Iterator[None]:
     """Raise `TooLong` in what runs in this context after so many seconds.
 
     Not where there are no timers of signals, in another thread than the main one, or where such a timer of

@@ -12,14 +12,15 @@ import numpy as np
 from sklearn.metrics import check_scoring
 from tqdm import tqdm
 
-from benchmarks._benchmark import Answer, Benchmark, Contender, Data, Task
+from benchmarks._benchmark import Answer, Benchmark, Contender
 from benchmarks._compare import score_differences
 from benchmarks._count import count_fits
 from benchmarks._floor import measure_floor, stored_bytes
-from benchmarks._limit import TooLong, at_most
+from benchmarks._limit import TooLong, time_limit
 from benchmarks._machine import blas_threads
 from benchmarks._memory import measure_memory
 from benchmarks._result import Result, Row
+from benchmarks._task import Data, Task
 
 # messages of failures and warnings are kept, their tails are not
 _MESSAGE_LENGTH = 300
@@ -207,7 +208,7 @@ def _keeping_failure(row: Row, most_seconds: float) -> Iterator[None]:
     A run that takes too long is ended.
     """
     try:
-        with at_most(most_seconds):
+        with time_limit(most_seconds):
             yield
     except TooLong as error:
         row.failure, row.given_up = describe(error), most_seconds

@@ -20,34 +20,17 @@ import tempfile
 import tracemalloc
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import psutil  # type: ignore[import-untyped]
 
-from benchmarks._benchmark import Benchmark, Contender, Data, all_benchmarks
+from benchmarks._benchmark import Benchmark, Contender, all_benchmarks
+from benchmarks._result import Memory
+from benchmarks._task import Data
 
 _ROOT = Path(__file__).resolve().parents[1]
 _TIMEOUT = 1800.0
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Bytes beyond what was resident with the data made.
-
-    ``resident`` is the high-water mark of the process, ``workers`` the sum of those of its worker processes
-    (pages that they share count in each), ``traced`` what tracemalloc saw in a second run.
-    """
-
-    resident: int
-    workers: int
-    traced: int
-
-    @property
-    def total(self) -> int:
-        """Resident bytes of the process and its workers."""
-        return self.resident + self.workers
 
 
 def measure_memory(benchmark: Benchmark, contender: Contender, data: Data, *, quick: bool) -> Memory:

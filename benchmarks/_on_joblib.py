@@ -11,9 +11,9 @@ from typing import Any
 import joblib
 
 from benchmarks import _on_workers as on
-from benchmarks._bars import Verdict, at_most
-from benchmarks._limit import at_most as ended_after
+from benchmarks._limit import time_limit
 from benchmarks._measure import describe
+from benchmarks._verdict import Verdict, at_most
 
 OURS, DASK, LOKY = "manyfit", "dask", "loky"
 # joblib's own for Dask comes last: where it is stopped, what it has sent to the workers still runs.
@@ -37,7 +37,7 @@ def under(backend: str, call: Callable[[], Any]) -> float | str:
     try:
         with (
             warnings.catch_warnings(),
-            ended_after(MOST_SECONDS),
+            time_limit(MOST_SECONDS),
             joblib.parallel_config(backend=backend, n_jobs=on.WORKERS),
         ):
             warnings.simplefilter("ignore")

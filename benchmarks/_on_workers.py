@@ -15,8 +15,9 @@ from unittest import mock
 
 from threadpoolctl import threadpool_limits
 
-from benchmarks._benchmark import Contender, Kind, Task
+from benchmarks._benchmark import Contender, Kind
 from benchmarks._contenders import Array, read_manyfit, read_search
+from benchmarks._task import Task
 
 WORKERS = 2
 # Of worker processes, those of joblib too.

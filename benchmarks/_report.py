@@ -119,11 +119,11 @@ def _cells(row: Row, result: Result) -> tuple[str, ...]:
         row.name,
         as_seconds(row.median),
         f"{as_seconds(min(row.seconds))} - {as_seconds(max(row.seconds))}" if row.seconds else "",
-        _number(_times(row, result)),
-        _number(_cost(row, result)),
+        rounded(_times(row, result)),
+        rounded(_cost(row, result)),
         as_bytes(row.memory.total) if row.memory else "-",
-        _number(row.memory.total / result.bytes if row.memory else None),
-        _number(row.memory.traced / result.bytes if row.memory else None),
+        rounded(row.memory.total / result.bytes if row.memory else None),
+        rounded(row.memory.traced / result.bytes if row.memory else None),
         _gap(row.mean_difference),
         _gap(row.split_difference),
     )
@@ -220,7 +220,8 @@ def as_bytes(value: float) -> str:
     return f"{value:.0f} B"
 
 
-def _number(value: float | None) -> str:
+def rounded(value: float | None) -> str:
+    """Three digits of a number."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
@@ -238,6 +239,6 @@ _UNITS: dict[str, Callable[[Any], str]] = {
     "": str,
     "s": as_seconds,
     "bytes": as_bytes,
-    "number": _number,
+    "number": rounded,
     "gap": _gap,
 }

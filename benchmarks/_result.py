@@ -7,9 +7,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks._bars import Verdict
 from benchmarks._floor import Floor
-from benchmarks._memory import Memory
+from benchmarks._verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes beyond what was resident with the data made.
+
+    ``resident`` is the high-water mark of the process, ``workers`` the sum of those of its worker processes
+    (pages that they share count in each), ``traced`` what tracemalloc saw in a second run.
+    """
+
+    resident: int
+    workers: int
+    traced: int
+
+    @property
+    def total(self) -> int:
+        """Resident bytes of the process and its workers."""
+        return self.resident + self.workers
 
 
 @dataclass

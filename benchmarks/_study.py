@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tqdm import tqdm
 
-from benchmarks._bars import Verdict
+from benchmarks._verdict import Verdict
 
 Tell = Callable[[str], None]
 

@@ -11,12 +11,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from benchmarks import _bars as bars
 from benchmarks import _on_workers as on
 from benchmarks import iterated, pipelines
-from benchmarks._benchmark import Benchmark, Data, Task, register
+from benchmarks._benchmark import Benchmark, register
 from benchmarks._bytes import measure_bytes
 from benchmarks._contenders import sklearn
 from benchmarks._floor import linear_passes_work, moments_work, reading_work
 from benchmarks._slots import measure_slots
 from benchmarks._study import Study
+from benchmarks._task import Data, Task
 from benchmarks._timed import Spins
 
 _LOKY = f"scikit-learn n_jobs={on.WORKERS}"

@@ -21,10 +21,10 @@ from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.model_selection import check_cv
 from sklearn.svm import LinearSVC, LinearSVR
 
-from benchmarks._bars import at_most
 from benchmarks._benchmark import register
 from benchmarks._scales import data_sets, regression_targets, scales
 from benchmarks._study import Column, Findings, Study, Tell
+from benchmarks._verdict import at_most
 from manyfit.estimators import Cost
 from manyfit.families._protocol import family_of
 from manyfit.model_selection import GridSearchCV

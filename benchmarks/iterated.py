@@ -13,9 +13,10 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.svm import LinearSVC
 
 from benchmarks import _bars as bars
-from benchmarks._benchmark import Benchmark, Data, Task, register
+from benchmarks._benchmark import Benchmark, register
 from benchmarks._contenders import logistic_regression_cv, manyfit, manyfit_optimum, searches
 from benchmarks._floor import linear_passes_work
+from benchmarks._task import Data, Task
 
 # scikit-learn's scores carry what its own tol, 1e-4 by default, or its max_iter leaves.
 NEAR = bars.same_scores(1e-2)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks._bars import Verdict, at_most
 from benchmarks._benchmark import register
 from benchmarks._study import Column, Findings, Study, Tell
+from benchmarks._verdict import Verdict, at_most
 from benchmarks.gpu._compared import compared, failures, largest_differences
 from benchmarks.gpu._problems import PROBLEMS
 from benchmarks.gpu._process import Run, run_process, why_no_device

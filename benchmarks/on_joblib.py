@@ -14,9 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from benchmarks import _on_joblib as through
 from benchmarks import _on_workers as on
-from benchmarks._bars import Verdict, at_most
 from benchmarks._benchmark import register
 from benchmarks._study import Column, Findings, Study, Tell
+from benchmarks._verdict import Verdict, at_most
 from benchmarks._wire import watched
 
 ROUNDS = 5

@@ -6,9 +6,10 @@ from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 
 from benchmarks import _bars as bars
-from benchmarks._benchmark import Benchmark, Task, register
+from benchmarks._benchmark import Benchmark, register
 from benchmarks._contenders import searches
 from benchmarks._floor import reading_work
+from benchmarks._task import Task
 
 
 def _task(quick: bool) -> Task:

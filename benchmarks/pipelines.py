@@ -11,9 +11,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
-from benchmarks._benchmark import Benchmark, Data, Task, register
+from benchmarks._benchmark import Benchmark, register
 from benchmarks._contenders import manyfit, searches
 from benchmarks._floor import moments_work, reading_work
+from benchmarks._task import Data, Task
 
 
 def _affine_task(quick: bool) -> Task:

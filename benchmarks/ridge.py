@@ -8,9 +8,10 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import train_test_split
 
 from benchmarks import _bars as bars
-from benchmarks._benchmark import Benchmark, Contender, Data, Task, register
+from benchmarks._benchmark import Benchmark, Contender, register
 from benchmarks._contenders import himalaya_ridge_cv, ridge_cv, searches
 from benchmarks._floor import moments_work
+from benchmarks._task import Data, Task
 
 
 def _task(quick: bool) -> Task:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from manyfit.arrays._host_fallback import reset_fallback_warnings
+from tests.invariants import as_text, invariants
 
 # No deadline, since a shared machine's pauses are no defect; and the same examples on each run, so that a red
 # suite means a change. `pytest --hypothesis-profile=explore` looks for new ones.
@@ -22,6 +23,21 @@ settings.load_profile("manyfit")
 
 # A shell starts what it runs in the background deaf to Ctrl-C, which tests imitate.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--invariants", action="store_true", help="list the invariants with their tests, run none"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    if not config.getoption("--invariants"):
+        return None
+    print(as_text(invariants()), end="")
+    return 0
+
 
 LIBRARIES = [
     "numpy",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 # From top to bottom: a module may import from its own room and from those after it. A room within a room, or
 # a module that stands alone, has a line of its own; the room's other modules stand at the room's line.
@@ -134,6 +134,34 @@ def _room(dotted: str) -> str | None:
         if ".".join(parts[:n]) in ORDER:
             return ".".join(parts[:n])
     return parts[0] if parts else None
+
+
+def circular_imports(modules: Iterable[tuple[str, str, bool]]) -> list[str]:
+    """Modules that import themselves by way of others, from (source, dotted path, is a package) of each."""
+    modules = list(modules)
+    known = {module for _, module, _ in modules}
+    imported = {
+        module: {_module_of(target, known) for target in imports(source, module, is_package)} - {module}
+        for source, module, is_package in modules
+    }
+
+    def reached(module: str) -> set[str]:
+        found: set[str] = set()
+        todo = [module]
+        while todo:
+            new = imported.get(todo.pop(), set()) - found
+            found |= new
+            todo += new
+        return found
+
+    return sorted(module for module in known if module in reached(module))
+
+
+def _module_of(target: str, known: Container[str]) -> str:
+    """The module that holds an imported name: the longest part of its path that is a module."""
+    while target and target not in known:
+        target = target.rpartition(".")[0]
+    return target
 
 
 def private_imports(source: str, module: str, is_package: bool = False) -> list[str]:

@@ -18,6 +18,7 @@ from tests.structure import (
     IMPORT_ALL,
     ORDER,
     WITH_A_CLIENT,
+    circular_imports,
     crowded,
     imports,
     private_imports,
@@ -46,6 +47,7 @@ def import_all(folder: Path, package: str) -> subprocess.CompletedProcess[str]:
 # Imports between rooms
 
 
+@pytest.mark.invariant("Rooms import only from the rooms below them")
 def test_rooms_import_downward_only():
     found = [line for module in modules("manyfit") for line in upward_imports(*module)]
     assert found == []
@@ -122,9 +124,26 @@ def test_an_import_from_a_front_or_within_the_room_is_none(source):
     assert private_imports(source, "manyfit.folds.passes._x") == []
 
 
+def test_no_module_of_the_benchmarks_imports_itself_by_way_of_others():
+    assert circular_imports(modules("benchmarks", "examples")) == []
+
+
+def test_a_circle_of_imports_is_found():
+    sources = {
+        "p": "from p import a",
+        "p.a": "from p.b import x",
+        "p.b": "if TYPE_CHECKING:\n    from p import c",
+        "p.c": "def f():\n    import p.a",
+        "p.d": "import p.a",
+    }
+    found = circular_imports((source, module, module == "p") for module, source in sources.items())
+    assert found == ["p.a", "p.b", "p.c"]
+
+
 # Private names of other projects
 
 
+@pytest.mark.invariant("Only _compat names private parts of other projects")
 def test_private_names_are_in_compat_only():
     found = [
         line
@@ -174,6 +193,7 @@ def test_compat_names_what_others_import_from_it():
 # Sizes
 
 
+@pytest.mark.invariant("No module is longer than the limit")
 def test_no_module_is_too_long():
     folders = ("manyfit", "tests", "benchmarks", "examples")
     found = [line for source, module, _ in modules(*folders) for line in too_long(source, module)]
@@ -207,6 +227,7 @@ def test_a_crowded_folder_is_found():
 # What importing does
 
 
+@pytest.mark.invariant("Importing manyfit loads no optional library and starts no thread")
 def test_importing_all_of_manyfit_loads_no_optional_library_and_starts_nothing():
     done = import_all(ROOT, "manyfit")
     assert done.returncode == 0, done.stderr
@@ -333,6 +354,7 @@ def test_bad_docstrings_are_found(sample):
 # The versions that the project states and those that it tests
 
 
+@pytest.mark.invariant("The oldest supported version of each dependency is tested")
 def test_the_lower_bounds_are_the_versions_of_the_oldest_run():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     texts = [text.partition(",")[0] for text in project["dependencies"]]

@@ -19,8 +19,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks._benchmark import Data, Task
 from benchmarks._floor import Work, linear_passes_work, moments_work, reading_work
+from benchmarks._task import Data, Task
 
 FLOATS = ("float32", "float64")
 

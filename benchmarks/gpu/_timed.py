@@ -10,10 +10,10 @@ from typing import Any
 
 from joblib import cpu_count
 
-from benchmarks._benchmark import Task
 from benchmarks._contenders import read_search
-from benchmarks._limit import at_most
+from benchmarks._limit import time_limit
 from benchmarks._measure import describe
+from benchmarks._task import Task
 from benchmarks.gpu._contenders import Settings
 from benchmarks.gpu._memory import Memory
 
@@ -71,7 +71,7 @@ def timed(
     try:
         if expected is not None and expected * len(first) > limit:
             raise NoTime(f"{expected * len(first):.0f} s for {len(first)} settings, with {limit:.0f} s left")
-        with at_most(limit):
+        with time_limit(limit):
             left = limit - _watched(row, search, first, settings, memory)
             if len(first) < len(settings) and row["whole"] < left:
                 _run(row, search, settings, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks._bars import Verdict, at_least, at_most
+from benchmarks._verdict import Verdict, at_least, at_most
 from benchmarks.gpu._contenders import CUML_DEVICE, OURS, SKLEARN
 from benchmarks.gpu._timed import Row
 

@@ -92,6 +92,7 @@ def test_a_count_is_pickled_and_printed():
     assert str(crossed) == "1,234,567 bytes to device, 8 bytes to host, 1 synchronisations"
 
 
+@pytest.mark.invariant("Every transfer between host and device is counted under its label")
 def test_labels_of_calls_go_before_those_of_blocks(x):
     with transfers() as crossed, label_transfers("outer"):
         to_host(x)

@@ -24,6 +24,7 @@ def bit_equal(left, right) -> bool:
     return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
 
 
+@pytest.mark.invariant("Every transfer between host and device is counted under its label")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "bool", "complex128"])
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (4, 3)])
 def test_there_and_back_again(xp, device, dtype, shape):
@@ -98,6 +99,7 @@ def test_the_host_costs_nothing():
     assert to_host(again)[0, 1] == 8.0, "to_device copied from host to host"
 
 
+@pytest.mark.invariant("Every transfer between host and device is counted under its label")
 def test_to_host_of_the_device_fires_the_counter_where_numpy_itself_refuses():
     x = array_api_strict.ones((10, 2), device=DEVICE1)
     with pytest.raises(RuntimeError, match="Can't convert array on the 'array_api_strict.Device"):

@@ -339,7 +339,7 @@ def test_no_limit_in_other_threads():
     found = []
 
     def inside():
-        with _limit.at_most(0.01):
+        with _limit.time_limit(0.01):
             time.sleep(0.05)
             found.append("done")
 

@@ -14,13 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import _bars as bars
 from benchmarks import _measure
-from benchmarks._benchmark import Answer, Benchmark, Contender, Task, register
+from benchmarks._benchmark import Answer, Benchmark, Contender, register
 from benchmarks._compare import score_differences
 from benchmarks._contenders import read_search, sklearn
 from benchmarks._count import count_fits
 from benchmarks._floor import distinct_steps_seconds, moments_work, product_rate, read_rate
 from benchmarks._measure import run
 from benchmarks._report import as_dict, table
+from benchmarks._task import Task
 
 TASK = Task(Ridge(), {"alpha": [0.1, 1.0]}, cv=3)
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks._benchmark import all_benchmarks
 from benchmarks._measure import run
-from benchmarks._memory import Memory
+from benchmarks._result import Memory
 
 ROOT = Path(__file__).parents[2]
 

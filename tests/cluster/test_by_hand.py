@@ -114,6 +114,7 @@ def test_the_page_has_the_commands_that_are_run():
     assert sum(len(blocks(SECTIONS[section], "py")) for section in ("By hand", "TLS")) == 3
 
 
+@pytest.mark.invariant("The commands on the page about clusters work")
 def test_workers_by_hand(by_hand):
     cluster = describe(by_hand.client)
     found = sorted((w.device or "CPU", w.host, w.threads, w.slots) for w in cluster.workers)
@@ -202,6 +203,7 @@ def by_tls(tmp_path_factory):
         yield done
 
 
+@pytest.mark.invariant("The commands on the page about clusters work")
 def test_workers_by_tls(by_tls):
     cluster = describe(by_tls.client)
     nannies = [info["nanny"] for info in by_tls.client.scheduler_info()["workers"].values()]
@@ -230,6 +232,7 @@ except (OSError, TypeError) as error:
 """
 
 
+@pytest.mark.invariant("A cluster with TLS refuses connections without its certificate")
 def test_clients_without_the_certificate_are_refused(by_tls):
     cases = {("tls", "none"): "TypeError", ("tls", "other"): "FatalCommClosedError", ("tcp", "none"): ""}
     start = time.monotonic()

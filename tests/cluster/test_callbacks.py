@@ -66,6 +66,7 @@ def of_workers(search, client):
     return all(client.run(hears_nothing_more).values()) or "inproc" in client.scheduler.address
 
 
+@pytest.mark.invariant("Callbacks receive the calls that they receive in scikit-learn")
 def test_a_monitor_of_a_step_has_the_scores_of_all_iterations(client):
     logs = {}
     for cls, more in ((GridSearchCV, {"client": client}), (model_selection.GridSearchCV, {})):
@@ -128,6 +129,7 @@ def _transport():
     return _transport
 
 
+@pytest.mark.invariant("Callbacks receive the calls that they receive in scikit-learn")
 def test_searches_at_once_hear_each_of_its_own_fits(client, counters):
     counters = [Counter() for _ in range(3)]
     searches = [

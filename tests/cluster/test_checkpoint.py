@@ -24,6 +24,7 @@ def inside():
         yield client
 
 
+@pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.slow
 @pytest.mark.parametrize("there", [True, False])
 @pytest.mark.parametrize("kind", SEARCHES)

@@ -98,6 +98,7 @@ def mixed():
         yield client
 
 
+@pytest.mark.invariant("Work for a GPU runs on GPU workers, one task per slot")
 def test_data_of_a_device_stay_with_workers_that_have_one(mixed, monkeypatch):
     there, labels = to_device(X, STRICT, array_api_strict), to_device(Y, STRICT, array_api_strict)
     sent = []
@@ -124,6 +125,7 @@ def test_data_of_a_device_stay_with_workers_that_have_one(mixed, monkeypatch):
     assert host not in {worker.address for worker in _stores}
 
 
+@pytest.mark.invariant("Work for a GPU runs on GPU workers, one task per slot")
 def test_each_to_its_own(mixed):
     """On a cluster of both, fits on the host leave the slot of the device free."""
     grid = {"device": ["cpu", "cuda"], "value": [0, 1, 2, 3]}
@@ -163,6 +165,7 @@ def test_the_user_says_it(mixed):
     assert {name for names in RAN.values() for name in names} == {"device"}
 
 
+@pytest.mark.invariant("Work for a GPU runs on GPU workers, one task per slot")
 @pytest.mark.parametrize("k", [1, 2])
 def test_as_many_at_a_time_as_there_are_slots(k):
     with cluster(device={"nthreads": 4, "resources": {"GPU": k}}) as one, Client(one):
@@ -219,6 +222,7 @@ def test_memory_maps_travel_as_arrays(tmp_path):
 # ------------------------------------------------------------------------------------------ settings
 
 
+@pytest.mark.invariant("Workers use the caller's configuration and warning filters")
 def test_configuration_and_filters_go_along():
     """To a real process, which has none of this one's settings."""
     steps, ones = make_pipeline(StandardScaler(), _settings.Tells()), np.ones(len(X))

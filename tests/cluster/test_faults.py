@@ -71,6 +71,7 @@ def kill(processes: list[int]) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 @pytest.mark.parametrize("n_killed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_workers_killed_in_the_middle(n_killed, client, expected, tmp_path):
     """With all of them goes the last holder of the data."""
@@ -125,6 +126,7 @@ def _with_a_lock(estimator: Any, data: Any, target: Any, lock: Any = threading.L
     return 1.0
 
 
+@pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 def test_what_cannot_be_pickled_is_an_error_in_seconds(client):
     start = time.monotonic()
     with pytest.raises(TypeError, match="cannot pickle"):
@@ -137,6 +139,7 @@ def test_what_cannot_be_pickled_is_an_error_in_seconds(client):
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 def test_a_lost_device_ends_its_process(client, expected, tmp_path):
     """Every call would fail in the process that is in this state; another one does the fit."""
     before = set(pids(client))
@@ -146,6 +149,7 @@ def test_a_lost_device_ends_its_process(client, expected, tmp_path):
     assert len(before & set(pids(client))) == 1
 
 
+@pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 def test_an_interrupt_stops_the_workers_too(client, tmp_path):
     meanwhile(1.0, _thread.interrupt_main)
     start = time.monotonic()
@@ -197,6 +201,7 @@ def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
 
 
+@pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 @pytest.mark.thorough
 def test_a_scheduler_that_goes_away_is_an_error_in_seconds(tmp_path):
     line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
@@ -254,6 +259,7 @@ def test_workers_that_nobody_starts_again_are_an_error(tmp_path, monkeypatch):
                 search(Awkward(exits=2), client=client).fit(X, Y)
 
 
+@pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 @pytest.mark.thorough
 @pytest.mark.filterwarnings(WAITS, "ignore:One or more of the test scores are non-finite")
 @pytest.mark.parametrize("error_score", [np.nan, "raise"])

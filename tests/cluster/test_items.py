@@ -71,6 +71,7 @@ def test_a_group_is_cut_for_the_slots_where_it_is_long(operations, n_slots, n_gr
         assert len(parts) == min(7, -(-n_slots // n_groups))
 
 
+@pytest.mark.invariant("A group that is divided among workers stays within tol")
 @pytest.mark.parametrize("steps", [(), (StandardScaler(),)])
 def test_the_parts_of_a_long_group(steps, client, seen, monkeypatch):
     monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)

@@ -26,6 +26,7 @@ def run(task, n, n_jobs):
     return list(run_tasks(task, [(i,) for i in range(n)], n_jobs, "2*n_jobs"))
 
 
+@pytest.mark.invariant("Results arrive in order, and a reader that stops also stops the tasks")
 @pytest.mark.parametrize("n_jobs", [None, 1, 2])
 def test_results_come_in_order(n_jobs):
     assert [r[0] for r in run(double, 7, n_jobs)] == [0, 2, 4, 6, 8, 10, 12]
@@ -39,6 +40,7 @@ def test_two_workers_are_other_processes():
     assert os.getpid() not in {r[1] for r in run(double, 4, 2)}
 
 
+@pytest.mark.invariant("The user's joblib context takes effect")
 def test_the_users_context_counts():
     assert joblib_workers(None) == 1 and joblib_workers(2) == 2
     with joblib.parallel_config(backend="threading", n_jobs=3):
@@ -61,6 +63,7 @@ def test_errors_reach_the_caller(n_jobs):
         run(fail, 6, n_jobs)
 
 
+@pytest.mark.invariant("Results arrive in order, and a reader that stops also stops the tasks")
 @pytest.mark.filterwarnings("ignore:.*tasks which were still being processed")  # joblib says what it stopped
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_whoever_stops_reading_stops_the_tasks(n_jobs):

@@ -124,6 +124,7 @@ def is_paused(client: Client, address: str) -> bool:
     return workers(client)[address]["status"] == "paused"
 
 
+@pytest.mark.invariant("A worker that is short of memory loses no result and hangs no search")
 def test_data_that_do_not_fit_are_an_error_in_seconds(client):
     before = pids(client)
     X, y = data(int(0.6 * LIMIT))  # with what a worker takes by itself more than Dask starts tasks with
@@ -143,6 +144,7 @@ def test_data_that_do_not_fit_are_an_error_in_seconds(client):
     )
 
 
+@pytest.mark.invariant("A worker that is short of memory loses no result and hangs no search")
 def test_a_paused_worker_is_done_without(client):
     X, y = data(100 * MB)
     one, other = sorted(workers(client))
@@ -245,6 +247,7 @@ def test_a_worker_under_pressure_lets_go_of_what_nobody_needs(client):
     fill(client, one, 0)
 
 
+@pytest.mark.invariant("A worker that is short of memory loses no result and hangs no search")
 def test_memory_that_is_lost_ends_its_process(client, tmp_path):
     """A fit has left it behind, where nothing but the end of the process gives it back."""
     before = set(pids(client).values())
@@ -257,6 +260,7 @@ def test_memory_that_is_lost_ends_its_process(client, tmp_path):
     wait_for(lambda: len(client.nthreads()) == 2 and len(before & set(pids(client).values())) == 1, "another")
 
 
+@pytest.mark.invariant("A worker that is short of memory loses no result and hangs no search")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
 @pytest.mark.parametrize("error_score", [np.nan, "raise"])
 def test_a_setting_that_takes_too_much_memory(error_score, client):

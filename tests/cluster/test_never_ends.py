@@ -67,6 +67,7 @@ def client():
 WAITS = "ignore:The search waits for a worker"
 
 
+@pytest.mark.invariant("A search goes on without workers that stop answering or never end a fit")
 @pytest.mark.filterwarnings(WAITS)
 def test_their_workers_start_again(client):
     before = pids(client)
@@ -134,6 +135,7 @@ def test_a_search_whose_workers_are_all_held_says_so(tmp_path: Path):
         timer.join()
 
 
+@pytest.mark.invariant("A search goes on without workers that stop answering or never end a fit")
 def test_without_a_nanny_a_search_says_what_it_waits_for(tmp_path: Path):
     """One of two workers is held for ever: the other does it all."""
     with two_workers_without_nannies(tmp_path) as client:

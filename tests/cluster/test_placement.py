@@ -51,6 +51,7 @@ def scores(found: GridSearchCV) -> Any:
 # ------------------------------------------------------------------------------------------ content
 
 
+@pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
 def test_workers_of_this_process_do_not_share_the_users_array(three):
     data = X.copy()
     before = scores(search().fit(data, Y))
@@ -63,6 +64,7 @@ def test_workers_of_this_process_do_not_share_the_users_array(three):
     assert not np.array_equal(before, changed)
 
 
+@pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
 def test_data_changed_again_and_again_leave_nothing(three):
     data = X.copy()
     for i in range(5):
@@ -133,6 +135,7 @@ def test_a_search_that_ended_holds_no_client():
             assert [one.status for one in _placements] == ["running"]
 
 
+@pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
 @pytest.mark.parametrize(
     "threads",
     [
@@ -166,6 +169,7 @@ print("done")
 # ------------------------------------------------------------------------------------------ workers
 
 
+@pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
 def test_a_paused_worker_is_not_waited_for(three):
     first = min(three.nthreads())
 
@@ -179,6 +183,7 @@ def test_a_paused_worker_is_not_waited_for(three):
     assert time.monotonic() - start < 10
 
 
+@pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
 def test_a_busy_worker_is_not_waited_for(three):
     go_on = Event("go on")
     first = min(three.nthreads())
@@ -191,6 +196,7 @@ def test_a_busy_worker_is_not_waited_for(three):
         go_on.set()
 
 
+@pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
 def test_workers_that_leave_are_no_deaths():
     """As those of a cluster that grows and shrinks do."""
     spec = {i: {"cls": Worker, "options": {"nthreads": 1}} for i in range(2)}
@@ -220,6 +226,7 @@ def test_workers_that_leave_are_no_deaths():
     assert not np.isnan(scores(found)).any()
 
 
+@pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
 def test_a_cluster_grows_with_the_search():
     options = {"n_workers": 1, "processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**options) as cluster, Client(cluster) as client:

@@ -76,6 +76,7 @@ def same(one: Any, other: Any) -> None:
         np.testing.assert_array_equal(expected, scores(other)[key], err_msg=key)
 
 
+@pytest.mark.invariant("Scores do not depend on the number of workers")
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_answers_are_those_of_the_local_run(kind, inside):
     estimator, grid = SEARCHES[kind]
@@ -187,6 +188,7 @@ class Scattered:
         monkeypatch.setattr(Client, "scatter", counted)
 
 
+@pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
 def test_a_second_search_sends_nothing(client, monkeypatch):
     big, target = np.random.default_rng(0).normal(size=(20_000, 10)), np.arange(20_000) % 2
     sent, before = Scattered(monkeypatch), _transfers(client)
@@ -206,6 +208,7 @@ def test_a_second_search_sends_nothing(client, monkeypatch):
     assert sent.nbytes == 2 * big.nbytes + target.nbytes + labels_of_folds
 
 
+@pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
 def test_data_go_with_their_owner(client):
     data, target = np.random.default_rng(1).normal(size=(20_000, 10)), np.arange(20_000) % 2
     search = GridSearchCV(Awkward(), {"value": [0, 1]}, cv=2, refit=False).fit(data, target)
@@ -225,6 +228,7 @@ def eventually(condition: Any, seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
 def test_messages_are_small(client, monkeypatch):
     """All that is submitted for a search over 16 MB, but for the data itself."""
     data, target = np.zeros((200_000, 10)), np.arange(200_000) % 2
@@ -245,6 +249,7 @@ def test_messages_are_small(client, monkeypatch):
 # ------------------------------------------------------------------------------------------ several at once
 
 
+@pytest.mark.invariant("Scores do not depend on the number of workers")
 def test_two_searches_at_once_do_not_mix(client):
     found: dict[Any, Any] = {}
 
@@ -306,6 +311,7 @@ def test_only_what_is_not_drawn_is_merged(random_state, merged, client, monkeypa
     assert bool(names[0] & names[1]) == merged
 
 
+@pytest.mark.invariant("Scores do not depend on the number of workers")
 def test_a_search_within_a_task_runs_there(client):
     """It would wait for its own slot otherwise."""
     inner = GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2)

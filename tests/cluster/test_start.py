@@ -64,11 +64,13 @@ def test_processes_and_threads(started):
     assert len(pids) == 2 and os.getpid() not in pids
 
 
+@pytest.mark.invariant("A local cluster shares cores and memory and leaves the environment as it was")
 def test_memory_is_shared_with_this_process(started):
     client, _ = started
     assert {worker.memory_limit for worker in describe(client).workers} == {MEMORY_LIMIT // 3}
 
 
+@pytest.mark.invariant("A local cluster shares cores and memory and leaves the environment as it was")
 def test_libraries_share_the_cores(started):
     def threads_of_libraries() -> dict[tuple[str, str], int]:
         import scipy.linalg  # noqa: F401
@@ -87,6 +89,7 @@ def test_libraries_share_the_cores(started):
         assert {n for (kind, _), n in threads.items() if kind == "blas"} == {min(2, os.cpu_count())}
 
 
+@pytest.mark.invariant("A local cluster shares cores and memory and leaves the environment as it was")
 def test_the_environment_of_this_process_stays(started):
     _, left = started
     assert left == {}
@@ -134,6 +137,7 @@ def test_every_connection_is_by_tls(secure):
     assert secure.submit(lambda: 5).result() == 5
 
 
+@pytest.mark.invariant("A cluster with TLS refuses connections without its certificate")
 def test_who_has_no_certificate_is_refused(secure):
     address = secure.cluster.scheduler_address
     assert "ssl_context" in refused(secure, address, Security())
@@ -155,6 +159,7 @@ def sends(address: str, context: ssl.SSLContext) -> bool:
         return False
 
 
+@pytest.mark.invariant("A cluster with TLS refuses connections without its certificate")
 def test_the_listeners_ask_for_a_certificate(secure):
     """Not only Dask's own client is refused: nothing is sent to one that has none."""
     without = ssl.create_default_context(cadata=secure.security.tls_ca_file)
@@ -411,6 +416,7 @@ def scripts(tmp_path_factory):
     return {name: (process, *process.communicate()) for name, process in processes.items()}
 
 
+@pytest.mark.invariant("No worker outlives the process that started the cluster")
 @pytest.mark.parametrize("name", ENDINGS)
 def test_no_process_outlives_a_script_that_closes_nothing(scripts, name):
     process, printed, errors = scripts[name]

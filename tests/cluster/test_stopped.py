@@ -76,6 +76,7 @@ def _search(folder: Any, seconds: float = 0.05) -> GridSearchCV:
     return GridSearchCV(estimator, {"value": list(range(10))}, cv=2, refit=False)
 
 
+@pytest.mark.invariant("A search goes on without workers that stop answering or never end a fit")
 @pytest.mark.parametrize(
     "after", [pytest.param(0.0, marks=pytest.mark.thorough), pytest.param(0.7, id="in the middle")]
 )
@@ -108,6 +109,7 @@ def where(x: Any, i: int, seconds: float) -> tuple[int, float, int]:
     return i, float(np.sum(x)), os.getpid()
 
 
+@pytest.mark.invariant("A search goes on without workers that stop answering or never end a fit")
 @pytest.mark.parametrize("timeout", [None, pytest.param(LIMIT_S, marks=pytest.mark.thorough)])
 def test_a_call_of_parallel_goes_on_without_it(timeout, client):
     """Also where it is to be sent the data, which the caller's thread does."""

@@ -62,6 +62,7 @@ def search(**params: Any) -> GridSearchCV:
     return GridSearchCV(Ridge(solver="lsqr"), {"alpha": [0.1, 1.0]}, cv=2, refit=False, **params)
 
 
+@pytest.mark.invariant("Workers refuse work of another minor version")
 def test_a_search_refuses_another_minor_version(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     claims(monkeypatch, scikit_learn="0.24.1", numpy="1.19.5")
     text = r"The worker inproc://\S+ has other versions .*: scikit-learn is \S+ there, and 0.24.1"

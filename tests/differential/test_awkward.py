@@ -63,6 +63,7 @@ def _problem(pipeline: str, recipe: Recipe, splits: Splits, options: Options) ->
     return Problem(LEAST_SQUARES, estimator, grid, recipe, splits, options)
 
 
+@pytest.mark.invariant("Scores, ranks, NaN, errors and warnings are scikit-learn's")
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("recipe", _recipes().values(), ids=_recipes())
 def test_each_kind_of_data(recipe: Recipe, pipeline: str) -> None:
@@ -96,6 +97,7 @@ def test_each_form_of_data(recipe: Recipe) -> None:
     check(_problem("affine", recipe, SPLITS, OPTIONS), subject(), GridSearchCV)
 
 
+@pytest.mark.invariant("Scores, ranks, NaN, errors and warnings are scikit-learn's")
 @pytest.mark.parametrize("weights", [None, "zeros"])
 @pytest.mark.parametrize("kind", [*SPLITTERS, *LISTS])
 def test_each_kind_of_splits(kind: str, weights: str | None) -> None:
@@ -109,6 +111,7 @@ def test_groups_that_a_splitter_does_not_need(kind: str) -> None:
     check(problem, subject(), GridSearchCV)
 
 
+@pytest.mark.invariant("Scores, ranks, NaN, errors and warnings are scikit-learn's")
 @pytest.mark.parametrize("scorer", [None, *REGRESSION_SCORERS, "mean_prediction", "two_numbers"])
 @pytest.mark.parametrize("target", ["two outputs", "r2 near one"])
 def test_each_scorer(scorer: str | None, target: str) -> None:
@@ -135,6 +138,7 @@ def test_each_way_to_fail(error_score: Any, refit: Any) -> None:
     check(problem, subject(), GridSearchCV)
 
 
+@pytest.mark.invariant("The fuzzer reaches the shared path and catches wrong searches")
 @pytest.mark.skipif(subject() is GridSearchCV, reason="scikit-learn shares nothing")
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize("scorer", [None, *REGRESSION_SCORERS])

@@ -16,6 +16,7 @@ from ._subject import subject
 pytestmark = [pytest.mark.timeout(0)] if THOROUGH else []  # as long as it takes
 
 
+@pytest.mark.invariant("Scores, ranks, NaN, errors and warnings are scikit-learn's")
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name.replace(", ", "+").replace(" ", "-"))
 def test_answers_are_those_of_scikit_learn(case: Case) -> None:
     @PROFILE

@@ -169,6 +169,7 @@ ROUTED = Options(("r2", "neg_mean_squared_error"), form="dict", routing=True, we
 COLLINEAR = {"twists": ("duplicate column",), "estimator": Ridge(), "grid": {"alpha": [1e-8]}}
 
 
+@pytest.mark.invariant("The fuzzer reaches the shared path and catches wrong searches")
 @pytest.mark.parametrize(
     ("wrong", "changes", "told"),
     [

@@ -17,6 +17,7 @@ def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_family, "_affine_steps", dict(_family._affine_steps))
 
 
+@pytest.mark.invariant("Examples, tables and paths on the pages are true")
 @pytest.mark.parametrize("name", WITH_EXAMPLES)
 def test_examples_print_what_the_page_shows(name: str) -> None:
     run(PAGES[name].read_text(), name)

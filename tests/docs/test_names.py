@@ -1,27 +1,14 @@
-"""What the pages name exists: tests, modules, links, benchmarks; and nothing of one machine is named."""
+"""What the pages name exists: paths, modules and links; and they name no place of one machine."""
 
 from __future__ import annotations
 
-import ast
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.docs._pages import PAGES, ROOT, anchors, links, spans
-
-
-def functions(path: Path) -> set[str]:
-    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)}
-
-
-def missing_tests(page: str) -> list[str]:
-    """Tests that a page names as ``tests/file.py::name`` and that are not there."""
-    named = re.findall(r"\b(tests/[\w/]+\.py)::(\w+)", page)
-    known = {file: functions(ROOT / file) for file, _ in named if (ROOT / file).exists()}
-    return [f"{file}::{name}" for file, name in named if name not in known.get(file, ())]
 
 
 def missing_paths(page: str) -> list[str]:
@@ -31,11 +18,7 @@ def missing_paths(page: str) -> list[str]:
     return [span for span in ours if not (ROOT / span).exists()]
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_test_that_is_named_exists(name: str) -> None:
-    assert missing_tests(PAGES[name].read_text()) == []
-
-
+@pytest.mark.invariant("Examples, tables and paths on the pages are true")
 @pytest.mark.parametrize("name", PAGES)
 def test_every_path_that_is_named_exists(name: str) -> None:
     assert missing_paths(PAGES[name].read_text()) == []
@@ -43,19 +26,7 @@ def test_every_path_that_is_named_exists(name: str) -> None:
 
 def test_what_is_missing_is_found() -> None:
     here = "tests/docs/test_names.py"
-    assert missing_tests(f"`{here}::test_what_is_missing_is_found`") == []
-    assert missing_tests(f"`{here}::test_other`, `tests/none.py::test_x`") == [
-        f"{here}::test_other",
-        "tests/none.py::test_x",
-    ]
     assert missing_paths(f"`{here}`, `manyfit/folds/`, `manyfit/cellar/`") == ["manyfit/cellar/"]
-
-
-def test_constraints_are_numbered_and_each_names_a_test() -> None:
-    section = PAGES["docs/architecture.md"].read_text().partition("\n## Constraints\n")[2]
-    items = re.split(r"^(?=\d+\. )", section, flags=re.M)[1:]
-    assert [int(item.partition(".")[0]) for item in items] == list(range(1, len(items) + 1))
-    assert [item for item in items if "tests/" not in item or "::" not in item] == []
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -54,6 +54,7 @@ STEPS = {
 }
 
 
+@pytest.mark.invariant("Affine steps map moments as they map data")
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
 def test_moments_behind_steps(steps):
     assert_like_sklearn(*steps)
@@ -76,6 +77,7 @@ def test_the_variance_threshold_drops_constant_columns():
     np.testing.assert_array_equal(view.columns, [0, 1, 3, 4, 5])
 
 
+@pytest.mark.invariant("Decisions that depend on rounding are left to scikit-learn")
 @pytest.mark.parametrize("step", [StandardScaler(), VarianceThreshold()])
 def test_nearly_constant_columns_are_left_to_sklearn(step):
     Z = X.copy()
@@ -91,6 +93,7 @@ def test_a_constant_behind_a_rotation():
         apply(StandardScaler(), apply(PCA(3), view_of(Z, Y)))
 
 
+@pytest.mark.invariant("Decisions that depend on rounding are left to scikit-learn")
 def test_a_variance_at_the_threshold():
     with pytest.raises(Unsupported, match="a variance is within rounding of the threshold"):
         apply(VarianceThreshold(X[:, 1].var()), view_of(X, Y))
@@ -101,6 +104,7 @@ def test_no_variance_meets_the_threshold():
         apply(VarianceThreshold(1e6), view_of(X, Y))
 
 
+@pytest.mark.invariant("Decisions that depend on rounding are left to scikit-learn")
 def test_f_values_that_tie():
     Z = np.c_[X, X[:, 0]]
     best_first = np.argsort(f_regression(Z, Y)[0])[::-1]
@@ -186,6 +190,7 @@ def test_auto_elsewhere_is_deterministic_and_served(shape, n_components):
     assert_same_moments(view.plain, real_moments(step.transform(Z)), rtol=1e-7)  # close eigenvalues
 
 
+@pytest.mark.invariant("Decisions that depend on rounding are left to scikit-learn")
 def test_eigenvalues_that_tie_at_the_cut():
     Z = np.r_[np.eye(4), -np.eye(4)]  # a sphere: no direction is preferred
     with pytest.raises(Unsupported, match=r"eigenvalues at the cut \(nearly\) tie"):
@@ -204,6 +209,7 @@ def test_whitening_does_not_divide_by_rounding():
         apply(PCA(P + 1, whiten=True), view_of(Z, Y))
 
 
+@pytest.mark.invariant("Sample weights reach the last step and no transformer")
 def test_weights_move_only_the_last_step():
     weights = rng.random(N)
     view = apply(StandardScaler(), view_of(X, Y, weights))

@@ -104,6 +104,7 @@ def brought(value, move):
     return [brought(part, move) for part in value] if isinstance(value, list) else value
 
 
+@pytest.mark.invariant("Parameters, targets and weights may lie on another device than X")
 @pytest.mark.parametrize(
     ("name", "params", "y"), PARAMS, ids=lambda value: value if type(value) is str else ""
 )
@@ -199,6 +200,7 @@ def test_a_transformer_that_reads_no_labels_takes_any(name, monkeypatch):
 # Several places
 
 
+@pytest.mark.invariant("Parameters, targets and weights may lie on another device than X")
 @pytest.mark.parametrize("name", ["Ridge", "GaussianNB", "SVC", "KernelRidge", "LogisticRegression"])
 def test_rows_targets_and_weights_of_three_places(name):
     model = getattr(estimators, name)()
@@ -264,6 +266,7 @@ SOME = ["Ridge", "LinearRegression", "LogisticRegression", "LinearSVC", "Gaussia
         "LinearDiscriminantAnalysis", "SVC", "KernelRidge", "StackingRegressor"]  # fmt: skip
 
 
+@pytest.mark.invariant("Parameters, targets and weights may lie on another device than X")
 @pytest.mark.parametrize("kind", BAD)
 @pytest.mark.parametrize("name", SOME)
 def test_an_error_is_scikit_learns(name, kind):

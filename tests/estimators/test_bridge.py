@@ -106,6 +106,7 @@ def in_place(value, xp, device):
     )
 
 
+@pytest.mark.invariant("Drop-in estimators return results where the data lie")
 @quiet
 @pytest.mark.parametrize("xp", OTHERS, indirect=True)
 @pytest.mark.parametrize(("name", "own"), BY_WHOM)
@@ -211,6 +212,7 @@ def test_parameters_that_scikit_learn_serves_on_a_device(name, params):
             clone(twin).fit(there(given), None if y is None else there(y)).transform(there(given))
 
 
+@pytest.mark.invariant("Drop-in estimators pass scikit-learn's own checks")
 def test_scikit_learns_check_holds_everywhere_else():
     if os.environ.get("SCIPY_ARRAY_API") == "1":
         pytest.skip("this process has the switch on")
@@ -223,6 +225,7 @@ def test_scikit_learns_check_holds_everywhere_else():
     assert sklearn.get_config()["array_api_dispatch"] is False
 
 
+@pytest.mark.invariant("Drop-in estimators return results where the data lie")
 def test_what_crosses():
     """A fit and its answers on the device hand nothing over but numbers that Python asks for."""
     Xd, Yd = there(X), there(NUMBERS)
@@ -549,6 +552,7 @@ def test_a_fit_of_our_own_goes_first():
     assert len(seen) == 1
 
 
+@pytest.mark.invariant("Drop-in estimators pass scikit-learn's own checks")
 def test_a_patch_of_others_around_ours_stays(monkeypatch):
     # As cuML's accelerator does it: what was there before is called by what takes its place.
     asked = []

@@ -82,6 +82,7 @@ def checks() -> Any:
     return pytest.mark.parametrize(names, kept, **made.kwargs)
 
 
+@pytest.mark.invariant("Drop-in estimators pass scikit-learn's own checks")
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # as scikit-learn runs them: fits end early, parameters are deprecated
 @checks()

@@ -74,6 +74,7 @@ def test_every_public_method_is_bridged_or_takes_no_data(name):
         assert hasattr(ours(), method) == hasattr(twin(), method)
 
 
+@pytest.mark.invariant("Drop-in estimators are scikit-learn's on data of the host")
 @pytest.mark.filterwarnings("ignore")  # of both alike
 @pytest.mark.parametrize("name", HERE)
 def test_host_data_take_scikit_learns_own_way(name):

@@ -96,6 +96,7 @@ def alike(found, expected):
         np.testing.assert_array_equal(other.linear.origin, one.linear.origin)
 
 
+@pytest.mark.invariant("An iterating family gives a device's data the host's answers")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_answers_are_those_on_the_host_which_waits_at_most_twice_an_iteration(case, steps):
     own = case.rows(X)
@@ -115,6 +116,7 @@ def test_answers_in_any_library(xp, device, name):
     alike(case.fit(to_device(own, device, xp)), case.fit(own))
 
 
+@pytest.mark.invariant("Iterating families neither transfer nor copy the rows of a device")
 def test_nothing_of_the_size_of_the_rows_crosses_or_is_copied():
     n, p = 40_000, 30
     big = rng.normal(size=(n, p))

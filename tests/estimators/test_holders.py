@@ -131,6 +131,7 @@ def test_it_is_scikit_learns_class(name):
             assert method in BRIDGED and inspect.getattr_static(ours, method) is not static, method
 
 
+@pytest.mark.invariant("Drop-in estimators return results where the data lie")
 @quiet
 @pytest.mark.parametrize("xp", OTHERS, indirect=True)
 @pytest.mark.parametrize("name", HOLDERS)
@@ -205,6 +206,7 @@ def test_scikit_learns_own_pipeline_works():
     assert fitted.score(there(X), there(NUMBERS)) == pytest.approx(fitted.score(X, NUMBERS))
 
 
+@pytest.mark.invariant("Drop-in estimators return results where the data lie")
 @only_new
 @pytest.mark.parametrize("jobs", [None, 2])
 def test_columns_are_joined_where_they_lie(jobs):

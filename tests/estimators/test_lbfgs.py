@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array_api_strict as strict
 import numpy as np
+import pytest
 
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 
@@ -43,6 +44,7 @@ def test_every_column_comes_to_its_minimum():
     np.testing.assert_allclose(solution.W, problem.centre, atol=1e-8)
 
 
+@pytest.mark.invariant("Converged columns leave the batch, and a gradient that is not finite never converges")
 def test_converged_columns_leave_the_batch():
     problem = Quadratics()
     solution = LBFGS(max_passes=800).solve(problem, np.zeros((M, K, D)), np.arange(M), np.full(M, 1e-9))
@@ -90,6 +92,7 @@ def test_an_overflow_is_stepped_back_from():
     np.testing.assert_allclose(solution.W, 0.0, atol=1e-7)
 
 
+@pytest.mark.invariant("Converged columns leave the batch, and a gradient that is not finite never converges")
 def test_a_gradient_that_is_not_finite_never_counts_as_converged():
     class Broken(Quadratics):
         def gradient(self, W, columns):

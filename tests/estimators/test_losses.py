@@ -57,6 +57,7 @@ CASES = {
 }
 
 
+@pytest.mark.invariant("Losses and their derivatives are scikit-learn's in every array namespace")
 @pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)
 def test_the_gradient_is_the_slope_of_the_loss(loss, T, value):
     Z, step = 3.0 * rng.normal(size=(loss.n_outputs, M, N)), 1e-6
@@ -71,6 +72,7 @@ def test_the_gradient_is_the_slope_of_the_loss(loss, T, value):
             assert G[k, 0, i] == pytest.approx(slope, rel=1e-5, abs=1e-7)
 
 
+@pytest.mark.invariant("Losses and their derivatives are scikit-learn's in every array namespace")
 @pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)
 def test_the_curvature_is_the_slope_of_the_gradient(loss, T, value):
     Z, step = 3.0 * rng.normal(size=(loss.n_outputs, M, N)), 1e-6
@@ -86,6 +88,7 @@ def test_the_curvature_is_the_slope_of_the_gradient(loss, T, value):
             np.testing.assert_allclose(slope[k], expected, atol=1e-6)
 
 
+@pytest.mark.invariant("Losses and their derivatives are scikit-learn's in every array namespace")
 @pytest.mark.parametrize(("loss", "T", "value"), CASES.values(), ids=CASES)
 def test_any_namespace(loss, T, value):
     Z = rng.normal(size=(loss.n_outputs, M, N))

@@ -36,6 +36,7 @@ def other():
     register_family(before)
 
 
+@pytest.mark.invariant("Families and affine steps serve exact types, never subclasses")
 def test_exact_types_only():
     assert family_of(Ridge) is not None and family_of(LinearRegression) is not None
     assert family_of(MyRidge) is None

@@ -62,6 +62,7 @@ def test_fitted_by_cuml():
     assert STATE not in vars(clone(ours))
 
 
+@pytest.mark.invariant("Each step works where the plan says")
 @pytest.mark.parametrize(
     ("model", "stays"),
     [

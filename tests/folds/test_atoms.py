@@ -40,6 +40,7 @@ def atoms(splits):
     return Splits.given(splits, N).atom_groups
 
 
+@pytest.mark.invariant("A partition has one atom per fold and never holds all indices of its splits")
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_kfold_has_an_atom_a_fold(shuffle):
     cv = KFold(5, shuffle=shuffle, random_state=0 if shuffle else None)
@@ -104,6 +105,7 @@ def test_unused_rows_are_in_no_atom():
 index = st.lists(st.integers(-N, N - 1), min_size=1, max_size=30)
 
 
+@pytest.mark.invariant("Atoms rebuild any splits, repeated rows included")
 @given(st.lists(st.tuples(index, index), min_size=1, max_size=6))
 def test_any_splits(splits):
     assert_atoms(atoms(splits), splits)

@@ -151,6 +151,7 @@ def test_rows_that_are_read_are_counted_and_an_interrupt_is_asked_for():
     assert passes.rows_read == 3 * N - 1 and len(asked) == 3
 
 
+@pytest.mark.invariant("The host waits for a device at most twice per iteration of all columns")
 @every_atoms
 def test_the_host_waits_once_for_a_pass_and_an_index_is_sent_once(atoms):
     passes, theta = DevicePasses(there(EVERY_X["float32"]), atoms), rng.normal(size=(M, 3, P + 1))

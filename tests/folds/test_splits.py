@@ -52,6 +52,7 @@ def assert_same(splits, expected):
                 assert ours.dtype == theirs.dtype
 
 
+@pytest.mark.invariant("Splits are kept exactly as the splitter gave them")
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 @pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
 def test_every_splitter_keeps_its_indices(cv):
@@ -76,12 +77,14 @@ def test_kfold_of_uneven_sizes(n):
     assert_same(drawn(KFold(4), n), list(KFold(4).split(X[:n])))
 
 
+@pytest.mark.invariant("A partition has one atom per fold and never holds all indices of its splits")
 def test_kfold_keeps_no_indices():
     n = 100_000
     splits = Splits.draw(KFold(5), np.empty((n, 1)), None, n, {})
     assert len(pickle.dumps(splits)) < 2000
 
 
+@pytest.mark.invariant("A partition has one atom per fold and never holds all indices of its splits")
 def test_a_partition_keeps_one_label_a_row():
     n = 20_000
     cv = KFold(5, shuffle=True, random_state=0)
@@ -94,6 +97,7 @@ def test_more_folds_than_rows_is_sklearns_error():
         drawn(KFold(30))
 
 
+@pytest.mark.invariant("A splitter is called once, and a generator of splits is read once")
 def test_a_generator_is_read_once_and_kept():
     def generate():
         yield from KFold(3).split(X)
@@ -101,6 +105,7 @@ def test_a_generator_is_read_once_and_kept():
     assert_same(Splits.given(generate(), N), list(KFold(3).split(X)))
 
 
+@pytest.mark.invariant("A splitter is called once, and a generator of splits is read once")
 def test_a_random_splitter_is_drawn_once():
     splits = drawn(ms.ShuffleSplit(3))
     for (a, b), (c, d) in zip(splits, splits, strict=True):
@@ -125,6 +130,7 @@ ODD = {
 }
 
 
+@pytest.mark.invariant("Splits are kept exactly as the splitter gave them")
 @pytest.mark.parametrize("given", ODD.values(), ids=ODD)
 def test_whatever_is_given_is_kept(given):
     assert_same(Splits.given(iter(given), N), given)

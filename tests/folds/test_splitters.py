@@ -62,6 +62,7 @@ def test_every_splitter_of_scikit_learn_is_there():
     assert classes - {"BaseCrossValidator", "BaseShuffleSplit"} == set(SPLITTERS) == set(OPTIONS)
 
 
+@pytest.mark.invariant("Splits of device data are scikit-learn's and copy y and groups to the host once")
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_the_folds_are_scikit_learns(name, options):
     own, other = getattr(ours, name)(**options), getattr(theirs, name)(**options)

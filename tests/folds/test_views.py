@@ -61,6 +61,7 @@ def transformed(Z, chain):
     return Z
 
 
+@pytest.mark.invariant("Affine steps map moments as they map data")
 @pytest.mark.parametrize("weights", [None, W], ids=["plain", "weighted"])
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 def test_steps_map_moments_as_they_map_data(chain, weights):
@@ -116,6 +117,7 @@ def test_spectrum_of_a_diagonal(diagonal):
     )
 
 
+@pytest.mark.invariant("A column is constant only if its minimum equals its maximum")
 def test_constant_columns_are_found_by_their_range():
     Z = X.copy()
     Z[20:, 1] = 0.1  # constant in the training part of fold 0 only
@@ -152,6 +154,7 @@ def test_given_rows_with_nan_have_no_moments():
         SingleFold(FoldArrays(bad, Y[:40], X[40:], Y[40:], None, bad, Y[:40], Y[40:])).view(0)
 
 
+@pytest.mark.invariant("A fold has the splitter's rows in the splitter's order")
 def test_a_fold_has_the_rows_in_the_splitters_order():
     split = (np.array([5, 3, 3, -1]), np.array([7, 2]))
     data = FoldedMatrix(X, Y[:, 0], Splits.given([split], N), Weights(W, W * 2))

@@ -173,6 +173,7 @@ def wait_a_bit(seconds: float) -> None:
     AtATime.run(seconds)
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize(
     ("n_jobs", "most"), [(2, 2), (3, 3), (4, 4), (7, 4), (-1, 4), (None, 4), (-2, 3), (-4, 1), (-9, 1)]
 )
@@ -190,12 +191,14 @@ def four():
         yield client
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize("n_jobs", [None, -1, 2, 5, -2])
 def test_one_slot_is_a_cluster(n_jobs, one):
     with parallel_config(backend="manyfit", n_jobs=n_jobs):
         assert all(Parallel()(delayed(in_a_task)() for _ in range(4)))
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 def test_n_jobs_1_is_here(two):
     with parallel_config(backend="manyfit"):
         here = Parallel(n_jobs=1)(delayed(threading.get_ident)() for _ in range(4))
@@ -230,6 +233,7 @@ def test_unordered_results_come_as_they_are_done(two):
     assert sorted(found) == [0.0] * 4 + [0.5]
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 def test_two_generators_of_one_backend_at_once(two):
     """To give up one does not stop the other."""
     with parallel_config(backend="manyfit"):
@@ -351,6 +355,7 @@ def test_nothing_to_do(two):
     assert list(Parallel(backend="manyfit", return_as="generator")(iter(()))) == []
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 def test_calls_from_several_threads_at_once(two):
     found: dict[int, Any] = {}
     shared = ManyfitBackend()
@@ -408,6 +413,7 @@ def nested_calls(depth: int, width: int = 3) -> int:
     return sum(Parallel()(delayed(nested_calls)(depth - 1, width) for _ in range(width)))
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_nested_calls_on_the_cluster_do_not_deadlock(depth, one):
     """Not even where there is one slot, which the outer task has."""

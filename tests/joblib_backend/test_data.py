@@ -98,6 +98,7 @@ def _fitted(data: Any) -> Any:
     return estimator
 
 
+@pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 @pytest.mark.parametrize("where", _wrapped(np.zeros(1)))
 def test_an_array_travels_once_wherever_it_is(where, two, sent, data):
     function, thing = _wrapped(data)[where]
@@ -144,6 +145,7 @@ def test_the_threshold_can_be_set(two, sent, data):
         assert sent()[0] == expected
 
 
+@pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 def test_a_search_sends_its_data_once(one, sent):
     """The folds, too, which are new arrays in each search."""
     X, y = make_classification(20_000, 10, random_state=0)
@@ -195,6 +197,7 @@ def test_a_closure_with_much_in_it(two):
 # ------------------------------------------------------------------------------------------ never stale
 
 
+@pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 @pytest.mark.parametrize("n", [LARGE, 2 * REREAD_BYTES // 8])
 def test_an_array_that_was_changed_in_place_is_sent_again(n, two, sent):
     data = np.ones(n)
@@ -395,6 +398,7 @@ def test_huge_results_come_back_writable(two):
 # ------------------------------------------------------------------------------------------ let go of
 
 
+@pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 def test_nothing_stays_when_the_caller_has_let_go(two):
     placement = placement_of(two)
     gc.collect()
@@ -409,6 +413,7 @@ def test_nothing_stays_when_the_caller_has_let_go(two):
     soon(lambda: not two.has_what() or not any(two.has_what().values()))
 
 
+@pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 def test_arrays_that_a_generator_makes_are_let_go_on_the_way(monkeypatch):
     """Neither the client nor the cluster keeps all of them."""
     monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.RECENT_BYTES", 10 * 8 * LARGE)

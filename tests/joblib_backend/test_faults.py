@@ -64,6 +64,7 @@ def _in_seconds() -> Any:
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.parametrize("at", [0, 30])
 @pytest.mark.parametrize("return_as", ["list", "generator", "generator_unordered"])
 def test_an_argument_that_cannot_be_pickled(at, return_as, two):
@@ -76,6 +77,7 @@ def test_an_argument_that_cannot_be_pickled(at, return_as, two):
     assert time.monotonic() - start < SECONDS
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.parametrize("at", [0, 30])
 def test_a_result_that_cannot_be_pickled(at, two):
     start = time.monotonic()
@@ -169,6 +171,7 @@ def test_an_error_of_the_generator_of_tasks(two):
             Parallel(backend="manyfit", batch_size=1)(tasks())
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.parametrize("pre_dispatch", ["2 * n_jobs", "all"])
 def test_after_an_error_nothing_that_was_queued_runs(pre_dispatch, two, tmp_path):
     ran = tmp_path / "ran"
@@ -195,6 +198,7 @@ def test_a_batch_stops_where_it_is(two, tmp_path):
     assert len(ran.read_text().split()) == at_once < 100
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 def test_after_an_interrupt_nothing_that_was_queued_runs(two, tmp_path):
     ran = tmp_path / "ran"
     timer = threading.Timer(0.3, _thread.interrupt_main)
@@ -225,6 +229,7 @@ def test_a_generator_that_is_given_up_is_cancelled(two, tmp_path):
 # ------------------------------------------------------------------------------------------ the cluster
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 def test_no_worker():
     with within(0), parallel_config(backend="manyfit", wait_for_workers_timeout=0.3):
         with pytest.raises(TimeoutError, match="no worker after 0.3 seconds"):
@@ -320,6 +325,7 @@ class _OfNowhere:
         return __import__, ("there_is_no_such_module",)
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 def test_what_the_worker_cannot_import(two):
     start = time.monotonic()
     with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module") as raised:
@@ -328,6 +334,7 @@ def test_what_the_worker_cannot_import(two):
     assert time.monotonic() - start < SECONDS
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.thorough
 def test_a_function_that_the_worker_cannot_import(processes, tmp_path, monkeypatch):
     (tmp_path / "mine_alone.py").write_text("def of_mine(x):\n    return x\n")
@@ -344,6 +351,7 @@ def test_a_function_that_the_worker_cannot_import(processes, tmp_path, monkeypat
 # ------------------------------------------------------------------------------------------ processes
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_goes_away(tmp_path):
@@ -370,6 +378,7 @@ def dies(at: int, i: int) -> int:
     return i
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.thorough
 def test_a_task_that_kills_its_worker():
     with local_cluster(2, gpu=False):
@@ -406,6 +415,7 @@ def _sum(data: Any, i: int, seconds: float) -> float:
     return data.sum() + i
 
 
+@pytest.mark.invariant("The joblib backend never hangs and runs nothing after an error")
 @pytest.mark.thorough
 def test_a_task_that_takes_more_memory_than_there_is():
     with local_cluster(1, gpu=False, memory_limit="400 MB"):

@@ -130,6 +130,7 @@ def of(estimator: Any, *args: Any, **kwargs: Any) -> Any:
 # ------------------------------------------------------------------------------------------ once
 
 
+@pytest.mark.invariant("The joblib backend gives device arrays only to estimators that accept them")
 def test_arrays_are_brought_to_each_worker_once(mixed, uploads):
     X, y = RNG.normal(size=(1_000, 8)), RNG.normal(size=1_000)
     with there():
@@ -162,6 +163,7 @@ def _paused(seconds: float) -> pause:
     return pause(seconds)
 
 
+@pytest.mark.invariant("The joblib backend gives device arrays only to estimators that accept them")
 def test_a_changed_array_is_not_served_stale(mixed):
     X = np.ones((1_000, 8))
     with there():
@@ -208,6 +210,7 @@ def _stored(client: Client) -> int:
 # ------------------------------------------------------------------------------------------ which
 
 
+@pytest.mark.invariant("The joblib backend gives device arrays only to estimators that accept them")
 def test_arrays_with_the_rows_of_the_data_arrive_on_the_device(mixed):
     n = len(X)
     weights = {"sample_weight": np.ones(n)}
@@ -246,6 +249,7 @@ def test_arrays_with_the_rows_of_the_data_arrive_on_the_device(mixed):
     }
 
 
+@pytest.mark.invariant("The joblib backend gives device arrays only to estimators that accept them")
 @pytest.mark.parametrize(
     ("call", "expected"),
     [

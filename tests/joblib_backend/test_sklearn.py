@@ -101,6 +101,7 @@ def _compare(found: Any, expected: Any, rtol: float = 0.0) -> None:
         np.testing.assert_allclose(found, expected, rtol=rtol, atol=0.0)
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.parametrize("name", CASES)
 def test_as_in_this_process(name, one):
     with parallel_config(backend="manyfit", apart_bytes=1000):
@@ -109,6 +110,7 @@ def test_as_in_this_process(name, one):
     _compare(found, CASES[name](), rtol=1e-12)
 
 
+@pytest.mark.invariant("The joblib backend keeps joblib's contract")
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", CASES)
 def test_as_under_loky(name, processes):

@@ -94,6 +94,7 @@ def labelled(classes, n=300, m=4, dtype=np.float64, ties=False):
 CLASS_SCORES = ["accuracy", "balanced_accuracy", "neg_log_loss", "neg_brier_score"]
 
 
+@pytest.mark.invariant("A shared score is right, or scikit-learn computes it")
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("scoring", CLASS_SCORES)
@@ -242,6 +243,7 @@ def possible(scoring, y):
     return scoring != "neg_mean_gamma_deviance" or y.min() > 0
 
 
+@pytest.mark.invariant("A shared score is right, or scikit-learn computes it")
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["", "weights"])
 @pytest.mark.parametrize("y", [Y, COUNTS, COUNTS + 1], ids=["floats", "counts", "positive counts"])
 @pytest.mark.parametrize("scoring", NUMBER_SCORES)
@@ -265,6 +267,7 @@ def test_float32_predictions(scoring, y, weight):
     assert_same(ours, theirs, rel=FLOAT32, of_one=scoring == "r2")
 
 
+@pytest.mark.invariant("A shared score is right, or scikit-learn computes it")
 @pytest.mark.parametrize("scoring", NUMBER_SCORES)
 def test_values_that_scikit_learn_refuses(scoring):
     for value in (np.nan, np.inf, -np.inf):
@@ -474,6 +477,7 @@ def searched(estimator, grid, X, y, fits_done=0, **params):
     return search
 
 
+@pytest.mark.invariant("Scores of many settings need no call of a scorer")
 @pytest.mark.parametrize("train", [False, True])
 def test_a_search_calls_no_scorer(asked, train):
     grid = {"C": [0.1, 1.0, 10.0]}

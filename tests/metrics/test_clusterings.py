@@ -93,6 +93,7 @@ def test_one_setting(name, setting):
         assert_same(ours, theirs(name, X, LABELS[[setting]])[0])
 
 
+@pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.parametrize("name", NAMES)
 def test_many_settings(name, max_bytes):
     x, labels = there(X), there(LABELS)
@@ -269,6 +270,7 @@ def exact_calinski_harabasz(data, labels):
     return float(between * (n - k) / (within * (k - 1)))
 
 
+@pytest.mark.invariant("Distances far from the origin are as precise as scikit-learn's")
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
 def test_far_from_the_origin(offset):
     data = X + offset
@@ -341,6 +343,7 @@ def test_arguments_of_many(name):
             metrics_many(name, X, LABELS, metric="nonsense")
 
 
+@pytest.mark.invariant("Each distance is computed once for all clusterings")
 def test_one_distance_of_each_pair_serves_all_settings(monkeypatch):
     pairs = []
     call = Measure.__call__
@@ -357,6 +360,7 @@ def test_one_distance_of_each_pair_serves_all_settings(monkeypatch):
         assert (len(pairs) == 1) == (max_bytes is None)
 
 
+@pytest.mark.invariant("Pairwise metrics need bounded memory beside their result")
 @pytest.mark.parametrize("name", NAMES)
 def test_memory_is_bounded(name):
     n, m = 700, 12

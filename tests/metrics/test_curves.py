@@ -35,6 +35,7 @@ def weights_of(rng: Any, n: int) -> list[Any]:
     return [None, rng.integers(0, 9, n) / 4, rng.integers(1, 4, n), np.zeros(n)]
 
 
+@pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), DROPPING, ids=IDS)
 def test_points(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(0), 0
@@ -131,6 +132,7 @@ STRANGE = {
 }
 
 
+@pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize("name", CURVES)
 @pytest.mark.parametrize("what", STRANGE)
 def test_what_scikit_learn_refuses(name: str, what: str) -> None:

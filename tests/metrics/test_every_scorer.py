@@ -70,6 +70,7 @@ def agree(ours, theirs, rel=1e-12):
     return known.all()
 
 
+@pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_of_classes(name, way):
@@ -105,6 +106,7 @@ def test_texts(name):
     }
 
 
+@pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_a_class_that_is_not_predicted(name):
     y, responses, classes, _ = classified(3)
@@ -119,6 +121,7 @@ def test_a_label_that_is_no_class(name):
     agree(*shared(name, DummyClassifier(), y, responses, classes))
 
 
+@pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
 @pytest.mark.parametrize("name", sorted(OF_NUMBERS))
 @pytest.mark.parametrize("way", ["plain", "weights", "float32", "negative", "constant"])
 def test_of_numbers(name, way):

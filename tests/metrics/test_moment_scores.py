@@ -66,6 +66,7 @@ def test_far_from_the_origin(metric):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
+@pytest.mark.invariant("A shared score is right, or scikit-learn computes it")
 @given(st.integers(0, 10**6), st.sampled_from(METRICS), st.floats(-8, 2), st.integers(1, 2))
 def test_a_score_is_right_or_not_given(seed, metric, log_noise, q):
     X, Y, linear = problem(q, noise=10.0**log_noise, seed=seed)

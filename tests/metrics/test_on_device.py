@@ -111,6 +111,7 @@ def weighable(name):
     return "sample_weight" in inspect.signature(plain_scorer(sklearn.metrics.get_scorer(name))[0]).parameters
 
 
+@pytest.mark.invariant("Named scorers give scikit-learn's number on a device and copy no bulky array")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "how", [{}, {"K": 3}, {"K": 3, "ties": True}, {"K": 3, "missing": True}, {"dtype": np.float32}], ids=str
@@ -139,6 +140,7 @@ def test_every_scorer_gives_scikit_learns_number(name, how, weighted):
     assert crossed["bytes"] < bulky, crossed
 
 
+@pytest.mark.invariant("Named scorers give scikit-learn's number on a device and copy no bulky array")
 @pytest.mark.parametrize("name", sorted(OF_NUMBERS))
 def test_scores_of_numbers_make_the_host_wait_for_nothing(name):
     y, answers, _ = data(name)
@@ -148,6 +150,7 @@ def test_scores_of_numbers_make_the_host_wait_for_nothing(name):
     assert not crossed
 
 
+@pytest.mark.invariant("Named scorers give scikit-learn's number on a device and copy no bulky array")
 def test_every_call_that_makes_the_host_wait_is_counted():
     one = there(1)
     calls = {

@@ -100,6 +100,7 @@ def memory(request, monkeypatch):
         monkeypatch.setattr(_pair_tiles, "DEVICE_BYTES", request.param)
 
 
+@pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("case", METRICS, ids=named)
 @pytest.mark.parametrize("same", [False, True], ids=["", "same"])
@@ -141,6 +142,7 @@ def test_variances_and_covariances_of_x():
         assert_same(metrics.pairwise_distances(there(X), metric=metric), wanted)
 
 
+@pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("case", KERNELS, ids=named)
 @pytest.mark.parametrize("same", [False, True], ids=["", "same"])
@@ -282,6 +284,7 @@ def test_float32_is_not_squared_in_float32():
     assert np.abs(naive - truth).max() > 0.1  # what is checked here could fail
 
 
+@pytest.mark.invariant("Distances far from the origin are as precise as scikit-learn's")
 @pytest.mark.parametrize("offset", [0, 1e3, 1e6])
 def test_cancellation_is_not_worse_than_scikit_learns(offset):
     x, y = X + offset, Y + offset
@@ -390,6 +393,7 @@ BAD = [
 ]
 
 
+@pytest.mark.invariant("Distances, kernels and clustering scores on a device are scikit-learn's")
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case[0])
 def test_what_scikit_learn_refuses(case):
     name, arrays, options = case
@@ -524,6 +528,7 @@ def test_tiles_cover_all_pairs_and_fit():
     assert len(list(tiles(EUCLIDEAN, x, x, 10**9))) == 1
 
 
+@pytest.mark.invariant("Pairwise metrics need bounded memory beside their result")
 @pytest.mark.parametrize(
     "metric", ["euclidean", "manhattan", "chebyshev", "minkowski", "mahalanobis", "dice"]
 )

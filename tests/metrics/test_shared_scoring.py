@@ -91,6 +91,7 @@ def test_a_response_that_no_family_gave_is_named():
         stub.predict_proba(None)
 
 
+@pytest.mark.invariant("A scorer that may read the estimator receives a fitted one")
 @pytest.mark.parametrize(
     "scoring",
     [

@@ -70,6 +70,7 @@ def same_dtype(name: str, y: Any, p: Any) -> bool:
     return OWN_DTYPES and (name != "multilabel_confusion_matrix" or y.ndim == 2 or bool((y == p).any()))
 
 
+@pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), OF_LABELS, ids=names(OF_LABELS))
 def test_labels(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(0), 0
@@ -90,6 +91,7 @@ def asked_of(rng: Any, K: int, low: int) -> list[Any]:
     return [None, rng.permutation(K + 2) + low, [low, low], [low + 1]]
 
 
+@pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), OF_INDICATORS, ids=names(OF_INDICATORS))
 def test_indicators(name: str, options: dict[str, Any]) -> None:
     rng, numbers = np.random.default_rng(1), 0
@@ -211,6 +213,7 @@ def test_weights_in_single_precision() -> None:
         check(name, y, p, sample_weight=w, tol=1e-5, dtypes=False)
 
 
+@pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
 @pytest.mark.parametrize(("name", "options"), [
     ("confusion_matrix", {}),
     ("multilabel_confusion_matrix", {}),

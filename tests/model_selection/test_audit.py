@@ -111,6 +111,7 @@ def test_a_resumed_search_makes_none_of_the_fits_of_the_audit_again(trust, fits,
     adds_up(again.report_)
 
 
+@pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.parametrize("after", [1, 4, 9, 15])
 def test_an_audit_that_is_interrupted_goes_on(after, trust, fits, tmp_path):
     trust()

@@ -102,6 +102,7 @@ def outcome(cls, case):
     return error, [w.category for w in caught], search
 
 
+@pytest.mark.invariant("Bad input raises scikit-learn's exceptions")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_the_same_exception(case):
     (ours, warned, search), (theirs, expected, reference) = (

@@ -156,6 +156,7 @@ ROUNDS = {
 }
 
 
+@pytest.mark.invariant("A search class of a user gets scikit-learn's checks and results")
 @pytest.mark.parametrize("case", ROUNDS)
 def test_rounds_by_methods_of_a_subclass(case):
     estimator, settings = ROUNDS[case]

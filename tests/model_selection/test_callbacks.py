@@ -44,6 +44,7 @@ def heard(cls):
     return search, recorder
 
 
+@pytest.mark.invariant("Callbacks receive the calls that they receive in scikit-learn")
 def test_a_callback_hears_what_it_hears_in_sklearn():
     assert {"setup", "teardown"} <= {name for name, _ in inspect.getmembers(callback.FitCallback)}
     (ours, mine), (theirs, other) = heard(GridSearchCV), heard(model_selection.GridSearchCV)

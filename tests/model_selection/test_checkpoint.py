@@ -167,6 +167,7 @@ CASES = {
 }
 
 
+@pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.filterwarnings(
     "ignore:.* tasks which were still being processed"
 )  # joblib's, where it is stopped
@@ -256,6 +257,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.invariant("A checkpoint serves its own search and no other")
 @pytest.mark.parametrize("part", OTHERS)
 def test_another_search_is_refused_with_what_differs(part, path):
     GridSearchCV(**FROZEN, checkpoint=path, refit=False).fit(X, Y)
@@ -286,6 +288,7 @@ def test_other_weights_are_refused(path):
         search.fit(X, Y, sample_weight=np.full(len(Y), 2.0))
 
 
+@pytest.mark.invariant("A checkpoint serves its own search and no other")
 def test_types_of_values_are_told_apart(path):
     values = [1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1)]
     for j, value in enumerate(values):
@@ -344,6 +347,7 @@ DRAWN = {
 }
 
 
+@pytest.mark.invariant("A checkpoint serves its own search and no other")
 @pytest.mark.parametrize("what", DRAWN)
 def test_what_is_drawn_anew_is_refused_by_name(what, path):
     params, said = DRAWN[what]

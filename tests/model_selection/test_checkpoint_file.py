@@ -97,6 +97,7 @@ def test_a_file_that_was_cut(share, filled):
     untouched(filled, "is no checkpoint, or a damaged one .* and was left as it is. Give another path")
 
 
+@pytest.mark.invariant("A damaged checkpoint is refused and left as it is")
 def test_no_cut_of_any_length_is_read(filled):
     whole = filled.read_bytes()
     for length in sorted(random.Random(0).sample(range(1, len(whole)), 60)):
@@ -107,6 +108,7 @@ def test_no_cut_of_any_length_is_read(filled):
         assert len(file.kept) == 1000
 
 
+@pytest.mark.invariant("A damaged checkpoint is refused and left as it is")
 def test_no_changed_byte_changes_a_number(filled):
     """Either it is found, or it is in a part of the file that nothing is read from."""
     whole, found = filled.read_bytes(), 0

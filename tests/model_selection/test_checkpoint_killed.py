@@ -75,6 +75,7 @@ def lines(file):
     return file.read_text().splitlines() if file.exists() else []
 
 
+@pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_killed_search_goes_on(n_jobs, tmp_path):
     whole, _, _ = outcome(start(tmp_path, 1, "", tmp_path / "other", 0.0))
@@ -116,6 +117,7 @@ def test_killed_again_and_again(tmp_path):
     assert results == whole and restored > 0
 
 
+@pytest.mark.invariant("A killed search continues in another process and makes only the missing fits")
 def test_two_processes_at_once(tmp_path):
     path = tmp_path / "search.checkpoint"
     both = [start(tmp_path, 1, path, tmp_path / f"fits{j}") for j in range(2)]

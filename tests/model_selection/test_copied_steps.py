@@ -58,6 +58,7 @@ def of_attributes(model, X, y):
     return float(sum(products) + sum(sum(v.strides) for v in arrays))
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 @pytest.mark.parametrize("scoring", [own_score, of_steps, of_attributes])
 @pytest.mark.parametrize("step", STEPS)
 def test_scores_are_equal_to_the_bit(step, scoring):

@@ -51,6 +51,7 @@ def alike(found, expected, rtol=1e-6):
     assert all(one in expected.report_.as_good_as_best for one in found.report_.as_good_as_best)
 
 
+@pytest.mark.invariant("The host waits for a device at most twice per iteration of all columns")
 @pytest.mark.parametrize(
     ("scoring", "y_there"), [(None, True), ("neg_log_loss", False), (["roc_auc", "f1"], True)], ids=str
 )
@@ -68,6 +69,7 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
     alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, TWO))
 
 
+@pytest.mark.invariant("An iterating family gives a device's data the host's answers")
 @pytest.mark.parametrize(
     ("model", "grid", "y", "dtype"),
     [

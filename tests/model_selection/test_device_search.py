@@ -65,6 +65,7 @@ def test_bools_are_shared_as_numbers_are(model, kind):
     alike(found, sklearn.model_selection.GridSearchCV(model, grid, cv=3, refit=False).fit(bools, y), 1e-6)
 
 
+@pytest.mark.invariant("A search waits for its device once, not once per fold")
 @pytest.mark.parametrize(
     ("model", "grid", "most"),
     [(Ridge(), ALPHAS, 2), (LinearRegression(), {"fit_intercept": [True]}, 2), (PIPELINE, PIPELINE_GRID, 4)],
@@ -85,6 +86,7 @@ def test_a_search_waits_for_its_device_once(model, grid, most, y_there):
     alike(search, GridSearchCV(model, grid, cv=5, refit=False).fit(X, y))
 
 
+@pytest.mark.invariant("A search waits for its device once, not once per fold")
 @pytest.mark.parametrize(
     "scoring",
     [
@@ -125,6 +127,7 @@ def test_a_metric_of_the_users_own_sees_predictions_on_the_host():
     alike(search, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))
 
 
+@pytest.mark.invariant("A search on a device gives the host's scores")
 @pytest.mark.parametrize(
     "cv",
     [
@@ -214,6 +217,7 @@ class Small:
         monkeypatch.setattr(array_api_strict, "concat", limited)
 
 
+@pytest.mark.invariant("Without device memory blocks get smaller, then scikit-learn takes over")
 def test_where_memory_is_short_blocks_get_smaller(monkeypatch):
     X, y = problem(n=3000)
     Xd, yd = there(X), there(y)
@@ -226,6 +230,7 @@ def test_where_memory_is_short_blocks_get_smaller(monkeypatch):
     alike(search, expected)
 
 
+@pytest.mark.invariant("Without device memory blocks get smaller, then scikit-learn takes over")
 def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatch):
     X, y = problem(n=3000)
     Xd, yd = there(X), there(y)
@@ -285,6 +290,7 @@ def test_scores_are_verified_where_the_estimator_is_fitted(scoring):
     assert [row["difference"] for row in search.report_.verification] == near
 
 
+@pytest.mark.invariant("Answers that wait for their scores keep to the memory limit")
 def test_answers_of_many_folds_are_not_kept_until_the_last():
     X, y = problem()
     options = {"cv": 5, "scoring": "neg_mean_absolute_error", "refit": False}

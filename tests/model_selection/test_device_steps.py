@@ -122,6 +122,7 @@ class Writer(TransformerMixin, BaseEstimator):
 HELD = [("stranger", Writer()), ("scaled", E.MinMaxScaler())]
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @needs_newer
 @pytest.mark.parametrize(
     ("first", "grid"),
@@ -183,6 +184,7 @@ def test_the_host_can_be_refused_for_a_step():
         search.fit(there(X), there(Y))
 
 
+@pytest.mark.invariant("A search frees the memory of its device")
 @needs_newer
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("error_score", [np.nan, "raise"])  # then setting by setting, on folds that are kept

@@ -133,6 +133,7 @@ def fitted(name, data, **params):
         return search.fit(*data, **params)
 
 
+@pytest.mark.invariant("Every transfer between host and device is counted under its label")
 @QUIET
 @pytest.mark.parametrize("y_there", [True, False], ids=["y on the device", "y on the host"])
 @pytest.mark.parametrize("name", CASES)

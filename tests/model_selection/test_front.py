@@ -85,6 +85,7 @@ CASES = [
 ]
 
 
+@pytest.mark.invariant("A row-wise step runs once per row of a search and gives each split its own bits")
 @pytest.mark.parametrize(("step", "X"), CASES)
 @pytest.mark.parametrize(
     "index",
@@ -197,6 +198,7 @@ def _same(ours, reference, X, y, tol=0.0):
             np.testing.assert_allclose(ours.cv_results_[name], values, rtol=0, atol=tol)
 
 
+@pytest.mark.invariant("A row-wise step runs once per row of a search and gives each split its own bits")
 @pytest.mark.parametrize(("n_jobs", "container"), [(None, list), (None, pd.Series), (2, np.array)])
 def test_every_text_is_hashed_once_for_each_way_to_hash(n_jobs, container):
     X, y = _texts()
@@ -231,6 +233,7 @@ def test_a_family_reads_what_was_hashed_once():
     assert ours.report_.transformer_fits == 6
 
 
+@pytest.mark.invariant("A row-wise step runs once per row of a search and gives each split its own bits")
 def test_what_fails_for_some_rows_fails_where_they_are_read():
     X, y = _texts()
     cv = ShuffleSplit(4, test_size=20, train_size=25, random_state=1)

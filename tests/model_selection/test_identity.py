@@ -250,6 +250,7 @@ def in_a_process(seed):
     return json.loads(done.stdout)
 
 
+@pytest.mark.invariant("A checkpoint serves its own search and no other")
 @pytest.mark.thorough
 def test_digests_are_the_same_in_every_process():
     first, second = in_a_process("1"), in_a_process("2")

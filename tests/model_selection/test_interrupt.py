@@ -77,6 +77,7 @@ def wait_for(condition, seconds):
     return condition()
 
 
+@pytest.mark.invariant("An interrupt ends a search and its processes")
 @pytest.mark.parametrize(("what", "n_jobs"), [
     pytest.param("search", 1, marks=pytest.mark.slow),
     ("search", 2),  # of the workers of the oldest joblib one is enough

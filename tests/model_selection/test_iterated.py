@@ -107,6 +107,7 @@ def always_shared(monkeypatch):
     monkeypatch.setattr(type(family_of(LinearSVC)), "cost", lambda *_: Cost(0.0, 1.0))
 
 
+@pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.usefixtures("always_shared")
 @pytest.mark.parametrize(("estimator", "y"), MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
@@ -144,6 +145,7 @@ CHAINS = {
 }
 
 
+@pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("steps", CHAINS.values(), ids=CHAINS)
 def test_behind_steps(steps, fit_intercept):
@@ -160,11 +162,13 @@ SPLITTERS = {
 }
 
 
+@pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS)
 def test_any_splits(cv):
     both(LogisticRegression(class_weight="balanced", **TIGHT), C, cv=cv, scoring=LOSSES)
 
 
+@pytest.mark.invariant("Iterating families treat steps, splits and weights as scikit-learn does")
 @pytest.mark.parametrize(("estimator", "grid", "y", "scoring"), [
     (LogisticRegression(**TIGHT), C, THREE, "neg_log_loss"),
     (LogisticRegression(class_weight="balanced", **TIGHT), C, Y, "neg_log_loss"),
@@ -186,6 +190,7 @@ def test_sparse(make, y):
     both(LogisticRegression(**TIGHT), {"C": [0.01, 1.0]}, X=Z, y=y, scoring=LOSSES)
 
 
+@pytest.mark.invariant("Sparse X is never made dense")
 def test_many_hashed_features_need_no_square_matrix():
     """2^20 features: a matrix of them would be 8 TiB."""
     own, rows = np.random.default_rng(0), np.repeat(np.arange(150), 52)
@@ -208,6 +213,7 @@ def mean_gradient(kind, X, y, coef, at_zero, penalty):
     return np.r_[X.T @ residual / len(X) + penalty * coef, residual.mean()]
 
 
+@pytest.mark.invariant("The gradient of a converged answer is as small as tol asks")
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
 @pytest.mark.parametrize("kind", ["logistic", "poisson"])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
@@ -230,6 +236,7 @@ def test_the_gradient_is_as_small_as_tol_asks(kind, tol, offset):
             assert np.abs(gradient).max() <= tol
 
 
+@pytest.mark.invariant("The gradient of a converged answer is as small as tol asks")
 def test_no_further_from_the_optimum_than_scikit_learn():
     """At the default tol, on data that are not scaled: scikit-learn stops early there."""
     data, target = load_breast_cancer(return_X_y=True)
@@ -253,6 +260,7 @@ def clone_with(pipeline, **params):
     return make_pipeline(StandardScaler(), LogisticRegression()).set_params(**last)
 
 
+@pytest.mark.invariant("A setting that does not converge is left to scikit-learn")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_does_not_converge_is_left_to_scikit_learn():
     search = Optimum(LogisticRegression(tol=1e-300), {"C": [1.0]}, refit=False, cv=4).fit(X, Y)
@@ -365,6 +373,7 @@ def test_cross_validate_too():
     np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+@pytest.mark.invariant("A small memory limit does not change scores")
 def test_a_small_memory_limit_gives_the_same_scores():
     """Fewer settings at a time, and diagonals for Hessians."""
     Z = StandardScaler().fit_transform(X)
@@ -395,6 +404,7 @@ def test_settings_that_tol_leaves_as_good_as_the_best_are_named(y, scoring):
     assert "settings as good as the best within tol" in str(search.report_)
 
 
+@pytest.mark.invariant("A split learns nothing from its test rows")
 def test_nothing_of_the_test_rows_is_left_in_a_split():
     """A column that is zero in a training part has a coefficient of zero, however wide `tol` is."""
     Z = np.c_[np.zeros(N), X[:, 0]]
@@ -412,6 +422,7 @@ def test_nothing_of_the_test_rows_is_left_in_a_split():
     np.testing.assert_allclose(first.linear.coef[0], 0.0, atol=1e-6)
 
 
+@pytest.mark.invariant("A split learns nothing from its test rows")
 @pytest.mark.parametrize("make", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
 @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(tol=1e-2)])
 def test_labels_that_nothing_tells_are_not_known(make, estimator):
@@ -424,6 +435,7 @@ def test_labels_that_nothing_tells_are_not_known(make, estimator):
     assert np.all(np.abs(search.cv_results_["mean_test_score"] - 0.5) < 0.15)
 
 
+@pytest.mark.invariant("A split learns nothing from its test rows")
 @pytest.mark.parametrize("make", [sp.csr_array, np.asarray], ids=["sparse", "dense"])
 def test_features_that_no_training_row_has(make):
     """Each row has one of its own: without an intercept a prediction is zero, and not a little more."""

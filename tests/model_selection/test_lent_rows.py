@@ -51,6 +51,7 @@ class ChangesInput(Constant):
         return self
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize("n_jobs", [None, 2])
 @pytest.mark.parametrize("sharing", ["auto", "none"])
 def test_weights_that_a_fit_changes(sharing, n_jobs):
@@ -60,6 +61,7 @@ def test_weights_that_a_fit_changes(sharing, n_jobs):
     np.testing.assert_array_equal(given["sample_weight"], WEIGHTS)
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize("sharing", ["auto", "none"])
 @pytest.mark.parametrize(
     "make", [np.ma.array, np.asarray, np.ndarray.tolist], ids=["masked", "array", "list"]
@@ -75,6 +77,7 @@ def test_what_cannot_be_lent_is_named_in_the_plan():
     assert "X is a MaskedArray, which a fit could change for the next one" in str(plan)
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 def test_a_scorer_that_changes_what_it_is_given():
     """The fitted transformers that settings have in common are each setting's own to a callable scorer."""
 
@@ -106,6 +109,7 @@ class FailsAfterDrawing(Constant):
         return self
 
 
+@pytest.mark.invariant("A setting that fails costs only itself, and its first attempt leaves no trace")
 @pytest.mark.parametrize("action", ["always", "default"])
 def test_a_fit_that_fails_leaves_one_trace(action):
     grid, tables, messages = {"a": [0.0, 2.0, 1.0, 2.0, 0.5]}, [], []

@@ -112,6 +112,7 @@ def assert_same_outcome(call, text):
         np.testing.assert_allclose(one, other, rtol=1e-4, err_msg=text)
 
 
+@pytest.mark.invariant("scikit-learn takes over from a family that fails")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind", TARGETS)
 def test_searches(kind, name):

@@ -109,6 +109,7 @@ def assert_same_scores(ours, theirs, value):
             np.testing.assert_allclose(found, scores, rtol=1e-4, err_msg=f"{key} of a {type(value).__name__}")
 
 
+@pytest.mark.invariant("scikit-learn takes over from a family that fails")
 @pytest.mark.parametrize("place", PLACES)
 def test_what_scikit_learn_makes_of_a_value(place):
     estimator, name, usual, y = PLACES[place]
@@ -178,6 +179,7 @@ def shrunken():
     unregister_family(family)
 
 
+@pytest.mark.invariant("scikit-learn takes over from a family that fails")
 @pytest.mark.usefixtures("shrunken")
 def test_families_of_users():
     for value in VALUES.values():

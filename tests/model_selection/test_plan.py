@@ -105,6 +105,7 @@ def test_one_bad_setting_leaves_the_others_shared():
     assert plan.fits_planned == 5
 
 
+@pytest.mark.invariant("A run does what its plan says")
 @pytest.mark.parametrize(
     ("estimator", "grid", "X", "y"),
     [
@@ -144,6 +145,7 @@ def reachable_arrays(thing):
     return found
 
 
+@pytest.mark.invariant("A plan holds no data and serves only the data and search that it was made for")
 def test_a_plan_holds_no_data():
     big, y = np.tile(X, (100, 1)), np.tile(Y, 100)
     search = GridSearchCV(make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [1, 2]})
@@ -161,6 +163,7 @@ def scores(search):
     return np.array([table[f"split{i}_test_score"] for i in range(search.n_splits_)])
 
 
+@pytest.mark.invariant("A plan holds no data and serves only the data and search that it was made for")
 def test_random_splits_are_frozen_until_fit():
     cv = ShuffleSplit(3, test_size=0.3)
     search = GridSearchCV(Ridge(), ALPHAS, cv=cv)
@@ -183,6 +186,7 @@ def test_random_settings_are_frozen_too():
     assert [params["alpha"] for params in search.fit(X, Y).cv_results_["params"]] == planned
 
 
+@pytest.mark.invariant("A plan holds no data and serves only the data and search that it was made for")
 @pytest.mark.parametrize("change", ["X", "y", "weights", "parameter", "grid in place", "estimator in place"])
 def test_a_plan_for_something_else_is_not_used(change):
     grid, cv = {"alpha": [0.1, 1.0]}, ShuffleSplit(2, test_size=0.3)
@@ -285,6 +289,7 @@ TEXTS = [f"{a} {b} {c}" for a in ("fold", "split") for b in ("seed", "loss", "tr
 TEXT_LABELS = np.arange(60) % 2
 
 
+@pytest.mark.invariant("A plan gives a range where only the data can decide")
 def test_fits_behind_a_vectorizer_are_undecided():
     pipeline = make_pipeline(TfidfVectorizer(), LinearSVC())
     search = GridSearchCV(pipeline, {"linearsvc__C": list(np.logspace(-2, 2, 10))})

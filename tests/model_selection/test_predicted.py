@@ -51,6 +51,7 @@ def test_classes_and_probabilities(labels, method, cv):
         np.testing.assert_allclose(to_host(found), wanted, rtol=1e-9)
 
 
+@pytest.mark.invariant("Drop-in estimators return results where the data lie")
 def test_regressions_with_weights_leave_x_where_it_is():
     rows = rng.normal(size=(3000, 10))
     y, weights = rows[:, 0] ** 2 + rows[:, 1], rng.uniform(0.5, 1.5, size=3000)
@@ -115,6 +116,7 @@ def test_a_splitter_that_holds_another_is_asked_itself(labels):
     np.testing.assert_allclose(to_host(found), wanted, rtol=1e-9)
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.filterwarnings("ignore::manyfit.exceptions.HostFallbackWarning")
 def test_who_writes_into_its_input_has_rows_of_its_own():
     model = make_pipeline(estimators.MinMaxScaler(copy=False), estimators.Ridge())

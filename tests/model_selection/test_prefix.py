@@ -50,6 +50,7 @@ from tests.model_selection._prefixes import (
 # How often things are done
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_equal_steps_are_fitted_and_applied_once():
     X, y, X_test, _ = fold(*data())
     cache = agree(make_pipeline(Counting("a"), Counting("b"), Ridge()), ALPHAS, X, y, X_test)
@@ -74,6 +75,7 @@ def test_a_step_is_fitted_once_for_each_value_and_each_input():
     assert CALLS["a.fit"] == len(settings) + 2 and CALLS["b.fit"] == len(settings) + 6
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_types_of_values_are_told_apart():
     X, y, X_test, _ = fold(*data())
     base = Pipeline([("a", Counting("a")), ("ridge", Ridge())])
@@ -83,6 +85,7 @@ def test_types_of_values_are_told_apart():
     assert cache.fits == 5
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_another_fold_or_target_is_another_fit():
     X, y = data()
     cache = FoldCache(None)
@@ -93,6 +96,7 @@ def test_another_fold_or_target_is_another_fit():
     assert cache.fits == 3
 
 
+@pytest.mark.invariant("A training score reads the rows that it reads in scikit-learn")
 def test_a_training_score_reads_the_output_of_fit_transform_only_where_it_is_inherited():
     X, y, X_test, _ = fold(*data())
     cache = agree(make_pipeline(OwnFitTransform("own"), Ridge()), ALPHAS, X, y, X_test)

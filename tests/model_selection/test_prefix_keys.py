@@ -56,6 +56,7 @@ from tests.model_selection._prefixes import (
 )
 
 
+@pytest.mark.invariant("A random step is shared only if its random_state is an integer")
 @pytest.mark.parametrize(
     ("state", "shared"),
     [(None, False), (0, True), (np.int64(3), True), (np.random.RandomState(0), False)],
@@ -256,6 +257,7 @@ def test_functions_are_known_by_identity():
     assert agree(base, lambdas * 2, X, y, X_test).fits == 2
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_keys():
     with sklearn.config_context(enable_metadata_routing=True):
         weighted = Counting("a").set_fit_request(sample_weight=True)

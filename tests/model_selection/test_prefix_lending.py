@@ -126,6 +126,7 @@ WRITERS = [
 ]
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize(("step", "make"), WRITERS)
 @pytest.mark.parametrize("first", [True, False])
 def test_what_writes_into_its_input_is_found_out_and_changes_nobody_elses(step, make, first):
@@ -265,6 +266,7 @@ def test_what_is_lent_twice_is_the_same_view():
 # The limit
 
 
+@pytest.mark.invariant("The cache of shared steps keeps to its limit")
 def test_a_limit_of_bytes_is_kept_and_results_stay():
     X, y, X_test, _ = fold(*data(200, 20), at=150)
     settings = [{"a__shift": s, "b__shift": t} for s in (0.0, 1.0, 2.0) for t in (0.0, 1.0)] * 2

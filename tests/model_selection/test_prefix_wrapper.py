@@ -65,6 +65,7 @@ def test_clone_of_a_wrapper_is_an_unfitted_wrapper_with_the_same_cache():
     assert cache.fits == 2 and wrapper.get_params()["with_mean"] is True
 
 
+@pytest.mark.invariant("Users never see the wrapper around a shared step")
 def test_copies_and_pickles_of_a_wrapper():
     wrapper, _, X = fitted_wrapper()
     for other in (pickle.loads(pickle.dumps(wrapper)), copy.deepcopy(wrapper)):
@@ -182,6 +183,7 @@ def everything():
     return Pipeline([("s", StandardScaler()), ("t", TransformedTargetRegressor(inner))])
 
 
+@pytest.mark.invariant("Users never see the wrapper around a shared step")
 @pytest.mark.parametrize("fitted", [False, True])
 def test_unshare_leaves_no_wrapper(fitted):
     X, y, X_test, _ = fold(*data())

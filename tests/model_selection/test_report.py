@@ -46,6 +46,7 @@ def test_weights_of_the_fit_take_another_pass():
     assert report.fits_done == 0 and report.passes == 2.0
 
 
+@pytest.mark.invariant("A scorer that may read the estimator receives a fitted one")
 def test_a_callable_scorer_is_given_the_real_estimator():
     seen = []
 
@@ -136,6 +137,7 @@ def test_verify_is_no_more_than_all():
     assert GridSearchCV(Ridge(), {"alpha": [1.0]}).fit(X, Y).report_.largest_difference is None
 
 
+@pytest.mark.invariant("verify finds a family with wrong answers")
 def test_verify_finds_a_family_that_is_wrong(monkeypatch):
     family = family_of(Ridge)
     right = family.fit_many
@@ -272,6 +274,7 @@ def test_bad_parameters_are_named(name, value):
         GridSearchCV(Ridge(), {"alpha": [1.0]}, **{name: value}).fit(X, Y)
 
 
+@pytest.mark.invariant("An untested version of scikit-learn is not installed, and nothing is shared with it")
 def test_an_untested_sklearn_is_fitted_one_by_one(monkeypatch):
     monkeypatch.setattr(sklearn, "__version__", "1.42.0")
     search = GridSearchCV(AFFINE, AFFINE_GRID)

@@ -33,6 +33,7 @@ ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
 PIPE = Pipeline([("scale", StandardScaler()), ("model", Ridge())])
 
 
+@pytest.mark.invariant("A fitted search holds no training data")
 def test_a_fitted_search_pickles_small_and_without_the_data():
     big, y = np.tile(X, (100, 1)), np.tile(Y, 100)
     search = GridSearchCV(Ridge(), {"alpha": list(np.logspace(-3, 3, 10))}, return_train_score=True).fit(
@@ -96,6 +97,7 @@ def test_a_failing_callable_scorer_gets_the_error_score():
     assert search.cv_results_["mean_test_score"][2] == -1.0
 
 
+@pytest.mark.invariant("A setting that fails costs only itself, and its first attempt leaves no trace")
 @pytest.mark.filterwarnings("ignore:One or more of the (test|train) scores:UserWarning")
 @pytest.mark.parametrize("error_score", [np.nan, -7.0])
 def test_a_bad_setting_costs_only_itself(error_score):
@@ -110,6 +112,7 @@ def test_error_score_raise_is_sklearns_error():
         GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, error_score="raise").fit(X, Y)
 
 
+@pytest.mark.invariant("A training score reads the rows that it reads in scikit-learn")
 @pytest.mark.filterwarnings("ignore:`TargetEncoder.shuffle`:FutureWarning")
 def test_training_scores_behind_a_target_encoder():
     """Its fit_transform is cross-fitted: a training score must transform again."""
@@ -120,6 +123,7 @@ def test_training_scores_behind_a_target_encoder():
     both(lasso, {"lasso__alpha": [0.1, 1.0]}, codes, Y, return_train_score=True)
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.parametrize(
     ("estimator", "grid"),
     [
@@ -269,6 +273,7 @@ def test_randomized_search():
     assert again.best_params_ == search.best_params_
 
 
+@pytest.mark.invariant("Families and affine steps serve exact types, never subclasses")
 def test_a_subclass_of_ridge_is_not_served():
     class Zero(Ridge):
         def predict(self, X):

@@ -83,6 +83,7 @@ def texts(n=60):
     return [" ".join(rng.choice(WORDS, 6)) for _ in range(n)], rng.integers(0, 2, n)
 
 
+@pytest.mark.invariant("A step that was fitted to decide about sharing is not fitted again")
 @pytest.mark.parametrize("last", [LinearSVC(), LinearSVC(random_state=0), LogisticRegression()])
 @pytest.mark.parametrize("container", [list, lambda X: np.array(X, dtype=object)])
 def test_a_vectorizer_is_fitted_once_a_split_where_sharing_does_not_pay(last, container, dear):

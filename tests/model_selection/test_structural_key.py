@@ -52,6 +52,7 @@ FINALS = {
 }
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 @pytest.mark.parametrize("last", FINALS)
 @pytest.mark.parametrize("case", odd.CASES)
 def test_settings_that_differ_get_rows_of_their_own(case, last):
@@ -368,6 +369,7 @@ def test_what_differs_has_another_digest(kind):
     assert [Digester()(thing) for thing in things] == found
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_a_checkpoint_of_other_settings_is_not_restored(tmp_path):
     for one, other in (
         (odd.Delegates(1), odd.Delegates(9)),
@@ -476,6 +478,7 @@ VALUES = st.recursive(st.one_of(PLAIN, ARRAYS, CALLABLE), _containers, max_leave
 PAIRS = st.one_of(st.tuples(VALUES, VALUES), VALUES.map(lambda one: (one, copy.deepcopy(one))))
 
 
+@pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 @given(PAIRS)
 def test_equal_keys_stand_for_what_cannot_be_told_apart(pair):
     one, other = pair

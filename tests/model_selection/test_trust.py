@@ -82,6 +82,7 @@ def test_who_is_in_the_list_writes_into_nothing(name):
     assert check(name, ("F",), every=False) or not any(map(read_only, instances(classes()[name])))
 
 
+@pytest.mark.invariant("No estimator or scorer can change the data of another fit")
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in NAMES if name in classes()])
 def test_who_is_in_the_list_writes_into_nothing_with_any_option(name):

@@ -100,6 +100,7 @@ def test_what_it_refuses_is_fitted_by_sklearn(registered):
     assert "flags and negative factors are not served" in str(search.plan(X, Y))
 
 
+@pytest.mark.invariant("Work is shared only if that costs fewer operations")
 def test_dearer_than_one_by_one_is_not_shared(registered):
     class Dear(ShrunkFamily):
         def cost(self, estimator, settings, shape):
@@ -111,6 +112,7 @@ def test_dearer_than_one_by_one_is_not_shared(registered):
     assert "one by one: sharing would take more operations here" in str(search.plan(X, Y))
 
 
+@pytest.mark.invariant("scikit-learn takes over from a family that fails")
 @pytest.mark.parametrize("base", [ShrunkFamily, RowsFamily])
 @pytest.mark.parametrize(
     "error", [Unsupported("not today"), RuntimeError("a bug"), np.linalg.LinAlgError("no")]

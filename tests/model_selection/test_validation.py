@@ -151,6 +151,7 @@ def test_errors_are_sklearns(name, model, X, y, params, message):
         assert str(ours_raised.value) == str(theirs.value)
 
 
+@pytest.mark.invariant("manyfit changes nothing in scikit-learn's modules")
 def test_sklearn_itself_is_left_as_it_was():
     assert sk.cross_validate.__module__ == "sklearn.model_selection._validation"
     assert sk.cross_validate is not ours.cross_validate

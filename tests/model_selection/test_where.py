@@ -69,6 +69,7 @@ class TwoRounds(BaseSearchCV):
             evaluate_candidates([{"alpha": alpha}, {"alpha": 2 * alpha}])
 
 
+@pytest.mark.invariant("Data are sent to a device once and copied to the host only with the user's knowledge")
 def test_searches_in_rounds_send_once(gpu):
     search = TwoRounds(Ridge(), cv=3, refit=False)
     with transfers() as crossed:
@@ -92,6 +93,7 @@ def test_data_of_a_device_come_home_once_where_that_is_configured():
     alike(search, GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, LABELS))
 
 
+@pytest.mark.invariant("Data are sent to a device once and copied to the host only with the user's knowledge")
 @pytest.mark.parametrize("labels_there", [True, False])
 def test_what_no_family_serves_is_fitted_on_the_host_and_says_so(labels_there):
     y = there(LABELS) if labels_there else np.array(["no", "yes"])[LABELS]
@@ -124,6 +126,7 @@ def test_steps_of_a_setting_are_seen():
     alike(found, GridSearchCV(model, grid, cv=3, refit=False).fit(X, Y))
 
 
+@pytest.mark.invariant("Data are sent to a device once and copied to the host only with the user's knowledge")
 def test_the_host_can_be_refused():
     with (
         manyfit.config_context(host_fallback="error"),

@@ -47,6 +47,7 @@ def where(plan):
     return [(place.what, place.where) for place in plan.places]
 
 
+@pytest.mark.invariant("Each step works where the plan says")
 @QUIET
 @needs_newer
 @pytest.mark.parametrize("name", [name for name in CASES if name != "scikit-learn's own"])

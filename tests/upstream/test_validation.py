@@ -1,5 +1,6 @@
 """scikit-learn's own tests of cross_validate and its kin, aimed at ours."""
 
+import pytest
 import sklearn.model_selection
 
 from manyfit import model_selection
@@ -20,6 +21,7 @@ globals().update(
 )
 
 
+@pytest.mark.invariant("scikit-learn's own tests run against manyfit")
 def test_the_tests_are_aimed_at_our_functions():
     for name in _NAMES:
         assert getattr(_upstream, name) is getattr(model_selection, name)

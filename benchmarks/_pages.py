@@ -1,0 +1,240 @@
+"""Tables of measured figures on the pages of the documentation, from the results that are kept as JSON.
+
+``python -m benchmarks --write-docs`` puts each between its markers ``<!-- name -->`` and ``<!-- /name -->``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks._report import as_bytes, as_seconds, rounded
+
+ROOT = Path(__file__).resolve().parents[1]
+ON_CLUSTERS = (
+    "cluster-generic",
+    "cluster-overhead",
+    "cluster-shared-affine",
+    "cluster-shared-logistic",
+    "cluster-checkpoint",
+)
+IN_ONE_PROCESS = (
+    "ridge-28kB",
+    "ridge-2.8MB",
+    "ridge-28MB",
+    "affine-pipeline",
+    "logistic",
+    "poisson",
+    "linear-svc",
+    "overhead",
+    "svc-pipeline",
+    "logistic-multinomial",
+)
+
+Cells = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results in a folder, and the rounds that each benchmark runs if it is not told how many."""
+
+    folder: Path
+    rounds: Mapping[str, int]
+
+    def read(self, name: str, file: str | None = None) -> dict[str, Any]:
+        """The last result of a benchmark at its full size."""
+        results = json.loads((self.folder / f"{file or name}.json").read_text())["results"]
+        (found,) = (result for result in results if result["name"] == name)
+        if found["quick"]:
+            raise ValueError(f"{name} was run with --quick, which no page shows")
+        return dict(found)
+
+
+def searches(results: Results) -> list[Cells]:
+    """manyfit beside the faster of scikit-learn's two searches: a row for each benchmark."""
+    rows = []
+    for name in IN_ONE_PROCESS:
+        found = results.read(name)
+        ours, theirs = _fastest(found, "ours"), _fastest(found, "scikit-learn")
+        parallel = " (`n_jobs=-1`)" if ours["name"].endswith("n_jobs=-1") else ""
+        rows.append(
+            {
+                "Command": f"`{_command(found, results.rounds)}`",
+                "scikit-learn": as_seconds(theirs["median"]),
+                "manyfit": as_seconds(ours["median"]) + parallel,
+                "Times faster": rounded(ours["times_best_sklearn"]),
+                "Cost in fits": rounded(ours["cost_in_fits"]),
+                "Memory beyond X": _memory(found, ours, results),
+                "Largest difference": _largest_difference(found, "ours"),
+            }
+        )
+    return rows
+
+
+def contenders(results: Results) -> list[Cells]:
+    """The time of every contender of every benchmark that runs in one process."""
+    rows = []
+    for name in IN_ONE_PROCESS:
+        first = {"Benchmark": f"`{name}`"}
+        for row in results.read(name)["rows"]:
+            if row["failure"] is None:
+                who = row["name"].replace("manyfit sharing", "manyfit, sharing")
+                rows.append({"Benchmark": "", **first, "Who": who, "Time": as_seconds(row["median"])})
+                first = {}
+    return rows
+
+
+def metrics(results: Results) -> list[Cells]:
+    """manyfit's metrics of many settings beside scikit-learn's: a row for each metric."""
+    found = json.loads((results.folder / "metrics.json").read_text())
+    return [
+        {
+            "Metric": f"`{row['metric']}`",
+            "scikit-learn": as_seconds(row["theirs"]),
+            "manyfit": as_seconds(row["ours"]),
+            "Times faster": rounded(row["times"]),
+            "Reading the predictions once": as_seconds(row["floor"]),
+            "Largest difference": _gap(row["apart"]),
+        }
+        for row in found["rows"]
+    ]
+
+
+def on_clusters(results: Results) -> list[Cells]:
+    """A row for each contender of each benchmark on two workers."""
+    rows = []
+    for name in ON_CLUSTERS:
+        found = results.read(name)
+        first = {"Benchmark": f"`{name}`"}
+        for row in found["rows"]:
+            rows.append({"Benchmark": "", **first, "Who": row["name"], "Time": _time(row)})
+            first = {}
+        if found["ideal"] is not None:
+            who = f"the fits of {found['reference']}, over {found['cores']} cores"
+            rows.append({"Benchmark": "", "Who": who, "Time": as_seconds(found["ideal"])})
+    return rows
+
+
+def bytes_sent(results: Results) -> list[Cells]:
+    """A row for each search on a cluster whose bytes were counted."""
+    heads = {"data": "The client's data", "messages": "Its other messages", "everyone": "All processes"}
+    return [
+        {"Who": row["contender"], "X": as_bytes(row["bytes"]), "Search": row["search"]}
+        | {head: as_bytes(row[key]) for key, head in heads.items()}
+        for row in results.read("cluster-bytes")["rows"]
+        if not row["failure"]
+    ]
+
+
+def busy_slots(results: Results) -> list[Cells]:
+    """How many slots one client keeps busy, for each length of a fit."""
+    return [
+        {"A fit takes": as_seconds(float(seconds)), "Slots that are 90 % busy": str(n)}
+        for seconds, n in results.read("cluster-slots")["found"].items()
+    ]
+
+
+def joblib_calls(results: Results) -> list[Cells]:
+    """How long calls of joblib take through each backend: a row for each kind of call."""
+    rows: dict[str, Cells] = {}
+    for name in ("joblib-overhead", "joblib-forest"):
+        for row in results.read(name)["rows"]:
+            cell = row["failure"] or as_seconds(row["seconds"])
+            rows.setdefault(row["what"], {"What": row["what"]})[row["backend"]] = cell
+    return list(rows.values())
+
+
+def joblib_searches(results: Results) -> list[Cells]:
+    """Three searches in a row through each of joblib's backends."""
+    return [
+        {
+            "Backend": row["backend"],
+            "Search": row["search"],
+            "Time": row["failure"] or as_seconds(row["seconds"]),
+            "All processes send": as_bytes(row["everyone"]) if row["backend"] != "loky" else "its own way",
+        }
+        for row in results.read("joblib-data")["rows"]
+    ]
+
+
+# The page and the rows of each table.
+TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
+    "benchmarks": ("README.md", searches),
+    "contenders": ("docs/benchmarks.md", contenders),
+    "metrics": ("docs/benchmarks.md", metrics),
+    "timed": ("docs/clusters.md", on_clusters),
+    "sent": ("docs/clusters.md", bytes_sent),
+    "slots": ("docs/clusters.md", busy_slots),
+    "calls": ("docs/joblib.md", joblib_calls),
+    "searches": ("docs/joblib.md", joblib_searches),
+}
+
+
+def write_pages(results: Results, root: Path = ROOT) -> list[str]:
+    """Write all tables into the pages under a folder, and return the pages that changed."""
+    changed = []
+    for name, (page, rows) in TABLES.items():
+        path = root / page
+        before = path.read_text()
+        after = replace_table(before, name, rows(results))
+        if after != before:
+            path.write_text(after)
+            changed.append(page)
+    return list(dict.fromkeys(changed))
+
+
+def replace_table(page: str, name: str, rows: Sequence[Cells]) -> str:
+    """A page with these rows between the markers of a table."""
+    between = re.compile(rf"(?<=^<!-- {name} -->\n).*?(?=^<!-- /{name} -->$)", re.M | re.S)
+    if len(between.findall(page)) != 1:
+        raise ValueError(
+            f"the page has no place for the table {name!r}: <!-- {name} --> and <!-- /{name} -->"
+        )
+    return between.sub(lambda _: as_markdown(rows), page)
+
+
+def as_markdown(rows: Sequence[Cells]) -> str:
+    """Rows as a table of Markdown."""
+    heads = list(rows[0])
+    lines = [heads, ["---"] * len(heads), *([row[head] for head in heads] for row in rows)]
+    return "".join(f"| {' | '.join(cells)} |\n".replace("|  |", "| |") for cells in lines)
+
+
+def _fastest(found: dict[str, Any], kind: str) -> dict[str, Any]:
+    rows = [row for row in found["rows"] if row["kind"] == kind and row["median"] is not None]
+    return min(rows, key=lambda row: float(row["median"]))
+
+
+def _command(found: dict[str, Any], rounds: Mapping[str, int]) -> str:
+    repeat = f" --repeat {found['rounds']}" if found["rounds"] != rounds[found["name"]] else ""
+    no_memory = "" if any(row["memory"] for row in found["rows"]) else " --no-memory"
+    return f"python -m benchmarks {found['name']}{repeat}{no_memory}"
+
+
+def _memory(found: dict[str, Any], ours: dict[str, Any], results: Results) -> str:
+    name, note = found["name"], ""
+    if ours["memory"] is None and (results.folder / f"{name}-memory.json").exists():
+        ours, note = _fastest(results.read(name, f"{name}-memory"), "ours"), ", in another run"
+    if ours["memory"] is None:
+        return "-"
+    total = ours["memory"]["resident"] + ours["memory"]["workers"]
+    return f"{as_bytes(total)}, {ours['memory_in_X']:.2g} X{note}"
+
+
+def _largest_difference(found: dict[str, Any], kind: str) -> str:
+    rows = [row for row in found["rows"] if row["kind"] == kind]
+    return _gap(max(row[key] or 0.0 for row in rows for key in ("mean_difference", "split_difference")))
+
+
+def _gap(value: float) -> str:
+    return f"{value:.0e}" if value else "0"
+
+
+def _time(row: dict[str, Any]) -> str:
+    if row["given_up"] is not None:
+        return f"more than {as_seconds(row['given_up'])}"
+    return as_seconds(row["median"]) if row["median"] is not None else row["failure"]

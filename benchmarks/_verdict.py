@@ -1,0 +1,28 @@
+"""The verdict on one requirement of a benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was asked, what was got, and whether that is enough; None where it was not measured."""
+
+    asked: str
+    got: str
+    met: bool | None
+
+
+def at_least(asked: str, got: float | None, least: float, unit: str) -> Verdict:
+    """Whether what was got is enough."""
+    if got is None:
+        return Verdict(asked, "not measured", None)
+    return Verdict(asked, f"{got:.3g} {unit}", got >= least)
+
+
+def at_most(asked: str, got: float | None, most: float, unit: str) -> Verdict:
+    """Whether what was got is not too much."""
+    if got is None:
+        return Verdict(asked, "not measured", None)
+    return Verdict(asked, f"{got:.3g} {unit}", got <= most)
