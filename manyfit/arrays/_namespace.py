@@ -17,6 +17,7 @@ Array = Any
 Namespace = Any
 Device = Any
 
+_NUMPY = compat.array_namespace(np.empty(0))
 _ADVICE = "Pass an array of NumPy, CuPy, torch or another array API library, for instance numpy.asarray(...)."
 
 
@@ -44,6 +45,8 @@ def array_namespace(*arrays: Array) -> Namespace:
     -----
     Reads the types only: no passes over the data, no transfers, no synchronisation.
     """
+    if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
+        return _NUMPY  # a tenth of the time of looking
     found: dict[str, Namespace] = {}
     for array in arrays:
         if array is None or (isinstance(array, bool | int | float | complex) and not is_array(array)):
@@ -82,6 +85,8 @@ def device(array: Array) -> Device:
     TypeError
         If `array` is not an array.
     """
+    if type(array) is np.ndarray:
+        return "cpu"
     require_array(array, "device")
     return compat.device(array)
 
@@ -215,6 +220,8 @@ def float_dtype(array: Array) -> Any:
     dtype
         float64 of that library, or float32 where the device has no other.
     """
+    if type(array) is np.ndarray:
+        return np.dtype(np.float64)
     info = array_namespace(array).__array_namespace_info__()
     dtypes = info.dtypes(device=device(array), kind="real floating")
     return dtypes.get("float64", dtypes["float32"])

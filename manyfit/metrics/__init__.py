@@ -2,41 +2,19 @@
 
 from manyfit.metrics import _published, cluster, pairwise
 from manyfit.metrics._published import *  # noqa: F403
-from manyfit.metrics.scoring._from_moments import (
-    LinearPredictors,
-    Residuals,
-    Rounding,
-    lost_to_rounding,
-    residuals_from_moments,
-    scores_from_moments,
-)
-from manyfit.metrics.scoring._scorers import (
-    check_scoring,
-    get_scorer,
-    get_scorer_names,
-    make_scorer,
-    refuse_metrics,
-    scores_on_host,
-)
-from manyfit.metrics.scoring._shared_scoring import SharedScoring
-from manyfit.metrics.scoring._targets import ScoredTargets
 
-__all__ = [
-    "LinearPredictors",
-    "Residuals",
-    "Rounding",
-    "ScoredTargets",
-    "SharedScoring",
-    "check_scoring",
-    "cluster",
-    "get_scorer",
-    "get_scorer_names",
-    "lost_to_rounding",
-    "make_scorer",
-    "pairwise",
-    "refuse_metrics",
-    "residuals_from_moments",
-    "scores_from_moments",
-    "scores_on_host",
-]
+# For manyfit's other rooms, hence not in `__all__`.
+from manyfit.metrics.scoring._from_moments import LinearPredictors as LinearPredictors
+from manyfit.metrics.scoring._from_moments import Residuals as Residuals
+from manyfit.metrics.scoring._from_moments import Rounding as Rounding
+from manyfit.metrics.scoring._from_moments import lost_to_rounding as lost_to_rounding
+from manyfit.metrics.scoring._from_moments import residuals_from_moments as residuals_from_moments
+from manyfit.metrics.scoring._from_moments import scores_from_moments as scores_from_moments
+from manyfit.metrics.scoring._scorers import check_scoring, get_scorer, get_scorer_names, make_scorer
+from manyfit.metrics.scoring._scorers import refuse_metrics as refuse_metrics
+from manyfit.metrics.scoring._scorers import scores_on_host as scores_on_host
+from manyfit.metrics.scoring._shared_scoring import SharedScoring as SharedScoring
+from manyfit.metrics.scoring._targets import ScoredTargets as ScoredTargets
+
+__all__ = ["check_scoring", "cluster", "get_scorer", "get_scorer_names", "make_scorer", "pairwise"]
 __all__ += _published.__all__

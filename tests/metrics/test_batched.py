@@ -22,7 +22,6 @@ from sklearn.metrics._scorer import _Scorer
 
 from manyfit.folds import Unsupported
 from manyfit.metrics import ScoredTargets, SharedScoring
-from manyfit.metrics.scoring._shared_scoring import BATCHED
 from tests.model_selection._optimum import Optimum as GridSearchCV
 
 # What the order of summation may do to a score, or to 1 - score where the score is 1 minus a quotient.
@@ -340,10 +339,6 @@ def test_many_settings_and_rows_in_chunks(n):
 def test_named_scorers_are_batched(scoring):
     shared = SharedScoring(get_scorer(scoring), {}, Ridge())
     assert not shared.calls_scorers
-
-
-def test_every_batched_metric_has_a_named_scorer_here():
-    assert {get_scorer(name)._score_func for name in CLASS_SCORES + NUMBER_SCORES} == set(BATCHED)
 
 
 OTHERS = {

@@ -17,7 +17,7 @@ Array = Any
 HOST_BYTES = 2**19
 DEVICE_BYTES = 2**28
 
-Kind = Literal["numbers", "labels", "scores"]
+Kind = Literal["numbers", "labels", "scores", "probabilities"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,15 @@ class Targets:
         Sorted labels; on the host.
     weight : array of shape (n,), or None
         Sample weights; None: all 1.
+    rows : dict
+        Numbers and weights in the precision for predictions of a dtype, for all blocks of settings.
     """
 
     numbers: Array = None
     codes: Array = None
     classes: Any = None
     weight: Array = None
+    rows: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def n_classes(self) -> int:
@@ -67,16 +70,19 @@ class MetricKernel:
         settings: numbers of shape (m, n) or (m, n, q); codes of labels, of shape (m, n) and an integer dtype;
         or scores of classes, (m, n) or (m, n, n_classes). Array API only, no shape that depends on data, and
         nothing that makes the host wait. NaN where scikit-learn refuses these predictions.
-    kind : {"numbers", "labels", "scores"}
-        What it reads.
+    kind : {"numbers", "labels", "scores", "probabilities"}
+        What it reads; probabilities are scores in [0, 1].
     options : dict
         Keyword arguments of scikit-learn's function, with the values that they have if not given. An option
         that is not here is not supported.
+    rowwise : bool
+        Whether it is the mean of a loss of each row, which is defined for any targets.
     """
 
     kernel: Callable[..., Array]
     kind: Kind
     options: Mapping[str, Any] = field(default_factory=dict)
+    rowwise: bool = False
 
     def __call__(
         self,
@@ -129,6 +135,8 @@ def as_targets(
 ) -> tuple[Targets, Array]:
     """What a kernel is given of targets and predictions; see `MetricKernel.__call__`."""
     xp = array_namespace(predictions)
+    if kind == "probabilities":
+        kind = "scores"
     if kind == "scores":
         require_exact(predictions)
     if kind == "scores" and isinstance(y_true, np.ndarray) and y_true.dtype.kind in "OUS":

@@ -26,7 +26,7 @@ def encoded_on_host(y: Array, predictions: Array | None, classes: Array | None) 
     """
     classes = distinct_on_host(y) if classes is None else np.asarray(classes)
     both = [y] if predictions is None else [y, predictions]
-    found = [_codes_or_none(classes, labels) for labels in both]
+    found = [codes_or_none(classes, labels) for labels in both]
     codes = [known for known in found if known is not None]
     if len(codes) < len(both):
         classes = np.unique(np.concatenate([classes, *(distinct_on_host(labels) for labels in both)]))
@@ -40,7 +40,7 @@ def distinct_on_host(labels: Array) -> Array:
     if low_high is None:
         first = np.unique(labels[:BLOCK])
         # Looking up is quicker than sorting, where the first rows have all labels.
-        complete = len(first) <= FEW_CLASSES and _codes_or_none(first, labels) is not None
+        complete = len(first) <= FEW_CLASSES and codes_or_none(first, labels) is not None
         return first if complete else np.unique(labels)
     low, high = low_high
     seen = np.zeros(high - low + 1, dtype=bool)
@@ -76,7 +76,7 @@ def _steps(block: Array, low: int) -> Array:
     return block.astype(np.int64) - low
 
 
-def _codes_or_none(classes: Array, labels: Array) -> Array | None:
+def codes_or_none(classes: Array, labels: Array) -> Array | None:
     """Codes of labels; None if some are no classes."""
     codes = np.empty(labels.size, dtype=_narrow(len(classes)))
     look_up = _by_table(classes, labels.dtype) or _by_value(classes, labels.dtype)
@@ -90,16 +90,10 @@ def _codes_or_none(classes: Array, labels: Array) -> Array | None:
 
 def codes_on_host(classes: Array, labels: Array) -> Array:
     """Codes of labels that are all among the classes; NaN is, though it equals none."""
-    codes = _codes_or_none(classes, labels)
+    codes = codes_or_none(classes, labels)
     if codes is None:
         codes = np.searchsorted(classes, labels).astype(_narrow(len(classes) + 1))
     return codes
-
-
-def codes_and_known(classes: Array, labels: Array) -> tuple[Array, Array]:
-    """Positions of labels among sorted classes, and whether each is one of them; in the shape of `labels`."""
-    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return codes, np.asarray(classes[codes] == labels)
 
 
 def _narrow(n: int) -> Any:
@@ -130,6 +124,12 @@ def _by_table(classes: Array, dtype: Any) -> LookUp | None:
 
 def _by_value(classes: Array, dtype: Any) -> LookUp:
     """Of any values: by comparison with each class, or by bisection where that takes longer."""
+    if dtype.kind == "O":  # which may hold what does not compare with texts
+        places = {label: code for code, label in enumerate(classes.tolist())}
+
+    def find(block: Array) -> Array | None:
+        codes = np.asarray([places.get(label, -1) for label in block.tolist()])
+        return None if codes.min() < 0 else codes
 
     def compare(block: Array) -> Array | None:
         codes = np.full(len(block), -1, dtype=np.int8)
@@ -141,4 +141,6 @@ def _by_value(classes: Array, dtype: Any) -> LookUp:
         codes = np.minimum(np.searchsorted(classes, block), len(classes) - 1)
         return codes if (classes[codes] == block).all() else None
 
-    return compare if len(classes) <= FEW_CLASSES and dtype.kind != "O" else bisect
+    if dtype.kind == "O":
+        return find
+    return compare if len(classes) <= FEW_CLASSES else bisect

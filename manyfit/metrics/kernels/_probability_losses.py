@@ -145,14 +145,14 @@ def _hinge(targets: Targets, P: Array, *, labels: Labels) -> Array:
 
 
 PROBABILITY_METRICS: dict[Callable[..., Any], MetricKernel] = {
-    log_loss: MetricKernel(_log_loss, "scores", {"normalize": True, "labels": None}),
+    log_loss: MetricKernel(_log_loss, "probabilities", {"normalize": True, "labels": None}),
     brier_score_loss: MetricKernel(
-        _brier, "scores", {"pos_label": None, "labels": None, "scale_by_half": "auto"}
+        _brier, "probabilities", {"pos_label": None, "labels": None, "scale_by_half": "auto"}
     ),
-    d2_log_loss_score: MetricKernel(_d2_log_loss, "scores", {"labels": None}),
+    d2_log_loss_score: MetricKernel(_d2_log_loss, "probabilities", {"labels": None}),
     hinge_loss: MetricKernel(_hinge, "scores", {"labels": None}),
 }
 if d2_brier_score is not None:
     PROBABILITY_METRICS[d2_brier_score] = MetricKernel(
-        _d2_brier, "scores", {"pos_label": None, "labels": None}
+        _d2_brier, "probabilities", {"pos_label": None, "labels": None}
     )

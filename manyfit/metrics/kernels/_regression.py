@@ -294,17 +294,17 @@ def quiet(kernel: Kernel) -> Kernel:
     return quietly
 
 
-def numbers(kernel: Kernel, **options: Any) -> MetricKernel:
-    return MetricKernel(quiet(kernel), "numbers", options)
+def numbers(kernel: Kernel, *, rowwise: bool = True, **options: Any) -> MetricKernel:
+    return MetricKernel(quiet(kernel), "numbers", options, rowwise)
 
 
 UNIFORM: dict[str, Any] = {"multioutput": "uniform_average"}
 
 NUMBER_METRICS_MANY: dict[Callable[..., Any], MetricKernel] = {
-    d2_absolute_error_score: numbers(partial(d2_pinball, alpha=0.5), **UNIFORM),
-    d2_pinball_score: numbers(d2_pinball, alpha=0.5, **UNIFORM),
-    d2_tweedie_score: numbers(d2_tweedie, power=0),
-    explained_variance_score: numbers(explained_variance, force_finite=True, **UNIFORM),
+    d2_absolute_error_score: numbers(partial(d2_pinball, alpha=0.5), rowwise=False, **UNIFORM),
+    d2_pinball_score: numbers(d2_pinball, rowwise=False, alpha=0.5, **UNIFORM),
+    d2_tweedie_score: numbers(d2_tweedie, rowwise=False, power=0),
+    explained_variance_score: numbers(explained_variance, rowwise=False, force_finite=True, **UNIFORM),
     max_error: numbers(largest),
     mean_absolute_error: numbers(mean_of(absolute), **UNIFORM),
     mean_absolute_percentage_error: numbers(mean_of(relative, target_sizes), **UNIFORM),
@@ -315,7 +315,7 @@ NUMBER_METRICS_MANY: dict[Callable[..., Any], MetricKernel] = {
     mean_squared_log_error: numbers(mean_of(squared_log, log_targets), **UNIFORM),
     mean_tweedie_deviance: numbers(mean_tweedie, power=0),
     median_absolute_error: numbers(median_absolute, **UNIFORM),
-    r2_score: numbers(r2, force_finite=True, **UNIFORM),
+    r2_score: numbers(r2, rowwise=False, force_finite=True, **UNIFORM),
     root_mean_squared_error: numbers(mean_of(squared, root=True, weigh_one=True), **UNIFORM),
     root_mean_squared_log_error: numbers(mean_of(squared_log, log_targets, root=True), **UNIFORM),
 }

@@ -125,19 +125,14 @@ def rows_of(targets: Targets, P: Array) -> tuple[Rows, Array]:
             f"Predictions of several settings need the shape (m, *y_true.shape), got {tuple(P.shape)} for "
             f"y_true of shape {tuple(y.shape)}."
         )
-    given = [a.dtype for a in (y, P, weight) if a is not None and xp.isdtype(a.dtype, "real floating")]
-    dtype = xp.result_type(*given) if given else float_dtype(P)
-
-    def made() -> Rows:
+    rows = targets.rows.get(P.dtype)
+    if rows is None:
+        given = [a.dtype for a in (y, P, weight) if a is not None and xp.isdtype(a.dtype, "real floating")]
+        dtype = xp.result_type(*given) if given else float_dtype(P)
         w = None if weight is None else xp.astype(weight, dtype, copy=False)
-        return Rows(xp.astype(y, dtype, copy=False), w if w is None or y.ndim == 1 else w[:, None])
-
-    # Kept as a cached property would be: with the targets, which are the same for all blocks of settings.
-    kept = vars(targets).setdefault("_rows", {})
-    key = str(dtype)
-    if key not in kept:
-        kept[key] = made()
-    return kept[key], xp.astype(P, dtype, copy=False)
+        rows = Rows(xp.astype(y, dtype, copy=False), w if w is None or y.ndim == 1 else w[:, None])
+        targets.rows[P.dtype] = rows
+    return rows, P if P.dtype == rows.y.dtype else xp.astype(P, rows.y.dtype)
 
 
 def only_output(rows: Rows, who: str) -> None:
@@ -153,6 +148,8 @@ def constant(xp: Any, value: float, like: Array) -> Array:
 
 def or_nan(xp: Any, values: Array, allowed: Array) -> Array:
     """Values where they are allowed, else NaN."""
+    if isinstance(values, np.ndarray | np.generic):
+        return np.where(allowed, values, values.dtype.type(np.nan))
     return xp.where(allowed, values, constant(xp, float("nan"), values))
 
 

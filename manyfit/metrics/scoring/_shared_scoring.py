@@ -1,12 +1,12 @@
-"""Which scorers can read predictions of many settings, and how they are applied."""
+"""The scorers of a search, applied to what many settings predict."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
+from sklearn.metrics import accuracy_score, r2_score
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -23,72 +23,40 @@ from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics.functions._registry import MANY
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
-from manyfit.metrics.scoring._from_predictions import batched_many, scores_there
-from manyfit.metrics.scoring._numpy_classification import CLASS_METRICS
-from manyfit.metrics.scoring._numpy_regression import NUMBER_METRICS
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
     PredictedRegressor,
     PredictedWithOwnScore,
 )
 from manyfit.metrics.scoring._scorers import scikit_learns
-from manyfit.metrics.scoring._targets import ScoredTargets, SearchMetric
+from manyfit.metrics.scoring._search_metric import SearchMetric, search_metric
+from manyfit.metrics.scoring._targets import ScoredTargets
 from manyfit.metrics.scoring.glm_score import deviance_explained, explained_power
 
 Array = NDArray[Any]
 
-# Of each scikit-learn's scorer warns where the other is not defined, too; it gives 1 then.
-TOGETHER = {
+# scikit-learn's scorer of the one warns, and gives 1, also where the other is not defined.
+LIKELIHOOD_RATIOS = {
     positive_likelihood_ratio: negative_likelihood_ratio,
     negative_likelihood_ratio: positive_likelihood_ratio,
 }
-BATCHED: dict[Callable[..., Any], SearchMetric] = {**CLASS_METRICS, **NUMBER_METRICS}
 
 
 @dataclass(frozen=True)
 class _Metric:
-    """What is known of a scorer.
-
-    Attributes
-    ----------
-    sign : float
-        What scikit-learn multiplies the metric by.
-    of_moments : callable or None
-        Its metric where moments may give it: a key of `MOMENT_METRICS`.
-    batched : Batched or None
-        Its metric of many settings at once; None where scikit-learn's is called for each.
-    there : Batched or None
-        The same for predictions on a device, see `scores_there`.
-    """
+    """A scorer's sign, its metric if moments may give it, and its metric for many settings, if any."""
 
     sign: float = 1.0
-    of_moments: Callable[..., Any] | None = None
-    batched: SearchMetric | None = None
-    there: SearchMetric | None = None
+    moment_metric: Callable[..., Any] | None = None
+    search_metric: SearchMetric | None = None
 
 
 class SharedScoring:
-    """The scorers of a search, applied to the answers of many settings at once.
+    """The scorers of a search, one or a multimetric bundle, for the answers of many settings at once.
 
-    Parameters
-    ----------
-    scorer : callable
-        What a scikit-learn search uses: one scorer, or its multimetric bundle.
-    params : dict
-        Arguments of the scorer: its weights or nothing.
-    estimator : estimator
-        What is scored, behind all steps, unfitted: where no scorer is given, its ``score`` is the one.
-
-    Attributes
-    ----------
-    weights : array-like or None
-        What every scorer is given as its ``sample_weight``. The ``score`` of a pipeline may take the weights
-        under another name, by metadata routing: the planner checks that they reach the last step.
-
-    Raises
-    ------
-    Unsupported
-        If a scorer needs the fitted estimator itself, or only some of them are given the weights.
+    `params` are the scorer's arguments: its weights, which become `weights`, or nothing. `estimator` is the
+    unfitted last step, whose ``score`` counts if there is no scorer. Raises Unsupported if a scorer needs the
+    fitted estimator, or if not all of them take the weights.
     """
 
     def __init__(self, scorer: Any, params: Mapping[str, Any], estimator: Any) -> None:
@@ -99,7 +67,7 @@ class SharedScoring:
                 raise Unsupported(f"the scorer {name!r} is a callable that may read the fitted estimator")
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
         self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
-        self._own_score = self.by_itself and _score_of(estimator) not in INHERITED
+        self._own_score = self.by_itself and _score_of(estimator) not in OWN_SCORES
         self._weights_name, self.weights = self._find_weights(params)
 
     def _find_weights(self, params: Mapping[str, Any]) -> tuple[str, Any]:
@@ -121,62 +89,34 @@ class SharedScoring:
         if not self.reads_moments:
             return None
         return {
-            name: metric.sign * scores_from_moments(metric.of_moments, residuals)
+            name: metric.sign * scores_from_moments(metric.moment_metric, residuals)
             for name, metric in self._metrics.items()
-            if metric.of_moments is not None
+            if metric.moment_metric is not None
         }
 
-    def from_responses(self, responses: Mapping[str, Array], truth: ScoredTargets) -> dict[str, Array]:
-        """Scores of many settings from what they predict, as far as they are known without a scorer.
+    def from_responses(self, responses: Mapping[str, Any], truth: ScoredTargets) -> dict[str, Array]:
+        """Scores of shape (m,), with their signs, by the names of the scorers that read one of the responses.
 
-        Parameters
-        ----------
-        responses : dict of str to ndarray of shape (m, n) or (m, n, n_classes)
-            What each method returns for m settings; on the host.
-        truth : Truth
-            Of the n rows.
-
-        Returns
-        -------
-        dict of str to ndarray of shape (m,)
-            Signs included, by the names of the scorers whose metrics are batched. NaN where the scorer
-            itself has to be asked, since it might warn, raise or see something else in these values.
+        Responses by method are (m, n) or (m, n, n_classes); on a device ``predict`` gives codes of labels.
+        Scores lie where they do. NaN: call the scorer itself, since it might warn, raise or differ.
         """
         scores = {}
         for name, metric in self._metrics.items():
-            methods = () if metric.batched is None else metric.batched.methods
-            read = next((method for method in methods if method in responses), None)
-            if metric.batched is not None and read is not None:
-                scores[name] = metric.sign * metric.batched(truth, responses[read])
+            shared = metric.search_metric
+            read = next((m for m in shared.methods if m in responses), None) if shared is not None else None
+            if shared is not None and read is not None:
+                scores[name] = metric.sign * shared(truth, responses[read])
         return scores
 
     def from_responses_there(self, responses: Mapping[str, Any], truth: ScoredTargets) -> Any:
-        """Scores of many settings from what they predict on a device; all scorers have to be known there.
-
-        Parameters
-        ----------
-        responses : dict of str to array of shape (m, n) or (m, n, n_classes)
-            What each method returns for m settings, not NumPy's; ``predict`` of classifiers gives codes of
-            labels.
-        truth : Truth
-            Of the n rows; on the host.
-
-        Returns
-        -------
-        array of shape (n_scorers, m)
-            There, signs included, in the order of the scorers. NaN as in `from_responses`.
-        """
-        scores = []
-        for metric in self._metrics.values():
-            assert metric.there is not None
-            read = next(responses[method] for method in metric.there.methods if method in responses)
-            scores.append(metric.sign * scores_there(metric.there, truth, read))
+        """Scores of all scorers, (n_scorers, m), on the device of the responses; see `known_there`."""
+        scores = list(self.from_responses(responses, truth).values())
         return array_namespace(scores[0]).stack(scores)
 
     def known_there(self, methods: Collection[str]) -> bool:
-        """Whether every scorer can be had on a device, from what some methods return."""
-        batched = [metric.there for metric in self._metrics.values()]
-        return all(one is not None and not set(one.methods).isdisjoint(methods) for one in batched)
+        """Whether responses of some methods give all scores."""
+        metrics = [metric.search_metric for metric in self._metrics.values()]
+        return all(one is not None and not set(one.methods).isdisjoint(methods) for one in metrics)
 
     @property
     def multimetric(self) -> bool:
@@ -186,12 +126,14 @@ class SharedScoring:
     @property
     def reads_moments(self) -> bool:
         """Whether moments can give every score."""
-        return all(metric.of_moments is not None for metric in self._metrics.values())
+        return all(metric.moment_metric is not None for metric in self._metrics.values())
 
     @property
     def calls_scorers(self) -> bool:
         """Whether some scorer is called for each setting, whatever the data."""
-        return not self.reads_moments and any(metric.batched is None for metric in self._metrics.values())
+        return not self.reads_moments and any(
+            metric.search_metric is None for metric in self._metrics.values()
+        )
 
     @property
     def label_scorers(self) -> frozenset[str]:
@@ -222,15 +164,8 @@ class SharedScoring:
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
-def _of_predictions(function: Callable[..., Any], **options: Any) -> SearchMetric | None:
-    return batched_many(function, MANY[function], options, ("predict",))
-
-
-# Scores that are scikit-learn's metrics.
-INHERITED = {
-    RegressorMixin.score: _Metric(1.0, r2_score, BATCHED[r2_score], _of_predictions(r2_score)),
-    ClassifierMixin.score: _Metric(1.0, None, BATCHED[accuracy_score], _of_predictions(accuracy_score)),
-}
+# Estimators' own scores that are metrics.
+OWN_SCORES = {RegressorMixin.score: r2_score, ClassifierMixin.score: accuracy_score}
 
 
 def _score_of(estimator: Any) -> Any:
@@ -238,38 +173,37 @@ def _score_of(estimator: Any) -> Any:
 
 
 def _metric(scorer: Any, estimator: Any) -> _Metric:
-    """What is known of a scorer.
-
-    Raises
-    ------
-    Unsupported
-        If it is the score of an estimator, and that is not a function of its predictions that we know.
-    """
+    """What is known about a scorer; Unsupported for an estimator's own score of more than predictions."""
     if isinstance(scorer, PassthroughScorer):
-        return _default(estimator)
+        return _own_score(estimator)
     found = plain_scorer(scorer)
     if found is None:
         return _Metric()
-    function, sign, kwargs, response = found
-    function = scikit_learns(function)
-    methods = (response,) if isinstance(response, str) else tuple(response)
-    batched, many = None if kwargs else BATCHED.get(function), MANY.get(function)
-    if batched is not None and batched.methods != methods:
-        batched = None
-    there = None
-    if many is not None:
-        other = MANY[TOGETHER[function]] if function in TOGETHER else None
-        there = batched_many(function, many, kwargs, methods, other)
-    batched = there if batched is None else batched
-    moments = function in MOMENT_METRICS and methods == ("predict",) and not kwargs
-    return _Metric(sign, function if moments else None, batched, there)
+    function, sign, options, response = found
+    return _metric_of(
+        scikit_learns(function), (response,) if isinstance(response, str) else response, sign, options
+    )
 
 
-def _default(estimator: Any) -> _Metric:
+def _metric_of(
+    function: Callable[..., Any],
+    methods: Sequence[str],
+    sign: float = 1.0,
+    options: Mapping[str, Any] | None = None,
+) -> _Metric:
+    kernel, shared = MANY.get(function), None
+    if kernel is not None:
+        other = MANY[LIKELIHOOD_RATIOS[function]] if function in LIKELIHOOD_RATIOS else None
+        shared = search_metric(function, kernel, options or {}, tuple(methods), other)
+    by_moments = function in MOMENT_METRICS and tuple(methods) == ("predict",) and not options
+    return _Metric(sign, function if by_moments else None, shared)
+
+
+def _own_score(estimator: Any) -> _Metric:
     """The metric that an estimator's own ``score`` is."""
-    if _score_of(estimator) in INHERITED:
-        return INHERITED[_score_of(estimator)]
+    if _score_of(estimator) in OWN_SCORES:
+        return _metric_of(OWN_SCORES[_score_of(estimator)], ("predict",))
     power = explained_power(estimator)
     if power is None:
         raise Unsupported(f"{type(estimator).__name__} has a score method of its own")
-    return _Metric(1.0, None, deviance_explained(estimator), _of_predictions(d2_tweedie_score, power=power))
+    return _Metric(search_metric=deviance_explained(power))

@@ -1,5 +1,6 @@
-"""D2, the score that generalised linear models with a logarithmic link have of their own."""
+"""D2, the score of generalised linear models with a logarithmic link."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,10 @@ from scipy.special import xlogy
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.metrics.scoring._targets import ScoredTargets, Scores, SearchMetric
+from manyfit.arrays import array_namespace, float_dtype, numpy_dtype
+from manyfit.metrics.kernels._kernel import Targets
+from manyfit.metrics.scoring._search_metric import FLOATS, Reader, SearchMetric
+from manyfit.metrics.scoring._targets import ScoredTargets
 
 Array = NDArray[Any]
 
@@ -17,31 +21,24 @@ Array = NDArray[Any]
 LOST_DIGITS = 0.25
 
 
-def deviance_explained(estimator: Any) -> SearchMetric | None:
-    """The score of a generalised linear model as a batched metric.
+@dataclass(frozen=True)
+class _DevianceTargets(Targets):
+    """Targets with half their null deviance and the part of half a deviance that no prediction changes."""
 
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted.
+    null: float = 0.0
+    constant: float = 0.0
 
-    Returns
-    -------
-    Batched or None
-        None for anything else than scikit-learn's own classes, by exact type, with a logarithmic link and a
-        power from 1 to 2.
 
-    References
-    ----------
-    sklearn.linear_model.PoissonRegressor.score, and those of GammaRegressor and TweedieRegressor (1.7 to
-    1.9). ``sklearn.metrics.d2_tweedie_score`` is the same quotient of other sums: it loses fewer digits.
+def deviance_explained(power: float) -> SearchMetric:
+    """The score of a generalised linear model for many settings, by scikit-learn's own sums (1.7 to 1.9).
+
+    ``sklearn.metrics.d2_tweedie_score`` is the same quotient of other sums, which lose fewer digits.
     """
-    power = explained_power(estimator)
-    return None if power is None else SearchMetric(("predict",), partial(_prepare, power))
+    return SearchMetric(("predict",), partial(_prepare, power), partial(_score, power))
 
 
 def explained_power(estimator: Any) -> float | None:
-    """The power of the deviance that a generalised linear model is scored by; None as above."""
+    """The power of the deviance that scikit-learn's class scores by, from 1 to 2 with a logarithmic link."""
     served = sklearn_class_of(type(estimator))
     if served is PoissonRegressor:
         power: Any = 1
@@ -54,42 +51,45 @@ def explained_power(estimator: Any) -> float | None:
     return float(power) if 1 <= power <= 2 else None
 
 
-def _prepare(power: float, truth: ScoredTargets, predicted: Array) -> Scores | None:
-    dtype = predicted.dtype
-    if predicted.ndim != 2 or dtype not in (np.float64, np.float32) or truth.y.dtype.kind not in "fiu":
+def _prepare(power: float, truth: ScoredTargets, predicted: Array) -> tuple[Targets, Reader] | None:
+    dtype = numpy_dtype(predicted)
+    if predicted.ndim != 2 or dtype not in FLOATS or truth.y.dtype.kind not in "fiu":
         return None
-    y = truth.y.astype(dtype)
+    # scikit-learn casts targets and weights to the dtype of the predictions.
+    y, weight = truth.y.astype(dtype), None if truth.weight is None else truth.weight.astype(dtype)
     least = y.min()
     if len(y) < 2 or not truth.varied or not (least > 0 if power == 2 else least >= 0):
         return None
-    # scikit-learn casts the weights to the dtype of the predictions.
-    rows = ScoredTargets(y, None if truth.weight is None else truth.weight.astype(dtype))
-    mean = np.average(y, weights=rows.weight)
-    null = _losses(power, y, np.full((1, len(y)), mean, dtype=dtype))
-    constants = _constants(power, y)[None]
-    constant, at_mean = rows.mean(constants)[0], rows.mean(null)[0]
-    size = float(rows.mean(np.abs(constants))[0] + rows.mean(np.abs(null))[0])
-    if not float(at_mean + constant) > float(np.finfo(dtype).eps) ** LOST_DIGITS * size:
+    rows = Targets(numbers=y, weight=weight)
+    mean = np.full_like(y, np.average(y, weights=weight))
+    parts = [_losses(power, y, mean), _constants(power, y)]
+    at_mean, constant = (rows.mean(part) for part in parts)
+    size = sum(float(rows.mean(np.abs(part))) for part in parts)
+    if not at_mean + constant > float(np.finfo(dtype).eps) ** LOST_DIGITS * size:
         return None
+    return _DevianceTargets(
+        numbers=y, weight=weight, null=float(at_mean + constant), constant=float(constant)
+    ), lambda P: (P, None)
 
-    def scores(P: Array) -> Array:
-        lost = rows.mean(_losses(power, y, P)) + constant
-        return np.where(P.min(axis=1) > 0, 1 - lost / (at_mean + constant), np.nan)
 
-    return scores
+def _score(power: float, targets: Any, P: Array) -> Array:
+    xp = array_namespace(P)
+    scores = 1 - (targets.mean(_losses(power, targets.numbers, P)) + targets.constant) / targets.null
+    return xp.where(xp.min(P, axis=1) > 0, scores, xp.full_like(scores, np.nan))
 
 
 def _losses(power: float, y: Array, P: Array) -> Array:
-    """Half the deviance of each row but for what depends on y only: computed in float64, kept as y is."""
-    out, P = np.empty(P.shape, y.dtype), P.astype(np.float64, copy=False)
+    """Half the deviance of each row without `_constants`, computed in the widest dtype and kept as y is."""
+    xp = array_namespace(P)
+    P = xp.astype(P, float_dtype(P), copy=False)
     if power == 1:
-        out[...] = P - y * np.log(P)
+        losses = P - y * xp.log(P)
     elif power == 2:
-        out[...] = np.log(P) + y / P
+        losses = xp.log(P) + y / P
     else:
         high = P ** (2 - power)
-        out[...] = high / (2 - power) - y * (high / P) / (1 - power)
-    return out
+        losses = high / (2 - power) - y * (high / P) / (1 - power)
+    return xp.astype(losses, y.dtype, copy=False)
 
 
 def _constants(power: float, y: Array) -> Array:

@@ -185,9 +185,9 @@ def _likelihood_ratio(positive: bool) -> Callable[[Targets, Array], Array]:
 
 
 LABEL_METRICS: dict[Callable[..., Any], MetricKernel] = {
-    accuracy_score: MetricKernel(_accuracy, "labels", {"normalize": True}),
-    zero_one_loss: MetricKernel(_zero_one, "labels", {"normalize": True}),
-    hamming_loss: MetricKernel(_hamming, "labels"),
+    accuracy_score: MetricKernel(_accuracy, "labels", {"normalize": True}, rowwise=True),
+    zero_one_loss: MetricKernel(_zero_one, "labels", {"normalize": True}, rowwise=True),
+    hamming_loss: MetricKernel(_hamming, "labels", rowwise=True),
     balanced_accuracy_score: MetricKernel(_balanced_accuracy, "labels", {"adjusted": False}),
     matthews_corrcoef: MetricKernel(_matthews, "labels"),
     cohen_kappa_score: MetricKernel(
