@@ -120,37 +120,10 @@ def names_host(device: Device) -> bool:
     return "cpu" in str(device).lower()
 
 
-def is_host(array: Array) -> bool:
-    """Whether NumPy may read the array where it lies.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library.
-
-    Returns
-    -------
-    bool
-        Whether it lies in the host's memory. Nothing is read.
-    """
-    # The first half spares NumPy input, by far the most common, the look-up.
-    return compat.is_numpy_array(array) or names_host(compat.device(array))
-
-
-def on_device(value: object) -> bool:
-    """Whether this is an array that does not lie on the host.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for whatever is no array. Nothing is read.
-    """
-    return not isinstance(value, np.ndarray) and is_array(value) and not is_host(value)
+def is_on_device(value: object) -> bool:
+    """Whether a value is an array that NumPy cannot read where it lies. Nothing is read."""
+    # The first half spares NumPy's arrays, by far the most common, the look-up.
+    return not isinstance(value, np.ndarray) and is_array(value) and not names_host(compat.device(value))
 
 
 def host_device(xp: Namespace) -> Device:

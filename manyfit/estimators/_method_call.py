@@ -19,9 +19,9 @@ from manyfit.arrays import (
     container_kind,
     container_place,
     container_to_host,
-    note_at_home,
-    once_at_home,
     place_of,
+    remember_host_copy,
+    to_host_once,
     to_place,
 )
 from manyfit.estimators._array_parameters import any_param_away, params_moved
@@ -148,7 +148,7 @@ class MethodCall:
 
     def at_home(self, estimator: Any = None) -> Any:
         """Run scikit-learn's own method with all data on the host."""
-        return self.run(lambda name, value: once_at_home(value), estimator)
+        return self.run(lambda name, value: to_host_once(value), estimator)
 
     # Where results go
 
@@ -170,7 +170,7 @@ class MethodCall:
         if there:
             return result
         brought = place.bring(result)
-        note_at_home(brought, result)  # the next step may work on the host, too
+        remember_host_copy(brought, result)  # the next step may work on the host, too
         return brought
 
     @property

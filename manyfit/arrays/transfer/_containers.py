@@ -133,6 +133,11 @@ def container_kind(value: Any) -> str | None:
         return _forms.setdefault(kind, _form(value))
 
 
+def is_xp_array(value: Any) -> bool:
+    """Whether a value is an array in memory of another library than NumPy, on the host or on a device."""
+    return container_kind(value) == "array"
+
+
 def container_place(value: Any) -> Place | None:
     """Where a container lies.
 

@@ -11,8 +11,9 @@ from manyfit.arrays._namespace import (
     Array,
     Device,
     Namespace,
+    array_namespace,
     host_device,
-    is_host,
+    is_on_device,
     library_name,
     names_host,
     require_array,
@@ -55,15 +56,26 @@ def to_host(array: Array, *, label: str | None = None) -> np.ndarray:
             f"to_host needs an array in memory, got a lazy Dask array of shape {array.shape}. "
             "Call its compute() where all of it may be gathered, and pass the result."
         )
-    home = is_host(array)
+    crosses = is_on_device(array)
     if compat.is_torch_array(array):
         array = array.detach()
-    if not home:
+    if crosses:
         array = compat.to_device(array, host_device(compat.array_namespace(array)))
     host = np.asarray(array)
-    if not home:
+    if crosses:
         count(to_host=host.nbytes, label=label)
     return host
+
+
+def to_host_together(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
+    """Copy arrays of one library, dtype and device to the host in one transfer; their shapes are kept."""
+    if not arrays:
+        return []
+    xp = array_namespace(*arrays)
+    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), label=label)
+    ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
+    parts = np.split(host, ends[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def to_device(
@@ -183,7 +195,7 @@ def _moved(
         if device is None or device == compat.device(array):
             return array
         # Between two devices, or from the host to itself by another name of it: not a crossing.
-        if names_host(device) == is_host(array):
+        if names_host(device) != is_on_device(array):
             return compat.to_device(array, device)
     return _into(to_host(array, label=label), device, target, label)
 

@@ -10,7 +10,7 @@ from sklearn import metrics
 from sklearn.metrics import get_scorer_names
 
 from manyfit._compat import plain_scorer, with_each_scorer, with_metric
-from manyfit.arrays import on_device, once_at_home, to_host
+from manyfit.arrays import is_on_device, to_host, to_host_once
 from manyfit.metrics.functions.wrapper import FUNCTIONS
 
 __all__ = [
@@ -133,13 +133,13 @@ class _HomeMetric:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         score = self.metric(*args, **kwargs)
-        if not on_device(score):
+        if not is_on_device(score):
             return score
         score, theirs = float(to_host(score)), _THEIRS.get(self.metric)
         if theirs is not None and math.isnan(score):
             # What scikit-learn refuses or warns of is NaN there; here it says so itself.
-            home = {name: once_at_home(value) for name, value in kwargs.items()}
-            return theirs(*map(once_at_home, args), **home)
+            home = {name: to_host_once(value) for name, value in kwargs.items()}
+            return theirs(*map(to_host_once, args), **home)
         return score
 
 

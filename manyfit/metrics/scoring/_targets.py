@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import Beside
+from manyfit.arrays import TransferCache
 from manyfit.metrics.kernels._label_codes_numpy import codes_and_known
 
 Array = NDArray[Any]
@@ -41,11 +41,11 @@ class ScoredTargets:
     classes: Array | None = None
     given_dtype: Any = None
 
-    def beside(self, responses: Array) -> Beside:
+    def beside(self, responses: Array) -> TransferCache:
         """What brings its arrays to where predictions lie: to one place, each once."""
         if "_beside" not in vars(self):
-            vars(self)["_beside"] = Beside(responses)
-        return cast(Beside, vars(self)["_beside"])
+            vars(self)["_beside"] = TransferCache(responses)
+        return cast(TransferCache, vars(self)["_beside"])
 
     @property
     def plain(self) -> bool:

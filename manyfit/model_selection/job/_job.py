@@ -9,7 +9,7 @@ from dask.utils import parse_bytes
 
 from manyfit._compat import routing_enabled
 from manyfit._config import get_config
-from manyfit.arrays import Brought
+from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 
@@ -103,7 +103,7 @@ class Job:
     contexts: Sequence[Any] | None = None
     client: Any = None
     home: tuple[Any, Any] | None = None
-    brought: Brought = field(default_factory=Brought, compare=False)
+    brought: TransferCache = field(default_factory=TransferCache, compare=False)
     fronts: RowwiseOutputs | None = None
     by_split: bool = False
 

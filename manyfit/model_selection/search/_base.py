@@ -24,7 +24,7 @@ from manyfit._compat import (
     scorers_by_name,
     takes_callback_context,
 )
-from manyfit.arrays import Brought, compute_dask_inputs, transfers
+from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
@@ -207,7 +207,7 @@ class SharedSearch:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         X, y, *values = compute_dask_inputs((X, y, *params.values()), type(self).__name__)
         params = dict(zip(params, values, strict=True))
-        (X, y), brought = indexable(X, y), Brought()
+        (X, y), brought = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
         # A plan has read a `cv` that can be read only once. Any other depends on y.

@@ -25,9 +25,15 @@ from manyfit._compat import (
     score,
 )
 from manyfit._config import config_context
-from manyfit.arrays import HomeCopies, collect_fallback_errors, home_copies, label_transfers
+from manyfit.arrays import (
+    TransferCache,
+    collect_fallback_errors,
+    is_xp_array,
+    label_transfers,
+    share_host_copies,
+)
 from manyfit.exceptions import HostFallbackError
-from manyfit.folds import Splits, Unsupported, is_xp_array, take_rows
+from manyfit.folds import Splits, Unsupported, take_rows
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.job._rowwise_prefix import FoldRowwise, RowwiseOutputs
@@ -138,7 +144,7 @@ class FoldStore:
         self.writers = set[Hashable]()
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent = Counter[str]()
-        self._at_home = HomeCopies()
+        self._at_home = TransferCache(weak=True)
         self._n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
         self._most = 1 if in_turn else retained_folds(X, self._n_splits, options.memory_limit)
 
@@ -188,7 +194,7 @@ class FoldStore:
             yield
             return
         configured = config_context(host_fallback=self.options.host_fallback)
-        with array_api_dispatch(), home_copies(self._at_home), configured:
+        with array_api_dispatch(), share_host_copies(self._at_home), configured:
             yield
 
     @contextmanager

@@ -11,9 +11,9 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
 from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import Brought, compute_dask_inputs
+from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import Splits, is_xp_array
+from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import Job, Options, Result
 from manyfit.model_selection.planning._data_location import warn_moved_to_host, where_asked
@@ -118,7 +118,7 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
             there = [value for value in data.values() if is_xp_array(value)]
             if there:
                 warn_moved_to_host("learning_curve", there, "it learns in parts there")
-                given |= {name: Brought()(value) for name, value in data.items()}
+                given |= {name: TransferCache()(value) for name, value in data.items()}
         return function(**given)
 
     return learning_curve
