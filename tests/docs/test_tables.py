@@ -12,7 +12,7 @@ from sklearn.feature_selection import f_classif, f_regression, r_regression
 from sklearn.metrics import get_scorer
 from sklearn.utils import all_estimators
 
-from manyfit._compat import TESTED, plain_scorer
+from manyfit._compat import TESTED, scorer_parts
 from manyfit.estimators import affine_step_of, family_of
 from manyfit.estimators._catalog import ALL
 from manyfit.families import _protocol as _family
@@ -112,12 +112,12 @@ def test_a_wrong_entry_is_found() -> None:
 
 def test_scores_from_moments() -> None:
     named = [eval(span) for span in spans(marked(SHARING, "scores"))]
-    assert {plain_scorer(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
+    assert {scorer_parts(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
 
 
 def test_scores_of_all_settings_at_once() -> None:
     named = [span.strip('"') for span in spans(marked(SHARING, "batched")) if span.startswith('"')]
-    assert {plain_scorer(get_scorer(name))[0] for name in named} == set(BATCHED)
+    assert {scorer_parts(get_scorer(name))[0] for name in named} == set(BATCHED)
 
 
 def test_tolerances_are_those_of_the_differential_tests() -> None:

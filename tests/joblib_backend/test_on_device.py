@@ -27,7 +27,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from manyfit._compat import INDICES_OF_THE_HOST
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import _default_gpu as _cuda
 from manyfit.arrays import device, is_array, is_on_device, place_of
 from manyfit.cluster.worker import run_items as _worker
@@ -306,7 +306,10 @@ def test_functions_of_scikit_learn_that_keep_to_the_host():
 
     for module, name in ((multiclass, "_fit_binary"), (calibration, "_fit_calibrator")):
         assert estimators_of(getattr(module, name), (Ridge(), X), {}) == []
-    assert len(estimators_of(vars(_validation)["_fit_and_predict"], (Ridge(), X), {})) == INDICES_OF_THE_HOST
+    assert (
+        len(estimators_of(vars(_validation)["_fit_and_predict"], (Ridge(), X), {}))
+        == DEVICE_TAKES_HOST_INDICES
+    )
     assert len(estimators_of(Ridge().fit, (X, Y), {})) == 1
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import sklearn
 import sklearn.metrics
 
-from manyfit._compat import check_metric_options, plain_scorer
+from manyfit._compat import check_metric_options, scorer_parts
 from manyfit.arrays import array_namespace, is_array, is_on_device, to_device_of, to_host_once
 from manyfit.folds import Unsupported
 from manyfit.metrics.functions._data_functions import OF_DATA
@@ -259,7 +259,7 @@ def _all() -> dict[str, Callable[..., Any]]:
         for name, function in vars(sklearn.metrics).items()
         if name in sklearn.metrics.__all__ and name not in NOT_METRICS and inspect.isfunction(function)
     ]
-    scorers = [plain_scorer(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
+    scorers = [scorer_parts(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
     # Two scorers have metrics that are not public.
     of_scorers = [scorer[0] for scorer in scorers if scorer is not None]
     functions: dict[str, Any] = {f.__name__: f for f in [*public, *of_scorers]}

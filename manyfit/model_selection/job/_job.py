@@ -80,7 +80,7 @@ class Job:
         A callback context for each pair, candidate by candidate.
     home : tuple or None
         X and y as they are on the host, where X was sent to a device for this search.
-    brought : Brought
+    brought : TransferCache
         What was brought to the host for this search.
     client : distributed.Client or None
         Of the cluster whose workers do the work; None: this process, and joblib's workers.

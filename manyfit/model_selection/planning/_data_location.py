@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, map_scorers
 from manyfit._config import get_config
 from manyfit.arrays import (
     Place,
@@ -90,8 +90,8 @@ def where_fitted(job: Job) -> Job:
     # Their rows are taken by indices that lie with X, which pandas and lists refuse.
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
-    scorer = scores_on_host(with_each_scorer(job.options.scorer, get_scorer))
-    scorer = with_each_scorer(
+    scorer = scores_on_host(map_scorers(job.options.scorer, get_scorer))
+    scorer = map_scorers(
         scorer, lambda one: CopyingScorer(one) if any_of(strangers_among_scorers(one)) else one
     )
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
@@ -129,7 +129,7 @@ def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> st
     """Why data have to come to the host for the estimators that `host_only_estimators` names."""
     if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
-        where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
+        where += " of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else " with scikit-learn before 1.9"
     return f"{' and '.join(names)} cannot be fitted {where}"
 
 
@@ -140,7 +140,7 @@ def fits_are_ours(job: Job) -> bool:
 
 def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
-    lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))
+    lost = cut and (not DEVICE_TAKES_HOST_INDICES or _of_pairs(job))
     return sorted(
         {
             type(step).__name__

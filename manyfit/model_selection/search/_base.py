@@ -16,13 +16,13 @@ from sklearn.utils import indexable
 from manyfit._compat import (
     Interval,
     StrOptions,
-    any_callbacks,
-    asks_at_once,
     callback_context,
     check_method_params,
+    evaluates_all_at_once,
     fit_context,
     scorers_by_name,
     takes_callback_context,
+    uses_callbacks,
 )
 from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
@@ -122,7 +122,7 @@ class SharedSearch:
         self._frozen = Frozen(
             fingerprint(setup), search_key(own), own, setup.cv, setup.n_splits, splits, candidates
         )
-        contexts: list[Any] | None = [] if any_callbacks(self) else None
+        contexts: list[Any] | None = [] if uses_callbacks(self) else None
         return prepare(self._job(setup, candidates, splits, contexts)).plan
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -196,7 +196,7 @@ class SharedSearch:
         return super()._get_scorers()  # type: ignore[misc]
 
     def _refuse_checkpoint_in_rounds(self) -> None:
-        if self.checkpoint is not None and not asks_at_once(self):
+        if self.checkpoint is not None and not evaluates_all_at_once(self):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
                 " settings by a method of its own. Only a search that asks for all its settings at once can"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sklearn.utils.metaestimators import available_if
 
-from manyfit._compat import with_each_scorer
+from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.estimators.backends.array_api import gives_labels_there, labels_at_home
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
@@ -70,6 +70,6 @@ def _score_there(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, 
     asked = copy.copy(search)
     asked.best_estimator_ = labels_at_home(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}
-    scorers = {name: scores_on_host(with_each_scorer(one, get_scorer)) for name, one in scorers.items()}
+    scorers = {name: scores_on_host(map_scorers(one, get_scorer)) for name, one in scorers.items()}
     asked.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
     return inner(asked, X, TransferCache()(y), **params)

@@ -19,7 +19,7 @@ from manyfit._compat import (
     check_method_params,
     fit_and_score,
     needs_estimator,
-    raising,
+    raise_scorer_errors,
     safe_indexing,
     safe_split,
     score,
@@ -338,7 +338,7 @@ def _shared_fit(ready: _Ready, folds: FoldStore) -> Result:
     fitted = time.perf_counter()
     if calls_scorer:
         model = unshare(model)
-    strict = raising(options.scorer)
+    strict = raise_scorer_errors(options.scorer)
     result: Result = {"fit_error": None, "test_scores": scored(fold.X_test, fold.y_test, fold.test)}
     result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit._compat import raising, score
+from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host, to_host_together
 from manyfit.estimators import Answers, GLMAnswers, LinearAnswers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported
@@ -330,7 +330,7 @@ class _FromResponses:
         rows = OwnRows()
         give = rows.of if self._strange else read_only_view
         params = {name: give(value) for name, value in self.params.items()}
-        scorer = raising(self.scoring.scorer, names)
+        scorer = raise_scorer_errors(self.scoring.scorer, names)
         found = score(stub, None, give(self.given), scorer, params, "raise")
         rows.require_unchanged()
         return found if self.scoring.multimetric else {"score": found}
