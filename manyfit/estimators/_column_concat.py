@@ -37,7 +37,7 @@ def _joined(holder: Any, parts: list[Any]) -> Any:
     as_sparse = getattr(holder, "sparse_output_", True)  # a FeatureUnion's is where one part is
     if as_sparse and any(hasattr(part, "toarray") for part in parts):
         return [to_host_once(part) for part in parts]
-    arrays = [place.array(part.toarray() if hasattr(part, "toarray") else part) for part in parts]
+    arrays = [place.as_array(part.toarray() if hasattr(part, "toarray") else part) for part in parts]
     xp = array_namespace(arrays[0])
     if len({array.dtype for array in arrays}) > 1:  # libraries join no two kinds of numbers
         widest = np.result_type(*map(numpy_dtype, arrays)).name

@@ -166,10 +166,10 @@ class MethodCall:
         place = self.place if self.X is not None else self._fitted_place
         if place is None:
             return _home(result)
-        there = container_kind(result) is not None and place.same(container_place(result))
+        there = container_kind(result) is not None and place.is_same(container_place(result))
         if there:
             return result
-        brought = place.bring(result)
+        brought = place.move(result)
         remember_host_copy(brought, result)  # the next step may work on the host, too
         return brought
 
@@ -206,8 +206,8 @@ def with_labels(labels: Any, state: FitRecord, place: Place | None) -> Any:
         return host
     if host.dtype.kind not in "biuf":
         return host
-    if place is not None and place.form == "array" and _words(place) == state.labels:
-        return place.bring(host)
+    if place is not None and place.kind == "array" and _words(place) == state.labels:
+        return place.move(host)
     return to_place(host, state.labels)
 
 

@@ -238,7 +238,7 @@ def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatc
     alike(search, expected)
     (why,) = search.report_.left_to_sklearn
     assert why == (
-        "the moments of Ridge found no memory, nor in smaller blocks: "
+        "the moments of Ridge ran out of memory, also in smaller blocks: "
         f"Out of memory allocating {small.refused[-1]:,} bytes"
     )
 

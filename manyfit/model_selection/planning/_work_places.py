@@ -84,7 +84,7 @@ class WorkPlaces:
 
     @property
     def _reads_host_memory(self) -> bool:
-        return self._place is None or self._place.home
+        return self._place is None or self._place.on_host
 
     def _why_host(self) -> str:
         """Why all data are worked on by the host, whatever the estimators are; empty if they are not."""

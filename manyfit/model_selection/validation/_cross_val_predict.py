@@ -79,7 +79,7 @@ def _on_rows(given: dict[str, Any]) -> dict[str, Any]:
 def _settled(result: Any, given: dict[str, Any]) -> Any:
     labels = given.get("method", "predict") == "predict" and is_classifier(given["estimator"])
     place = container_place(given.get("y") if labels else given["X"])
-    return result if place is None else place.bring(result)
+    return result if place is None else place.move(result)
 
 
 class _OnRows:
