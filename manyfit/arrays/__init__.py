@@ -12,32 +12,33 @@ from manyfit.arrays._namespace import (
     device,
     float_dtype,
     is_array,
-    is_host,
+    is_on_device,
     numpy_dtype,
     numpy_float_dtype,
-    on_device,
 )
 from manyfit.arrays._oom_retry import retry_in_smaller_blocks
 from manyfit.arrays._readable import as_readable, dtype_kind, refuse_complex
 from manyfit.arrays.transfer._cache import (
-    Beside,
-    Brought,
-    HomeCopies,
-    home_copies,
-    note_at_home,
-    once_at_home,
+    TransferCache,
+    remember_host_copy,
+    share_host_copies,
     to_device_of,
+    to_host_once,
 )
-from manyfit.arrays.transfer._containers import Place, container_kind, container_place, container_to_host
+from manyfit.arrays.transfer._containers import (
+    Place,
+    container_kind,
+    container_place,
+    container_to_host,
+    is_xp_array,
+)
 from manyfit.arrays.transfer._counts import Crossings, Transfers, label_transfers, transfers
-from manyfit.arrays.transfer._host_device import place_of, to_device, to_host, to_place
+from manyfit.arrays.transfer._host_device import place_of, to_device, to_host, to_host_together, to_place
 
 __all__ = [
-    "Beside",
-    "Brought",
     "Crossings",
-    "HomeCopies",
     "Place",
+    "TransferCache",
     "Transfers",
     "array_digest",
     "array_namespace",
@@ -57,23 +58,24 @@ __all__ = [
     "dtype_kind",
     "float_dtype",
     "free_device_memory",
-    "home_copies",
     "is_array",
-    "is_host",
+    "is_on_device",
     "is_out_of_memory",
+    "is_xp_array",
     "label_transfers",
-    "note_at_home",
     "numpy_dtype",
     "numpy_float_dtype",
-    "on_device",
-    "once_at_home",
     "place_of",
     "refuse_complex",
+    "remember_host_copy",
     "retry_in_smaller_blocks",
+    "share_host_copies",
     "smaller_blocks",
     "to_device",
     "to_device_of",
     "to_host",
+    "to_host_once",
+    "to_host_together",
     "to_place",
     "transfers",
     "warn_host_fallback",

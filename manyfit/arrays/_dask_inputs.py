@@ -1,55 +1,35 @@
-"""Data that Dask has not computed yet, which are loaded where they are needed whole."""
+"""Dask's lazy arrays, frames, series, bags and delayed values, computed before a search reads them."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-# What Dask's own configuration says where a user said nothing.
+# The backends of Dask's default configuration.
 _DEFAULTS = {"array": "numpy", "dataframe": "pandas"}
 
 
 def compute_dask_inputs(data: Sequence[Any], who: str) -> list[Any]:
-    """Data in memory: what is lazy is computed, and the rest comes back as it is.
+    """Compute the lazy values among `data` by Dask's current scheduler; other values stay as they are.
 
-    Parameters
-    ----------
-    data : sequence of object
-        Dask's arrays, frames, series, bags and delayed values, and anything else.
-    who : str
-        Who needs them, for errors.
-
-    Returns
-    -------
-    list of object
-        As many; of a lazy one what its chunks are put together to, in the library that these are of or that
-        ``array.backend`` or ``dataframe.backend`` of Dask's configuration names, if it is not the default.
-
-    Raises
-    ------
-    MemoryError
-        If arrays are larger than the memory of this machine. Nothing is computed then.
-
-    Notes
-    -----
-    One pass over the chunks of arrays, and one over those of the rest, through Dask's current scheduler:
-    with a client, on its workers, from which the result comes to this process.
+    Chunks move to the backend that Dask's configuration names if it is not the default. Raises MemoryError,
+    in the name of `who` and before anything is computed, if arrays are larger than this machine's memory.
     """
-    lazy = [i for i, one in enumerate(data) if _is_lazy(one)]
-    if not lazy:
+    positions = [i for i, one in enumerate(data) if _is_lazy(one)]
+    if not positions:
         return list(data)
     from dask.base import compute
 
-    asked = [_with_backend(data[i], who) for i in lazy]
-    _refuse_too_large(asked, who)
-    came: dict[int, Any] = {}
-    for kind in _DEFAULTS:  # Dask warns of both in one call
-        alike = {i: one for i, one in zip(lazy, asked, strict=True) if _kind(one) == kind}
-        came.update(zip(alike, compute(*alike.values()), strict=True))
-    return [came.get(i, one) for i, one in enumerate(data)]
+    lazy = [_with_backend(data[i], who) for i in positions]
+    _refuse_too_large(lazy, who)
+    computed: dict[int, Any] = {}
+    for kind in _DEFAULTS:  # one call for both kinds would make Dask warn
+        alike = {i: one for i, one in zip(positions, lazy, strict=True) if _kind(one) == kind}
+        computed.update(zip(alike, compute(*alike.values()), strict=True))
+    return [computed.get(i, one) for i, one in enumerate(data)]
 
 
 def _is_lazy(one: Any) -> bool:
-    # Dask's protocol; Dask itself is not imported for those who do not use it.
+    # Dask's protocol; users without Dask data do not import Dask.
     return not isinstance(one, type) and getattr(one, "__dask_graph__", None) is not None
 
 
@@ -59,9 +39,9 @@ def _kind(one: Any) -> str:
 
 
 def _with_backend(one: Any, who: str) -> Any:
-    """With its chunks in the library that Dask is configured for, if that is not its default.
+    """The value with its chunks in the library that Dask is configured for, unless that is the default.
 
-    The default is not told from nothing being configured: arrays of CuPy would come to the host by it.
+    The default may also mean that nothing is configured, and would then copy CuPy's arrays to the host.
     """
     import dask
 
@@ -82,14 +62,14 @@ def _refuse_too_large(lazy: Sequence[Any], who: str) -> None:
     sizes = [float(one.nbytes) for one in lazy if _kind(one) == "array"]
     nbytes = sum(size for size in sizes if not math.isnan(size))
     if not nbytes:
-        return  # what a frame takes is not known before
+        return  # the size of a frame is not known in advance
     from dask.utils import format_bytes
     from distributed.system import MEMORY_LIMIT
 
     if nbytes > MEMORY_LIMIT:
         shapes = " and ".join(str(one.shape) for one in lazy if _kind(one) == "array")
         raise MemoryError(
-            f"{who} loads Dask's arrays as a whole: those of shape {shapes} have "
-            f"{format_bytes(int(nbytes))}, this machine has {format_bytes(MEMORY_LIMIT)}. Give it some of "
-            "their rows, or numbers of a smaller type."
+            f"{who} loads Dask arrays into memory as a whole: those of shape {shapes} need "
+            f"{format_bytes(int(nbytes))}, and this machine has {format_bytes(MEMORY_LIMIT)}. Pass fewer "
+            "rows or a smaller dtype."
         )

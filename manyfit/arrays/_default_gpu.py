@@ -1,4 +1,4 @@
-"""Which library has this process' GPU."""
+"""The library through which this process uses its GPU."""
 
 import os
 from importlib import import_module
@@ -6,19 +6,9 @@ from importlib.util import find_spec
 
 
 def default_gpu() -> tuple[str, str]:
-    """Find the library that host data go to where a GPU is asked for.
+    """The place for host data if the user asks for a GPU: CuPy if installed, else torch, and "cuda".
 
-    Returns
-    -------
-    tuple of str
-        CuPy where it is installed, else torch, and ``"cuda"``, as `to_place` takes them.
-
-    Raises
-    ------
-    ImportError
-        If neither is installed.
-    RuntimeError
-        If there is no GPU that it can use.
+    Raises ImportError if neither is installed, and RuntimeError if the library finds no GPU.
     """
     if find_spec("cupy") is not None:
         runtime = import_module("cupy").cuda.runtime
@@ -26,20 +16,20 @@ def default_gpu() -> tuple[str, str]:
             found = bool(runtime.getDeviceCount())
         except runtime.CUDARuntimeError:  # no driver
             found = False
-        return _found("cupy", found)
+        return _require_gpu("cupy", found)
     if find_spec("torch") is not None:
-        return _found("torch", import_module("torch").cuda.is_available())
+        return _require_gpu("torch", import_module("torch").cuda.is_available())
     raise ImportError(
-        "device='cuda' needs CuPy or torch, and neither is installed: install cupy-cuda12x or cupy-cuda13x, "
-        "by the version of CUDA, or do not ask for device='cuda'."
+        "device='cuda' needs CuPy or torch, and neither is installed. Install cupy-cuda12x or cupy-cuda13x, "
+        "by your version of CUDA, or leave out device='cuda'."
     )
 
 
-def _found(library: str, found: bool) -> tuple[str, str]:
+def _require_gpu(library: str, found: bool) -> tuple[str, str]:
     if not found:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
         raise RuntimeError(
             f"device='cuda' needs a GPU, and {library} finds none (CUDA_VISIBLE_DEVICES is {visible}). "
-            "Without device='cuda' the work is done where the data lie."
+            "Without device='cuda' the search runs where the data lie."
         )
     return library, "cuda"

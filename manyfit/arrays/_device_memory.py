@@ -1,4 +1,4 @@
-"""How much of a device's memory a step may take, and what is done where there is none left."""
+"""Limits on the device memory that one block of work takes, and freeing memory that libraries keep."""
 
 from __future__ import annotations
 
@@ -10,35 +10,18 @@ from contextvars import ContextVar
 
 _divisor: ContextVar[int] = ContextVar("manyfit_block_divisor", default=1)
 
-# What blocks are divided by once the device had no memory for them.
+# Blocks are smaller by this factor after the device ran out of memory.
 SMALLER = 16
 
 
 def block_size(n: int) -> int:
-    """How large a block on a device may be here.
-
-    Parameters
-    ----------
-    n : int
-        What it is as a rule, in any unit.
-
-    Returns
-    -------
-    int
-        A part of it inside of `smaller_blocks`; at least 1.
-    """
+    """The size of a block that is usually `n`, in any unit: smaller inside `smaller_blocks`, at least 1."""
     return max(1, n // _divisor.get())
 
 
 @contextmanager
 def smaller_blocks() -> Iterator[None]:
-    """Within it blocks on a device are `SMALLER` times smaller.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Make `block_size` smaller by the factor `SMALLER` inside a ``with`` block."""
     token = _divisor.set(_divisor.get() * SMALLER)
     try:
         yield
@@ -47,23 +30,12 @@ def smaller_blocks() -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory could not be had: CuPy's, torch's, RMM's, or Python's own.
-
-    Parameters
-    ----------
-    error : BaseException
-        Any.
-
-    Returns
-    -------
-    bool
-        By its type; of RMM's, which is a `MemoryError` as CuPy's is, too.
-    """
+    """Whether an exception means that memory ran out: CuPy's, torch's, RMM's or Python's own."""
     return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def free_device_memory() -> None:
-    """Give back what the libraries that are loaded keep of the device's memory without using it."""
+    """Return the device memory that CuPy and torch keep without using it."""
     gc.collect()
     cupy, torch = sys.modules.get("cupy"), sys.modules.get("torch")
     if cupy is not None:

@@ -1,4 +1,4 @@
-"""Arrays known by what they hold."""
+"""Digests of arrays by their content."""
 
 import hashlib
 
@@ -8,17 +8,9 @@ ArrayDigest = tuple[str, tuple[int, ...], bool | tuple[int, ...], bytes]
 
 
 def describes_itself(dtype: np.dtype) -> bool:
-    """Whether the description of a dtype in `array_digest` is all that there is to it.
+    """Whether the text of a dtype in `array_digest` is complete.
 
-    Parameters
-    ----------
-    dtype : numpy.dtype
-        Any dtype.
-
-    Returns
-    -------
-    bool
-        False for dtypes of other packages, and for those with metadata, which `repr` does not show.
+    It is not for dtypes of other packages, and for those with metadata, which `repr` does not show.
     """
     if type(dtype).__module__ != "numpy.dtypes" or dtype.metadata is not None:
         return False
@@ -28,24 +20,10 @@ def describes_itself(dtype: np.dtype) -> bool:
 
 
 def array_digest(X: np.ndarray) -> ArrayDigest:
-    """The content of an array of numbers, with its dtype, shape and layout in memory.
+    """Dtype, shape, memory layout and a digest of all bytes of an array; equal in every process.
 
-    The layout counts because sums over another layout round differently.
-
-    Parameters
-    ----------
-    X : numpy.ndarray
-        On the host, of any shape and any dtype that `describes_itself` and holds no objects.
-
-    Returns
-    -------
-    tuple
-        Dtype, shape, layout (True: Fortran's, False: C's, else the strides) and a digest of all bytes; equal
-        in every process.
-
-    Notes
-    -----
-    One pass over the data, and a copy of it if it is not contiguous.
+    `X` holds no objects and its dtype `describes_itself`. The layout (True for Fortran's, False for C's,
+    else the strides) counts because sums over another layout round differently.
     """
     fortran = X.flags.f_contiguous and not X.flags.c_contiguous
     layout = fortran if fortran or X.flags.c_contiguous else X.strides

@@ -1,4 +1,4 @@
-"""What is said where data of a device have to come to the host: as the option ``host_fallback`` has it."""
+"""The warning or error for data that move from a device to the host, as the option ``host_fallback`` asks."""
 
 import inspect
 import warnings
@@ -13,71 +13,55 @@ import sklearn
 from manyfit import _config
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 
-# What lies between a user's line and what is said of it: folders, with the separator behind them.
-_OURS = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn, joblib))
-_told: set[tuple[object, str]] = set()
-_refused: ContextVar[list[HostFallbackError] | None] = ContextVar("manyfit_refused", default=None)
+# Folders, with a separator at the end, whose frames lie between a user's line and the warning.
+_SKIPPED = tuple(str(Path(str(module.__file__)).parent / "_")[:-1] for module in (_config, sklearn, joblib))
+_warned: set[tuple[object, str]] = set()
+_collected: ContextVar[list[HostFallbackError] | None] = ContextVar("manyfit_fallback_errors", default=None)
 
 
 def warn_host_fallback(who: object, text: str) -> None:
-    """Warn that data come to the host, once for all that is equal to `who` and `text`, or refuse it.
+    """Warn, once for each pair of `who` and `text`, that data move to the host.
 
-    Parameters
-    ----------
-    who : object
-        Whose data.
-    text : str
-        That they do, and why.
-
-    Raises
-    ------
-    HostFallbackError
-        Under ``host_fallback="error"``.
+    Raises HostFallbackError instead under ``host_fallback="error"``, and does nothing under "ignore".
     """
-    how = _config.get_config()["host_fallback"]
-    if how == "error":
+    option = _config.get_config()["host_fallback"]
+    if option == "error":
         error = HostFallbackError(
-            f"{text} Bring them there yourself (manyfit.arrays.to_host), or allow it by "
+            f"{text} Move the data yourself with manyfit.arrays.to_host, or allow it with "
             "manyfit.config_context(host_fallback='warn')."
         )
-        heard = _refused.get()
-        if heard is not None:
-            heard.append(error)
+        collected = _collected.get()
+        if collected is not None:
+            collected.append(error)
         raise error
-    if how == "ignore" or (who, text) in _told:
+    if option == "ignore" or (who, text) in _warned:
         return
-    warnings.warn(text, HostFallbackWarning, stacklevel=_frames_of_ours())
-    _told.add((who, text))
+    warnings.warn(text, HostFallbackWarning, stacklevel=_skipped_frames())
+    _warned.add((who, text))
 
 
 @contextmanager
 def collect_fallback_errors() -> Iterator[list[HostFallbackError]]:
-    """Hear of what is refused within it also where somebody catches that, such as who scores failed fits.
-
-    Yields
-    ------
-    list of HostFallbackError
-        Those so far.
-    """
-    heard: list[HostFallbackError] = []
-    outer = _refused.get()
-    token = _refused.set(heard)
+    """Collect the fallback errors inside a block, also those that scikit-learn catches as failed fits."""
+    collected: list[HostFallbackError] = []
+    outer = _collected.get()
+    token = _collected.set(collected)
     try:
-        yield heard
+        yield collected
     finally:
-        _refused.reset(token)
+        _collected.reset(token)
         if outer is not None:
-            outer += heard
+            outer += collected
 
 
-def _frames_of_ours() -> int:
-    """How many frames of manyfit's and scikit-learn's lie between a warning and the user."""
+def _skipped_frames() -> int:
+    """The number of frames of manyfit, scikit-learn and joblib between a warning and the user's line."""
     frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+    while frame is not None and frame.f_code.co_filename.startswith(_SKIPPED):
         frame, level = frame.f_back, level + 1
     return level
 
 
 def reset_fallback_warnings() -> None:
     """Forget which warnings were given, so that each is given again."""
-    _told.clear()
+    _warned.clear()

@@ -1,8 +1,8 @@
-"""Which library an array belongs to, and where it lies.
+"""The library and the device of an array.
 
-The one question that the array API leaves open, whether an array lies in the host's memory, is answered here
-by the name of its device, so that no library needs a branch of its own: NumPy and torch say ``cpu``,
-array-api-strict says ``CPU_DEVICE``, JAX ``cpu:0``; CuPy knows CUDA devices only.
+The array API does not say whether an array lies in the host's memory. The name of its device does, so no
+library needs a branch of its own: NumPy and torch say ``cpu``, array-api-strict ``CPU_DEVICE``, JAX
+``cpu:0``; CuPy has CUDA devices only.
 """
 
 from __future__ import annotations
@@ -22,28 +22,9 @@ _ADVICE = "Pass an array of NumPy, CuPy, torch or another array API library, for
 
 
 def array_namespace(*arrays: Array) -> Namespace:
-    """Find the array API namespace that some arrays share.
+    """The array API namespace, from array-api-compat, that some arrays share; scalars and None are skipped.
 
-    Parameters
-    ----------
-    *arrays : array, Python scalar or None
-        At least one array, of any shape and dtype, on host or device; scalars and None are passed over.
-
-    Returns
-    -------
-    module
-        Namespace with the functions of the array API, wrapped by array-api-compat where the library's own
-        falls short of the standard.
-
-    Raises
-    ------
-    TypeError
-        If there is no array among the arguments, if one of them is neither an array nor a scalar, or if they
-        belong to more than one library.
-
-    Notes
-    -----
-    Reads the types only: no passes over the data, no transfers, no synchronisation.
+    Raises TypeError if there is no array, another object, or arrays of several libraries. Reads types only.
     """
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray:
         return _NUMPY  # a tenth of the time of looking
@@ -61,30 +42,13 @@ def array_namespace(*arrays: Array) -> Namespace:
         names = " and ".join(sorted(library_name(xp) for xp in found.values()))
         raise TypeError(
             f"array_namespace needs arrays of one library, got {names}. "
-            "Bring them together first with manyfit.arrays.to_device(array, xp=...)."
+            "Move them to one library first with manyfit.arrays.to_device(array, xp=...)."
         )
     return next(iter(found.values()))
 
 
 def device(array: Array) -> Device:
-    """Find the device on which an array lies.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library, shape and dtype, on host or device.
-
-    Returns
-    -------
-    device
-        The library's own device object (for NumPy the string ``"cpu"``), fit for ``device=`` of its
-        creation functions.
-
-    Raises
-    ------
-    TypeError
-        If `array` is not an array.
-    """
+    """The device of an array as its library names it, for ``device=`` of creation functions."""
     if type(array) is np.ndarray:
         return "cpu"
     require_array(array, "device")
@@ -92,25 +56,16 @@ def device(array: Array) -> Device:
 
 
 def is_array(array: object) -> bool:
-    """Whether this is an array that the array API, as array-api-compat widens it, covers.
+    """Whether a value is an array of NumPy, CuPy, torch or another array API library, lazy ones included.
 
-    Parameters
-    ----------
-    array : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        True for arrays of NumPy, CuPy, torch and other libraries of the array API; not for lists, scalars,
-        data frames and sparse matrices.
+    False for lists, Python scalars, data frames and sparse matrices.
     """
-    # Their classes have all that the arrays are known by.
+    # The classes themselves have the attributes that arrays are recognised by.
     return not isinstance(array, type) and bool(compat.is_array_api_obj(array))
 
 
 def require_array(array: object, who: str) -> None:
-    """Raise TypeError in the name of `who` unless this is an array."""
+    """Raise TypeError, in the name of `who`, unless the value is an array."""
     if not is_array(array):
         raise TypeError(f"{who} needs an array, got {type(array).__name__}. {_ADVICE}")
 
@@ -121,85 +76,28 @@ def library_name(xp: Namespace) -> str:
 
 
 def names_host(device: Device) -> bool:
-    """Whether a device, by its name, is the host's memory."""
+    """Whether the name of a device means the host's memory."""
     return "cpu" in str(device).lower()
 
 
-def is_host(array: Array) -> bool:
-    """Whether NumPy may read the array where it lies.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library.
-
-    Returns
-    -------
-    bool
-        Whether it lies in the host's memory. Nothing is read.
-    """
-    # The first half spares NumPy input, by far the most common, the look-up.
-    return compat.is_numpy_array(array) or names_host(compat.device(array))
-
-
-def on_device(value: object) -> bool:
-    """Whether this is an array that does not lie on the host.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for whatever is no array. Nothing is read.
-    """
-    return not isinstance(value, np.ndarray) and is_array(value) and not is_host(value)
+def is_on_device(value: object) -> bool:
+    """Whether a value is an array outside the host's memory. No data are read."""
+    # NumPy's arrays, by far the most common, skip the look-up.
+    return not isinstance(value, np.ndarray) and is_array(value) and not names_host(compat.device(value))
 
 
 def host_device(xp: Namespace) -> Device:
-    """The device of a namespace that is the host's memory; ``"cpu"`` if it has none of its own.
-
-    CuPy has none, but array-api-compat takes ``"cpu"`` for the way out of CuPy to NumPy.
-    """
+    """The host device of a namespace; ``"cpu"`` for CuPy, which array-api-compat takes to mean NumPy."""
     return next((d for d in xp.__array_namespace_info__().devices() if names_host(d)), "cpu")
 
 
 def numpy_dtype(array: Array) -> np.dtype[Any]:
-    """The dtype of an array as NumPy calls it.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library.
-
-    Returns
-    -------
-    numpy.dtype
-        Of the same kind and size.
-
-    Raises
-    ------
-    TypeError
-        If NumPy has no such dtype, as bfloat16.
-    """
+    """The NumPy dtype of the same kind and size; TypeError if there is none, as for bfloat16."""
     return _numpy(array.dtype)
 
 
 def numpy_float_dtype(array: Array) -> np.dtype[Any]:
-    """What `float_dtype` is called by NumPy.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library.
-
-    Returns
-    -------
-    numpy.dtype
-        float64, or float32 where the device has no other.
-    """
+    """`float_dtype` as a NumPy dtype."""
     return _numpy(float_dtype(array))
 
 
@@ -208,18 +106,7 @@ def _numpy(dtype: Any) -> np.dtype[Any]:
 
 
 def float_dtype(array: Array) -> Any:
-    """The widest floating dtype that the library of an array has on its device.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library.
-
-    Returns
-    -------
-    dtype
-        float64 of that library, or float32 where the device has no other.
-    """
+    """The widest floating dtype of the array's device: float64, or float32 if the device has no other."""
     if type(array) is np.ndarray:
         return np.dtype(np.float64)
     info = array_namespace(array).__array_namespace_info__()

@@ -1,4 +1,4 @@
-"""Work on a device that is tried once more, in smaller blocks, where there was no memory for it."""
+"""A second attempt, in smaller blocks, for work that ran out of device memory."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,45 +11,30 @@ T = TypeVar("T")
 
 
 def retry_in_smaller_blocks(work: Callable[[], T], what: Callable[[], str]) -> T:
-    """Do some work; where memory is short, free what is not used and do it once more in smaller blocks.
+    """Run ``work()``; if memory runs out, free unused memory and run it once more in smaller blocks.
 
-    Parameters
-    ----------
-    work : callable
-        Can be done twice.
-    what : callable
-        What it is called where there is not memory enough for that either.
-
-    Returns
-    -------
-    object
-        What it returns.
-
-    Raises
-    ------
-    Unsupported
-        If memory is short the second time, too; the library says how much was asked for.
+    Raises `Unsupported` if memory runs out again; ``what()`` names the work in its text.
     """
-    with suppress(_Short):
-        return _tried(work)
-    # Only here, outside of any handler, is nothing kept alive by the traceback.
+    with suppress(_OutOfMemory):
+        return _run(work)
+    # Outside of any handler no traceback keeps the failed attempt's arrays alive.
     free_device_memory()
     with smaller_blocks():
         try:
-            return _tried(work)
-        except _Short as short:
-            raise Unsupported(f"{what()} found no memory, nor in smaller blocks: {short}") from None
+            return _run(work)
+        except _OutOfMemory as error:
+            raise Unsupported(f"{what()} ran out of memory, also in smaller blocks: {error}") from None
 
 
-class _Short(Exception):
-    """There was no memory; the text says how much was asked for."""
+class _OutOfMemory(Exception):
+    """Memory ran out; the text is the library's, which says how much was requested."""
 
 
-def _tried(work: Callable[[], T]) -> T:
+def _run(work: Callable[[], T]) -> T:
     try:
         return work()
     except Exception as error:
         if not is_out_of_memory(error):
             raise
-        said = str(error) or type(error).__name__
-    raise _Short(said)
+        text = str(error) or type(error).__name__
+    raise _OutOfMemory(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from joblib import cpu_count
 
-from manyfit._compat import patient
+from manyfit._compat import restart_waiting_class
 from manyfit.cluster.inspection.gpu_workers import gpu_count, gpu_options, wants_gpus
 
 if TYPE_CHECKING:
@@ -232,10 +232,10 @@ def _cluster_class(with_gpus: bool) -> Any:
     if with_gpus:
         from dask_cuda import LocalCUDACluster
 
-        return patient(LocalCUDACluster)
+        return restart_waiting_class(LocalCUDACluster)
     from distributed import LocalCluster
 
-    return patient(LocalCluster)
+    return restart_waiting_class(LocalCluster)
 
 
 def _start(cls: Any, options: dict[str, Any]) -> "Cluster":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manyfit._compat import replace_hstack
-from manyfit.arrays import array_namespace, container_kind, container_place, numpy_dtype, once_at_home
+from manyfit.arrays import array_namespace, container_kind, container_place, numpy_dtype, to_host_once
 
 
 def join_columns_there(cls: type) -> None:
@@ -36,8 +36,8 @@ def _joined(holder: Any, parts: list[Any]) -> Any:
         return None  # scikit-learn says which one, and how that is mended
     as_sparse = getattr(holder, "sparse_output_", True)  # a FeatureUnion's is where one part is
     if as_sparse and any(hasattr(part, "toarray") for part in parts):
-        return [once_at_home(part) for part in parts]
-    arrays = [place.array(part.toarray() if hasattr(part, "toarray") else part) for part in parts]
+        return [to_host_once(part) for part in parts]
+    arrays = [place.as_array(part.toarray() if hasattr(part, "toarray") else part) for part in parts]
     xp = array_namespace(arrays[0])
     if len({array.dtype for array in arrays}) > 1:  # libraries join no two kinds of numbers
         widest = np.result_type(*map(numpy_dtype, arrays)).name

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils.metaestimators import available_if
 
-from manyfit._compat import wraps_output
+from manyfit._compat import output_wrapping
 from manyfit._drop_in_classes import register_drop_in
 from manyfit.estimators._catalog import ALL, HOLDERS
 from manyfit.estimators._column_concat import join_columns_there
@@ -53,7 +53,7 @@ def exported(twin: type) -> type:
             "__getstate__": getstate,
             "__setstate__": setstate,
         },
-        **wraps_output(twin),
+        **output_wrapping(twin),
     )
     # After the class is made: scikit-learn would wrap a `transform` that it finds in the body once more.
     for name in sorted(BRIDGED & set(dir(twin))):

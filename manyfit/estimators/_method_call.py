@@ -19,9 +19,9 @@ from manyfit.arrays import (
     container_kind,
     container_place,
     container_to_host,
-    note_at_home,
-    once_at_home,
     place_of,
+    remember_host_copy,
+    to_host_once,
     to_place,
 )
 from manyfit.estimators._array_parameters import any_param_away, params_moved
@@ -148,7 +148,7 @@ class MethodCall:
 
     def at_home(self, estimator: Any = None) -> Any:
         """Run scikit-learn's own method with all data on the host."""
-        return self.run(lambda name, value: once_at_home(value), estimator)
+        return self.run(lambda name, value: to_host_once(value), estimator)
 
     # Where results go
 
@@ -166,11 +166,11 @@ class MethodCall:
         place = self.place if self.X is not None else self._fitted_place
         if place is None:
             return _home(result)
-        there = container_kind(result) is not None and place.same(container_place(result))
+        there = container_kind(result) is not None and place.is_same(container_place(result))
         if there:
             return result
-        brought = place.bring(result)
-        note_at_home(brought, result)  # the next step may work on the host, too
+        brought = place.move(result)
+        remember_host_copy(brought, result)  # the next step may work on the host, too
         return brought
 
     @property
@@ -206,8 +206,8 @@ def with_labels(labels: Any, state: FitRecord, place: Place | None) -> Any:
         return host
     if host.dtype.kind not in "biuf":
         return host
-    if place is not None and place.form == "array" and _words(place) == state.labels:
-        return place.bring(host)
+    if place is not None and place.kind == "array" and _words(place) == state.labels:
+        return place.move(host)
     return to_place(host, state.labels)
 
 

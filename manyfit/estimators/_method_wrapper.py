@@ -166,7 +166,7 @@ def _ask_unfitted(call: MethodCall) -> Any:
         return _at_home(call, ["it was fitted on the host"])
     dispatch = _there.dispatch_of(call.estimator)
     place = call.place
-    if dispatch is None or place.form != "array" or place.library not in _there.DISPATCHED:
+    if dispatch is None or place.kind != "array" or place.library not in _there.DISPATCHED:
         return _at_home(call, ["scikit-learn works on it on the host only"])
     try:
         reason = dispatch.refuses(call.estimator)
@@ -224,9 +224,9 @@ def _number(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> flo
     y, weight = call.y, call.given.get("sample_weight")
     place = container_place(predicted) or container_place(y)
     kind = np.asarray(y).dtype.kind if container_kind(y) is None else dtype_kind(y) if is_array(y) else "f"
-    if place is None or place.form != "array" or kind in "OUSc":
+    if place is None or place.kind != "array" or kind in "OUSc":
         return math.nan
-    arrays = [None if one is None else place.array(one) for one in (y, predicted, weight)]
+    arrays = [None if one is None else place.as_array(one) for one in (y, predicted, weight)]
     try:
         return float(metric(*arrays[:2], sample_weight=arrays[2]))
     except (ValueError, TypeError, ArithmeticError, AttributeError, RuntimeError):
@@ -239,7 +239,7 @@ def _number(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> flo
 def _at_home(call: MethodCall, reasons: list[str], estimator: Any = None) -> Any:
     """Bring all data to the host, work there, and bring the result back."""
     reason = "; ".join(dict.fromkeys(reasons))
-    if call.foreign and not (call.place is None or call.place.home):
+    if call.foreign and not (call.place is None or call.place.on_host):
         cls = type(call.estimator)
         warn_host_fallback(cls, f"{cls.__name__} works on the host, to which its data are brought: {reason}.")
     if call.fits and call.name != "partial_fit":

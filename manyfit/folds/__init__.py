@@ -3,7 +3,6 @@
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads
 from manyfit.folds._folded_matrix import Fold, FoldArrays, FoldedData, FoldedMatrix, SingleFold, Weights
-from manyfit.folds.moments._device import to_host_together
 from manyfit.folds.moments._moments import AtomMoments, Moments, moments_of_rows
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._data import PassData, finite_middle, is_sparse, passes_over, require_classes
@@ -18,7 +17,6 @@ from manyfit.folds.rows._inputs import (
     as_targets,
     as_weights,
     distinct_labels,
-    is_xp_array,
 )
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, for_splitter, train_test_split
@@ -56,7 +54,6 @@ __all__ = [
     "finite_middle",
     "for_splitter",
     "is_sparse",
-    "is_xp_array",
     "map_threads",
     "merge_rare_features",
     "moments_of_rows",
@@ -65,6 +62,5 @@ __all__ = [
     "require_classes",
     "row_blocks",
     "take_rows",
-    "to_host_together",
     "train_test_split",
 ]

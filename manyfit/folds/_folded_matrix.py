@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import Beside, label_transfers, numpy_dtype, to_host
+from manyfit.arrays import TransferCache, is_xp_array, label_transfers, numpy_dtype, to_host
 from manyfit.exceptions import Unsupported
 from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._index import take_rows
-from manyfit.folds.rows._inputs import is_xp_array
 from manyfit.folds.splits._splits import Splits
 
 Array = NDArray[Any]
@@ -195,7 +194,7 @@ class FoldedMatrix:
     ) -> None:
         self._home = home
         self.X, self.splits = X, splits
-        self._y, self._given, self._beside_X = y, y if given is None else given, Beside(X)
+        self._y, self._given, self._beside_X = y, y if given is None else given, TransferCache(X)
         self.weights = Weights() if weights is None else weights
         self.passes = 0.0
         self._Y = _as_columns(y if targets is None else targets)
@@ -389,7 +388,7 @@ class SingleFold:
 
 
 def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, Beside(X)(_as_columns(y), "y"), slice(0, X.shape[0]), weights)
+    moments = moments_of_rows(X, TransferCache(X)(_as_columns(y), "y"), slice(0, X.shape[0]), weights)
     return _checked(moments, 0, role, numpy_dtype(X))
 
 

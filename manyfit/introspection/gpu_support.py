@@ -8,7 +8,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.arrays import on_device
+from manyfit.arrays import is_on_device
 
 # Estimators, frames and arrays of these packages are of the GPU.
 _PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))
@@ -46,7 +46,7 @@ def is_gpu_object(value: Any) -> bool:
         As far as can be told from outside.
     """
     packages = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
-    return on_device(value) or not packages.isdisjoint(_PACKAGES)
+    return is_on_device(value) or not packages.isdisjoint(_PACKAGES)
 
 
 def has_gpu_params(params: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 import cloudpickle
 
-from manyfit.arrays import on_device, place_of, to_host, to_place
+from manyfit.arrays import is_on_device, place_of, to_host, to_place
 
 
 class Named:
@@ -56,7 +56,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         key = self._name(thing)
         if key is not None:
             return _find, (key,)
-        if on_device(thing):
+        if is_on_device(thing):
             # torch's own would look for a device of the same number, which a worker may not have.
             return to_place, (to_host(thing, label="data for workers"), place_of(thing))
         return super().reducer_override(thing)

@@ -13,7 +13,7 @@ from joblib.parallel import (
     SequentialBackend,
 )
 
-from manyfit._compat import drop_left_batches
+from manyfit._compat import drop_ready_batches
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.pool.resource_queue import annotated
 from manyfit.cluster.pool.run import client_for
@@ -240,7 +240,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         """Begin a call of Parallel."""
         from manyfit.joblib_backend._parallel_call import ParallelCall
 
-        drop_left_batches(self.parallel)
+        drop_ready_batches(self.parallel)
         needs = self._needs()
         options = Options(
             n_jobs=self.parallel.n_jobs,

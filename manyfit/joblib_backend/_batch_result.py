@@ -9,7 +9,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from manyfit.arrays import on_device, to_host
+from manyfit.arrays import is_on_device, to_host
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Home:
 
 class _Homewards(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, thing: Any) -> Any:
-        if on_device(thing):
+        if is_on_device(thing):
             return np.asarray, (to_host(thing, label="results of workers"),)
         return super().reducer_override(thing)
 

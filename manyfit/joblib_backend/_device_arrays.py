@@ -19,7 +19,7 @@ from sklearn import clone, config_context, get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._compat import INDICES_OF_THE_HOST, as_sent, is_fit_and_score
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, is_fit_and_score, unwrap_delayed
 from manyfit.arrays import default_gpu
 from manyfit.cluster.worker.run_items import on_place
 from manyfit.introspection.gpu_support import (
@@ -92,7 +92,7 @@ class OnDevice:
                 f"{who}, for which scikit-learn needs SCIPY_ARRAY_API=1 in the environment that these are "
                 f"started in; {self.worker.address} was started without."
             )
-        _, sent = as_sent(function)
+        _, sent = unwrap_delayed(function)
         if sent is None:  # joblib's own `delayed` sends no configuration
             return config_context(**{**get_config(), "array_api_dispatch": True})  # type: ignore[no-any-return]
         if not sent["array_api_dispatch"]:
@@ -105,7 +105,7 @@ class OnDevice:
 
 def estimators_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """The estimators that a call fits or asks; none where scikit-learn's own function keeps to the host."""
-    plain, _ = as_sent(function)
+    plain, _ = unwrap_delayed(function)
     if is_fit_and_score(plain):
         return [_with_parameters(args[0], kwargs.get("parameters"))]
     if _keeps_to_the_host(plain):
@@ -118,7 +118,7 @@ def _keeps_to_the_host(function: Any) -> bool:
     module = str(getattr(function, "__module__", ""))
     if inspect.ismethod(function) or not module.startswith("sklearn."):
         return False
-    return not (INDICES_OF_THE_HOST and module.startswith(_SKLEARNS))
+    return not (DEVICE_TAKES_HOST_INDICES and module.startswith(_SKLEARNS))
 
 
 def wants_device_data(estimator: Any) -> bool:

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import get_scorer
 from sklearn.utils import all_estimators
 
-from manyfit._compat import TESTED, plain_scorer
+from manyfit._compat import TESTED, scorer_parts
 from manyfit.estimators import affine_step_of, family_of
 from manyfit.estimators._catalog import ALL
 from manyfit.families import _protocol as _family
@@ -113,7 +113,7 @@ def test_a_wrong_entry_is_found() -> None:
 
 def test_scores_from_moments() -> None:
     named = [eval(span) for span in spans(marked(SHARING, "scores"))]
-    assert {plain_scorer(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
+    assert {scorer_parts(get_scorer(name))[0] for name in named} == set(MOMENT_METRICS)
 
 
 def test_scores_of_all_settings_at_once() -> None:

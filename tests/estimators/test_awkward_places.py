@@ -294,7 +294,7 @@ def test_a_question_of_other_columns(name):
 
 
 def test_an_error_of_complex_numbers_says_what_to_do():
-    with pytest.raises(ValueError, match=r"Ridge\.fit got X of dtype .*complex128\. Give real"):
+    with pytest.raises(ValueError, match=r"Ridge\.fit got X of dtype .*complex128\. Pass real"):
         estimators.Ridge(solver="svd").fit(there(X + 1j), there(NUMBERS))
 
 

@@ -26,7 +26,14 @@ import manyfit
 from manyfit import estimators
 from manyfit._compat import array_api_dispatch
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.arrays import container_kind, container_place, container_to_host, is_host, to_device, transfers
+from manyfit.arrays import (
+    container_kind,
+    container_place,
+    container_to_host,
+    is_on_device,
+    to_device,
+    transfers,
+)
 from manyfit.estimators._catalog import EXPORTS
 from manyfit.estimators._method_call import STATE
 from manyfit.estimators.backends import _cuml as _with_cuml
@@ -436,7 +443,7 @@ def test_nothing_is_told_where_nothing_crosses():
     import array_api_strict
 
     data = array_api_strict.asarray(X)
-    assert is_host(data)
+    assert not is_on_device(data)
     fitted = []
     assert told(lambda: fitted.append(made("KMeans").set_params(n_clusters=2).fit(data))) == []
     assert told(lambda: fitted[0].predict(data)) == []

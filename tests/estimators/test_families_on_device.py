@@ -11,7 +11,7 @@ from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegr
 from sklearn.model_selection import KFold, ShuffleSplit, TimeSeriesSplit
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.arrays import Beside, to_device, to_host, transfers
+from manyfit.arrays import TransferCache, to_device, to_host, transfers
 from manyfit.estimators import family_of
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import LinearProblem, RowLoss
@@ -214,5 +214,5 @@ def test_weights_of_classes_go_there_once():
         assert moved.bytes_to_device == (0 if times else 6 * 8)
     np.testing.assert_allclose(to_host(found), expected, rtol=1e-14)
     index = np.array([7, 3, 11])
-    found = beside.curvature(there(Z[:, :, :3]), Beside(beside.targets)(index), splits)[0]
+    found = beside.curvature(there(Z[:, :, :3]), TransferCache(beside.targets)(index), splits)[0]
     np.testing.assert_allclose(to_host(found), rowwise.curvature(Z[:, :, :3], index, splits)[0], rtol=1e-14)

@@ -115,7 +115,7 @@ def close(found, wanted):
 def lies(value, place):
     if isinstance(value, list):
         return all(lies(one, place) for one in value)
-    return np.ndim(value) == 0 or place.same(container_place(value))
+    return np.ndim(value) == 0 or place.is_same(container_place(value))
 
 
 @pytest.mark.parametrize("name", HOLDERS)

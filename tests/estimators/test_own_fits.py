@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import manyfit
 from manyfit import estimators
-from manyfit._compat import INDICES_OF_THE_HOST
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import array_namespace, is_array, to_device, to_host
 from manyfit.arrays import device as device_of
 from manyfit.exceptions import HostFallbackError
@@ -190,7 +190,7 @@ def test_labels_that_are_no_classes_are_refused(name):
 @pytest.mark.parametrize(
     "twin", [linear_model.Ridge, linear_model.LogisticRegression, linear_model.PoissonRegressor]
 )
-@pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="scikit-learn before 1.9 divides by zero")
+@pytest.mark.skipif(not DEVICE_TAKES_HOST_INDICES, reason="scikit-learn before 1.9 divides by zero")
 def test_weights_that_are_all_zero_are_refused_as_scikit_learn_does(twin):
     nothing = np.zeros(len(X))
     for cls, place in ((twin, np.asarray), (getattr(estimators, twin.__name__), there)):

@@ -226,9 +226,9 @@ def test_labels_of_series(name):
 def test_sparse_matrices_that_cupy_has_not_stay_on_the_host():
     """It has none of integers, and four formats."""
     place, matrix = container_place(there(X)), scipy.sparse.csr_matrix(np.eye(3))
-    assert isinstance(place.bring(matrix), fake.csr_matrix)
+    assert isinstance(place.move(matrix), fake.csr_matrix)
     for other in (matrix.astype(np.int64), matrix.tolil(), scipy.sparse.coo_array([1.0, 2.0])):
-        assert place.bring(other) is other
+        assert place.move(other) is other
 
 
 def test_without_cuml(monkeypatch):

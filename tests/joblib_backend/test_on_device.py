@@ -27,9 +27,9 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from manyfit._compat import INDICES_OF_THE_HOST
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import _default_gpu as _cuda
-from manyfit.arrays import device, is_host, place_of
+from manyfit.arrays import device, is_array, is_on_device, place_of
 from manyfit.cluster.worker import run_items as _worker
 from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.cluster.worker.run_items import store_of
@@ -117,10 +117,9 @@ def _where(thing: Any) -> Any:
         return {key: _where(one) for key, one in thing.items()}
     if isinstance(thing, list | tuple):
         return [_where(one) for one in thing]
-    try:
-        return "device" if not is_host(thing) else "host"
-    except (AttributeError, TypeError):
+    if not is_array(thing):
         return type(thing).__name__
+    return "device" if is_on_device(thing) else "host"
 
 
 def of(estimator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -311,7 +310,10 @@ def test_functions_of_scikit_learn_that_keep_to_the_host():
 
     for module, name in ((multiclass, "_fit_binary"), (calibration, "_fit_calibrator")):
         assert estimators_of(getattr(module, name), (Ridge(), X), {}) == []
-    assert len(estimators_of(vars(_validation)["_fit_and_predict"], (Ridge(), X), {})) == INDICES_OF_THE_HOST
+    assert (
+        len(estimators_of(vars(_validation)["_fit_and_predict"], (Ridge(), X), {}))
+        == DEVICE_TAKES_HOST_INDICES
+    )
     assert len(estimators_of(Ridge().fit, (X, Y), {})) == 1
 
 

@@ -14,7 +14,7 @@ import sklearn.metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from manyfit import metrics
-from manyfit._compat import INDICES_OF_THE_HOST, plain_scorer
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, scorer_parts
 from manyfit.arrays import to_host
 
 from ._crossings import DEVICE, WATCHED, crossings, here, there
@@ -108,7 +108,7 @@ def expected(name, y, answers, classes, weight=None):
 
 
 def weighable(name):
-    return "sample_weight" in inspect.signature(plain_scorer(sklearn.metrics.get_scorer(name))[0]).parameters
+    return "sample_weight" in inspect.signature(scorer_parts(sklearn.metrics.get_scorer(name))[0]).parameters
 
 
 @pytest.mark.invariant("Named scorers give scikit-learn's number on a device and copy no bulky array")
@@ -291,11 +291,11 @@ def test_the_host_has_scikit_learns_functions():
 def test_scorers_are_scikit_learns_but_for_the_metric(name):
     ours, theirs = metrics.get_scorer(name), sklearn.metrics.get_scorer(name)
     assert repr(ours) == repr(theirs) and type(ours) is type(theirs)
-    assert plain_scorer(ours)[1:] == plain_scorer(theirs)[1:]
-    assert plain_scorer(pickle.loads(pickle.dumps(ours))) == plain_scorer(ours)
-    assert plain_scorer(ours)[0] is not plain_scorer(theirs)[0]
-    made = metrics.make_scorer(plain_scorer(theirs)[0])
-    assert plain_scorer(made)[0] is plain_scorer(ours)[0]
+    assert scorer_parts(ours)[1:] == scorer_parts(theirs)[1:]
+    assert scorer_parts(pickle.loads(pickle.dumps(ours))) == scorer_parts(ours)
+    assert scorer_parts(ours)[0] is not scorer_parts(theirs)[0]
+    made = metrics.make_scorer(scorer_parts(theirs)[0])
+    assert scorer_parts(made)[0] is scorer_parts(ours)[0]
 
 
 def test_other_scorers_are_left_alone():
@@ -318,7 +318,9 @@ def test_weights_of_a_device_come_to_texts_of_the_host(name):
     np.testing.assert_allclose(found, wanted)
 
 
-@pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="older versions of scikit-learn take both for labels")
+@pytest.mark.skipif(
+    not DEVICE_TAKES_HOST_INDICES, reason="older versions of scikit-learn take both for labels"
+)
 @pytest.mark.parametrize("name", ["accuracy_score", "f1_score", "matthews_corrcoef", "hamming_loss"])
 def test_texts_beside_numbers_are_refused_as_scikit_learn_does(name):
     numbers = np.arange(10) % 2

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from manyfit import metrics
-from manyfit._compat import plain_scorer, scorers_by_name
+from manyfit._compat import scorer_parts, scorers_by_name
 
 from ._crossings import there
 
@@ -35,7 +35,7 @@ def test_a_checked_scoring_is_scikit_learns_but_for_the_metrics(scoring):
     theirs = sklearn.metrics.check_scoring(LogisticRegression(), scoring)
     assert type(ours) is type(theirs) and list(scorers_by_name(ours)) == list(scorers_by_name(theirs))
     for name, scorer in scorers_by_name(theirs).items():
-        mine, plain = plain_scorer(scorers_by_name(ours)[name]), plain_scorer(scorer)
+        mine, plain = scorer_parts(scorers_by_name(ours)[name]), scorer_parts(scorer)
         if plain is None:
             assert scoring is None
             continue

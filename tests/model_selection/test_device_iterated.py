@@ -130,7 +130,7 @@ def test_where_there_is_no_memory_the_report_says_so(monkeypatch):
         search = GridSearchCV(model, CS, cv=3, refit=False).fit(there(X), TWO)
     (why,) = search.report_.left_to_sklearn
     assert why == (
-        "the iterations of LogisticRegression found no memory, nor in smaller blocks: "
+        "the iterations of LogisticRegression ran out of memory, also in smaller blocks: "
         f"Out of memory allocating {small.refused[-1]:,} bytes"
     )
     assert search.report_.fits_done == 15

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import manyfit
 from manyfit import estimators
-from manyfit._compat import INDICES_OF_THE_HOST
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import to_device
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.folds.moments import _device as _device_moments
@@ -243,7 +243,7 @@ def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatc
     alike(search, expected)
     (why,) = search.report_.left_to_sklearn
     assert why == (
-        "the moments of Ridge found no memory, nor in smaller blocks: "
+        "the moments of Ridge ran out of memory, also in smaller blocks: "
         f"Out of memory allocating {small.refused[-1]:,} bytes"
     )
 
@@ -283,10 +283,10 @@ def test_scores_are_verified_where_the_estimator_is_fitted(scoring):
     y = (X[:, 0] > 100.0).astype(int)
     model, grid = estimators.LogisticRegression(tol=1e-8, max_iter=10_000), {"C": [0.1, 1.0]}
     search = GridSearchCV(model, grid, cv=3, scoring=scoring, verify=2, error_score="raise", refit=False)
-    with manyfit.config_context(host_fallback="error" if INDICES_OF_THE_HOST else "ignore"):
+    with manyfit.config_context(host_fallback="error" if DEVICE_TAKES_HOST_INDICES else "ignore"):
         search.fit(there(X), there(y))
     # Before scikit-learn 1.9 it is fitted on the host, by scikit-learn's solver.
-    near = pytest.approx([0.0, 0.0], abs=1e-9 if INDICES_OF_THE_HOST else 1e-5)
+    near = pytest.approx([0.0, 0.0], abs=1e-9 if DEVICE_TAKES_HOST_INDICES else 1e-5)
     assert [row["difference"] for row in search.report_.verification] == near
 
 

@@ -15,13 +15,13 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import manyfit
 from manyfit import estimators as E
 from manyfit.arrays import (
-    HomeCopies,
+    TransferCache,
     array_namespace,
     container_to_host,
-    home_copies,
-    note_at_home,
-    once_at_home,
+    remember_host_copy,
+    share_host_copies,
     to_device,
+    to_host_once,
     transfers,
 )
 from manyfit.model_selection import cross_validate, learning_curve, validation_curve
@@ -287,24 +287,24 @@ def test_arrays_of_other_libraries_are_lent_where_that_is_allowed():
 
 
 def test_copies_at_home_are_made_once_and_go_with_their_array():
-    rows, copies = there(X), HomeCopies()
-    with transfers() as crossed, home_copies(copies):
-        first = once_at_home(rows)
-        assert once_at_home(rows) is first and not first.flags.writeable
+    rows, copies = there(X), TransferCache(weak=True)
+    with transfers() as crossed, share_host_copies(copies):
+        first = to_host_once(rows)
+        assert to_host_once(rows) is first and not first.flags.writeable
         made, here = there(X), X.copy()
-        note_at_home(made, here)
-        noted = once_at_home(made)
+        remember_host_copy(made, here)
+        noted = to_host_once(made)
         assert np.shares_memory(noted, here) and not noted.flags.writeable
         near = to_device(X.copy(), HOST, array_namespace(rows))  # on the host already, and read by several
-        assert not once_at_home(near).flags.writeable
-        assert once_at_home(X) is X and once_at_home("text") == "text"
+        assert not to_host_once(near).flags.writeable
+        assert to_host_once(X) is X and to_host_once("text") == "text"
     assert crossed.synchronisations == 1
     np.testing.assert_array_equal(first, X)
     del rows, made, near
     gc.collect()
     assert not copies._copies
     with transfers() as crossed:
-        assert once_at_home(there(X)).flags.writeable == container_to_host(there(X)).flags.writeable
+        assert to_host_once(there(X)).flags.writeable == container_to_host(there(X)).flags.writeable
     assert crossed.synchronisations == 2
 
 

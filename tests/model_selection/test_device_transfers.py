@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import manyfit
 from manyfit import estimators as E
-from manyfit._compat import INDICES_OF_THE_HOST
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import Crossings, place_of
 from manyfit.model_selection.planning import _data_location as _where
 from tests.metrics._crossings import there
@@ -31,7 +31,9 @@ ALONE = {"sharing": "none"}
 LOGISTIC = {"logisticregression__C": [0.1, 1.0]}
 QUIET = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # Before 1.9 scikit-learn cannot cut rows for drop-in estimators on a device: all are fitted on the host.
-needs_newer = pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="fitted on the host before scikit-learn 1.9")
+needs_newer = pytest.mark.skipif(
+    not DEVICE_TAKES_HOST_INDICES, reason="fitted on the host before scikit-learn 1.9"
+)
 
 CASES = {
     "all on the device": (

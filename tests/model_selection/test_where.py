@@ -17,7 +17,7 @@ from sklearn.svm import SVC, SVR
 
 import manyfit
 from manyfit import estimators
-from manyfit._compat import INDICES_OF_THE_HOST
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import place_of, to_host, transfers
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Splits
@@ -166,7 +166,7 @@ class Tries(estimators.Ridge):
         return super().fit(X, y)
 
 
-@pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="the search is refused before scikit-learn 1.9")
+@pytest.mark.skipif(not DEVICE_TAKES_HOST_INDICES, reason="the search is refused before scikit-learn 1.9")
 def test_refusals_that_an_estimator_takes_are_its_own():
     with manyfit.config_context(host_fallback="error"):
         found = cross_val_score(Tries(), there(X), there(Y), cv=3)
@@ -228,7 +228,7 @@ def test_steps_of_a_pipeline_are_handed_what_they_take():
 WEIGHTS = np.random.default_rng(1).random(120) + 0.1
 QUIET = {"host_fallback": "ignore"}
 # Before 1.9 scikit-learn cannot cut rows for drop-in estimators there.
-THERE = {"host_fallback": "error" if INDICES_OF_THE_HOST else "ignore"}
+THERE = {"host_fallback": "error" if DEVICE_TAKES_HOST_INDICES else "ignore"}
 
 
 @pytest.mark.parametrize("weigh", [there, list, pd.Series], ids=["there", "list", "series"])
@@ -246,7 +246,7 @@ def test_weights_lie_anywhere(model, weigh):
     np.testing.assert_allclose(found, wanted.predict(X), rtol=1e-6)
 
 
-@pytest.mark.skipif(not INDICES_OF_THE_HOST, reason="before 1.9 such a search is one on the host")
+@pytest.mark.skipif(not DEVICE_TAKES_HOST_INDICES, reason="before 1.9 such a search is one on the host")
 def test_lists_are_cut_by_indices_that_are_no_numbers_to_python(monkeypatch):
     """As CuPy's are not, which array-api-strict's are: a list cannot be asked for the row of one."""
     monkeypatch.delattr(type(there(0)), "__index__")

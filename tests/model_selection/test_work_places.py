@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 
 import manyfit
 from manyfit import estimators as E
-from manyfit._compat import INDICES_OF_THE_HOST, array_api_dispatch
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, array_api_dispatch
 from manyfit.model_selection import WorkPlace
 from tests.metrics._crossings import there
 from tests.model_selection._optimum import Optimum as GridSearchCV
@@ -177,7 +177,7 @@ def test_who_is_not_drop_in():
     assert plan.places == (WorkPlace("Stranger", "device", own),)
 
 
-@pytest.mark.skipif(INDICES_OF_THE_HOST, reason="fitted where they lie since scikit-learn 1.9")
+@pytest.mark.skipif(DEVICE_TAKES_HOST_INDICES, reason="fitted where they lie since scikit-learn 1.9")
 def test_an_older_scikit_learn_is_the_reason():
     (place,) = planned(E.SVR(), {"C": [0.1, 1.0]}).places
     assert place.reason == "SVR cannot be fitted on a device by a search with scikit-learn before 1.9"
@@ -185,7 +185,7 @@ def test_an_older_scikit_learn_is_the_reason():
 
 def test_a_precomputed_kernel_is_the_reason():
     plan = planned(E.KernelRidge(kernel="precomputed"), {"alpha": [0.1, 1.0]}, data=X @ X.T)
-    why = "of a precomputed kernel" if INDICES_OF_THE_HOST else "with scikit-learn before 1.9"
+    why = "of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else "with scikit-learn before 1.9"
     assert [place.reason for place in plan.places] == [
         f"KernelRidge cannot be fitted on a device by a search {why}"
     ]
@@ -201,7 +201,7 @@ def test_the_refit():
     assert plan.refit_places == (WorkPlace("Ridge", "device", "manyfit fits it"),)
     assert planned(ours, alphas).refit_places == ()
     alone = planned(ours, alphas, refit=True, sharing="none")
-    assert not INDICES_OF_THE_HOST or "in the refit" not in str(alone)  # where the other fits are made
+    assert not DEVICE_TAKES_HOST_INDICES or "in the refit" not in str(alone)  # where the other fits are made
 
 
 def test_data_that_are_fetched_or_lie_on_the_host():

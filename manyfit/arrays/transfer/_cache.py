@@ -1,4 +1,4 @@
-"""Arrays that cross the border once, however often they are asked for."""
+"""A cache that moves each array between host and device only once."""
 
 import weakref
 from collections.abc import Iterator
@@ -9,183 +9,90 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays._namespace import Array, array_namespace, device
-from manyfit.arrays.transfer._containers import container_kind, container_to_host
+from manyfit.arrays.transfer._containers import container_to_host, is_xp_array
 from manyfit.arrays.transfer._host_device import to_device, to_host
 
 
 def to_device_of(array: Any, like: Array, *, label: str | None = None) -> Any:
-    """Bring an array to where another one lies.
-
-    Parameters
-    ----------
-    array : array or None
-        Of any library, on host or device; None stays.
-    like : array
-        Of any library.
-    label : str, optional
-        Why it crosses, for `transfers`; by default what `label_transfers` says.
-
-    Returns
-    -------
-    array
-        Of the library and on the device of `like`.
-    """
+    """Move an array to the library and device of another one; None stays None."""
     if array is None:
         return None
     return to_device(array, device(like), array_namespace(like), label=label)
 
 
-class Beside:
-    """Brings arrays to where another one lies, each once.
+class TransferCache:
+    """Moves each array once, to the host or to the device of `target`, and returns the same copy again.
 
-    Parameters
-    ----------
-    like : array
-        Array of any library; what is beside one of NumPy stays as it is.
+    Values that need no move come back as they are. With `weak` a copy lives as long as its array and is
+    read-only, because several estimators read it. A pickle holds no copies.
     """
 
-    def __init__(self, like: Array) -> None:
-        self._like = like
-        self._sent: dict[int, tuple[Any, Array]] = {}
-
-    def __call__(self, array: Any, label: str | None = None) -> Any:
-        """Bring an array there.
-
-        Parameters
-        ----------
-        array : array or None
-            Of any library; None stays.
-        label : str, optional
-            Why it crosses, if it has not crossed before.
-
-        Returns
-        -------
-        array
-            Of the library and on the device of the other; the same object each time.
-        """
-        if array is None or isinstance(self._like, np.ndarray):
-            return array
-        if id(array) not in self._sent:
-            # It is kept, so that no other array gets its identity.
-            self._sent[id(array)] = array, to_device_of(array, self._like, label=label)
-        return self._sent[id(array)][1]
-
-
-class Brought:
-    """Brings arrays to the host, each once; pickled it is empty."""
-
-    def __init__(self) -> None:
-        self._brought: dict[int, tuple[Array, np.ndarray]] = {}
+    def __init__(self, target: Array | None = None, *, weak: bool = False) -> None:
+        self._target, self._weak = target, weak
+        # By identity; the original, or a weak reference, is kept so that no other array gets its identity.
+        self._copies: dict[int, tuple[Any, Any]] = {}
 
     def __call__(self, value: Any, label: str | None = None) -> Any:
-        """Bring an array to the host.
-
-        Parameters
-        ----------
-        value : object
-            An array of any library in memory, or anything else, which comes back as it is.
-        label : str, optional
-            Why it crosses, if it has not crossed before.
-
-        Returns
-        -------
-        object
-            A NumPy array for an array; the same object each time.
-        """
-        if container_kind(value) != "array":
+        """The value where it is needed; `label` names the transfer if this call makes one."""
+        if not self._moves(value):
             return value
-        if id(value) not in self._brought:
-            self._brought[id(value)] = value, to_host(value, label=label)
-        return self._brought[id(value)][1]
+        original, copy = self._copies.get(id(value), (None, None))
+        if (original() if self._weak and original is not None else original) is value:
+            return copy
+        if self._target is None:
+            return self.add(value, to_host(value, label=label))
+        return self.add(value, to_device_of(value, self._target, label=label))
+
+    def add(self, array: Array, copy: Array) -> Array:
+        """Keep a copy that is known already, and return it as the cache returns it."""
+        key = id(array)
+        if not self._weak:
+            self._copies[key] = array, copy
+            return copy
+        copy, copies = copy.view(), self._copies
+        copy.flags.writeable = False
+
+        def remove(dead: weakref.ref[Any]) -> None:
+            if key in copies and copies[key][0] is dead:
+                del copies[key]
+
+        copies[key] = weakref.ref(array, remove), copy
+        return copy
+
+    def _moves(self, value: Any) -> bool:
+        if self._target is None:
+            return is_xp_array(value)
+        return value is not None and not isinstance(self._target, np.ndarray)
 
     def __reduce__(self) -> Any:
-        return Brought, ()
+        return _empty_cache, (self._target, self._weak)
 
 
-class HomeCopies:
-    """Copies on the host of arrays of a device, each made once as long as the array lives."""
-
-    def __init__(self) -> None:
-        self._copies: dict[int, tuple[weakref.ref[Any], np.ndarray]] = {}
-
-    def of(self, array: Array) -> np.ndarray:
-        """The copy of an array, or its own memory where that is the host's: read-only, several read it."""
-        kept = self._copies.get(id(array))
-        return (
-            kept[1] if kept is not None and kept[0]() is array else self.note(array, container_to_host(array))
-        )
-
-    def note(self, array: Array, host: np.ndarray) -> np.ndarray:
-        """Keep what an array holds, which is known on the host already; it is returned read-only."""
-        copies, identity, host = self._copies, id(array), host.view()
-        host.flags.writeable = False
-
-        def forget(gone: weakref.ref[Any]) -> None:
-            if identity in copies and copies[identity][0] is gone:
-                del copies[identity]
-
-        copies[identity] = weakref.ref(array, forget), host
-        return host
+def _empty_cache(target: Array | None, weak: bool) -> TransferCache:
+    return TransferCache(target, weak=weak)
 
 
-_home_copies: ContextVar[HomeCopies | None] = ContextVar("manyfit_home_copies", default=None)
+_shared: ContextVar[TransferCache | None] = ContextVar("manyfit_shared_host_copies", default=None)
 
 
 @contextmanager
-def home_copies(copies: HomeCopies) -> Iterator[None]:
-    """Within it `once_at_home` brings no array to the host a second time.
-
-    Parameters
-    ----------
-    copies : HomeCopies
-        What is at home.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
-    token = _home_copies.set(copies)
+def share_host_copies(cache: TransferCache) -> Iterator[None]:
+    """Let `to_host_once` use a weak cache inside a ``with`` block."""
+    token = _shared.set(cache)
     try:
         yield
     finally:
-        _home_copies.reset(token)
+        _shared.reset(token)
 
 
-def once_at_home(value: Any) -> Any:
-    """A container as the host has it; of an array a copy that was made before, inside of `home_copies`.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    object
-        What `container_to_host` returns; copies that others read, too, are read-only.
-    """
-    copies = _home_copies.get()
-    if copies is None or container_kind(value) != "array":
-        return container_to_host(value)
-    return copies.of(value)
+def to_host_once(value: Any) -> Any:
+    """As `container_to_host`; inside `share_host_copies` each array is copied once, to a read-only copy."""
+    cache = _shared.get()
+    return container_to_host(value) if cache is None or not is_xp_array(value) else cache(value)
 
 
-def note_at_home(array: Any, host: Any) -> None:
-    """Inside of `home_copies`, remember what an array that was made of one of the host holds.
-
-    Parameters
-    ----------
-    array : array
-        Of any library; nothing is kept of what is none, or is the host's own.
-    host : object
-        What it was made of.
-    """
-    copies = _home_copies.get()
-    if (
-        copies is not None
-        and array is not host
-        and container_kind(array) == "array"
-        and type(host) is np.ndarray
-    ):
-        copies.note(array, host)
+def remember_host_copy(array: Any, host: Any) -> None:
+    """Tell `to_host_once` the content of an array that was just made from a NumPy array."""
+    cache = _shared.get()
+    if cache is not None and is_xp_array(array) and type(host) is np.ndarray:
+        cache.add(array, host)

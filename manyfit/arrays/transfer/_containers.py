@@ -1,8 +1,7 @@
-"""What holds data, whether an array, a sparse matrix or a frame: where it lies, how it moves."""
+"""Arrays, sparse matrices and data frames that are not the host's own: their place and their transfers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -15,74 +14,55 @@ from manyfit.arrays._namespace import Device, Namespace, is_array, library_name,
 from manyfit.arrays.transfer._counts import count
 from manyfit.arrays.transfer._host_device import to_device, to_host
 
-# Arrays by the names of the array API that are left to whom they are given to: lazy ones, and sparse ones.
-_NOT_OURS = (compat.is_dask_array, compat.is_pydata_sparse_array, compat.is_ndonnx_array)
+# Lazy and sparse arrays of the array API, which are passed on as they are.
+_IGNORED = (compat.is_dask_array, compat.is_pydata_sparse_array, compat.is_ndonnx_array)
 _FRAMES = ("DataFrame", "Series", "Index")
-# Of CuPy's sparse matrices, which hold no integers.
+# CuPy's sparse matrices hold no integers.
 _SPARSE_FORMATS, _SPARSE_DTYPES = ("csr", "csc", "coo", "dia"), "?fdFD"
-_forms: dict[type, str | None] = {}
+_kinds: dict[type, str | None] = {}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something lies that is not the host's own: neither NumPy's nor a list, pandas' or SciPy's.
+    """The place of a container that is not NumPy's, SciPy's, pandas' or Python's own.
 
-    Attributes
-    ----------
-    library : str
-        Name of the library, ``"cudf"`` for its frames.
-    form : {"array", "sparse", "frame"}
-        What it is. Dense results for a sparse matrix are arrays of its library.
-    xp : module
-        Namespace of the library's arrays; CuPy's for frames.
-    device : device
-        As the library names it.
-    home : bool
-        Whether it is the host's memory, so that nothing crosses if NumPy reads it.
+    `library` is "cudf" for its frames, whose `xp` is CuPy; `kind` is that of `container_kind`, and dense
+    results for a sparse matrix are arrays. `on_host` says whether NumPy reads the memory without a transfer.
     """
 
     library: str
-    form: str
+    kind: str
     xp: Namespace
     device: Device
-    home: bool
+    on_host: bool
 
-    def bring(self, value: Any) -> Any:
-        """Something of the host brought there: numbers as an array, a frame or a sparse matrix.
+    def move(self, value: Any) -> Any:
+        """Move a result of the host to this place, as an array, frame or sparse matrix; collections by part.
 
-        Parameters
-        ----------
-        value : object
-            Result of a computation on the host. Of a tuple, list or dict each part is brought.
-
-        Returns
-        -------
-        object
-            What has no equal there stays as it is: strings, scalars, objects, data frames, and sparse
-            matrices where the library has none, or none of their dtype.
+        Strings, scalars, objects, host frames, and sparse matrices that the library cannot hold stay.
         """
         if type(value) in (tuple, list):
-            return type(value)(self.bring(part) for part in value)
+            return type(value)(self.move(part) for part in value)
         if type(value) is dict:
-            return {name: self.bring(part) for name, part in value.items()}
+            return {name: self.move(part) for name, part in value.items()}
         if scipy.sparse.issparse(value):
             return self._sparse(value)
         if not is_array(value) or not self._holds(value):
             return value
         array = to_device(value, self.device, self.xp)
-        if self.form != "frame" or array.ndim not in (1, 2):
+        if self.kind != "frame" or array.ndim not in (1, 2):
             return array
         return getattr(import_module(self.library), "Series" if array.ndim == 1 else "DataFrame")(array)
 
-    def array(self, value: Any) -> Any:
-        """Data of the host, of any kind that NumPy makes an array of, or an array of another place, there."""
+    def as_array(self, value: Any) -> Any:
+        """An array at this place from an array of any place, a device frame, or anything NumPy converts."""
         if container_kind(value) == "frame":
             value = value.to_cupy()
         array = value if is_array(value) else np.asarray(value)
         return to_device(array, self.device, self.xp)
 
-    def same(self, other: Place | None) -> bool:
-        """Whether arrays of both can be worked on together."""
+    def is_same(self, other: Place | None) -> bool:
+        """Whether arrays of both places can be combined."""
         return other is not None and (self.xp.__name__, self.device) == (other.xp.__name__, other.device)
 
     def _holds(self, value: Any) -> bool:
@@ -100,7 +80,7 @@ class Place:
         return moved
 
 
-def _form(value: Any) -> str | None:
+def _kind_of(value: Any) -> str | None:
     kind = type(value)
     package, _, rest = kind.__module__.partition(".")
     if package == "cupyx" and rest.startswith("scipy.sparse"):
@@ -109,81 +89,49 @@ def _form(value: Any) -> str | None:
         return "frame"
     if isinstance(value, np.ndarray | np.generic) or not is_array(value):
         return None
-    return None if any(check(value) for check in _NOT_OURS) else "array"
+    return None if any(check(value) for check in _IGNORED) else "array"
 
 
 def container_kind(value: Any) -> str | None:
-    """The kind of container, if it is not one of the host's own.
+    """Return "array", "sparse" or "frame" for a container of another library than the host's own.
 
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    {"array", "sparse", "frame"} or None
-        By the type, which is looked at once: a second look costs a tenth of a microsecond. None for NumPy's
-        arrays, lists, pandas, SciPy's matrices and all that holds no data, and for lazy arrays.
+    None for NumPy, SciPy, pandas and lists, for lazy arrays, and for values that hold no data.
+    The answer is kept by type, so that another call costs a tenth of a microsecond.
     """
     kind = type(value)
     try:
-        return _forms[kind]
+        return _kinds[kind]
     except KeyError:
-        return _forms.setdefault(kind, _form(value))
+        return _kinds.setdefault(kind, _kind_of(value))
+
+
+def is_xp_array(value: Any) -> bool:
+    """Whether a value is an array in memory of another library than NumPy, on the host or on a device."""
+    return container_kind(value) == "array"
 
 
 def container_place(value: Any) -> Place | None:
-    """Where a container lies.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    Place or None
-        None for whatever `container_kind` has no name for. Nothing is read.
-    """
-    form = container_kind(value)
-    if form is None:
+    """The place of a container; None if `container_kind` is None. No data are read."""
+    kind = container_kind(value)
+    if kind is None:
         return None
-    if form == "array":
+    if kind == "array":
         xp, device = compat.array_namespace(value), compat.device(value)
-        return Place(library_name(xp), form, xp, device, names_host(device))
+        return Place(library_name(xp), kind, xp, device, names_host(device))
     cupy = import_module("cupy")
     xp = compat.array_namespace(cupy.empty(0))
-    return Place("cudf" if form == "frame" else "cupy", form, xp, cupy.cuda.Device(), False)
+    return Place("cudf" if kind == "frame" else "cupy", kind, xp, cupy.cuda.Device(), False)
 
 
 def container_to_host(value: Any, *, label: str | None = None) -> Any:
-    """A container as the host's own libraries have it: NumPy, SciPy or pandas.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-    label : str, optional
-        Why it crosses, for `transfers`; by default what `label_transfers` says.
-
-    Returns
-    -------
-    object
-        The same content on the host: what `to_host` makes of an array, a SciPy matrix, a pandas frame. What
-        is the host's own already comes back as it is.
-    """
-    form = container_kind(value)
-    if form is None:
+    """A container as NumPy, SciPy or pandas holds it; the host's own values stay as they are."""
+    kind = container_kind(value)
+    if kind is None:
         return value
-    home: Callable[[], Any] = {
-        "array": lambda: to_host(value, label=label),
-        "sparse": lambda: value.get(),
-        "frame": lambda: value.to_pandas(),
-    }[form]
-    host = home()
-    if form != "array":
-        count(to_host=_bytes_of(host), label=label)
+    if kind == "array":
+        return to_host(value, label=label)
+    host = value.get() if kind == "sparse" else value.to_pandas()
+    count(to_host=_bytes_of(host), label=label)
     return host
 
 

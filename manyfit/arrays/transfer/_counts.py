@@ -1,4 +1,4 @@
-"""Counters of what crosses the border between host and device."""
+"""Counters of transfers between host and device."""
 
 from __future__ import annotations
 
@@ -10,22 +10,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 OTHER = "other"
-"""The label of a crossing that nobody has named."""
+"""The label of transfers without a label."""
 
 
 class Crossings(NamedTuple):
-    """Crossings for one reason.
+    """Transfers with one label: arrays and bytes copied to a device, arrays and bytes copied to the host.
 
-    Attributes
-    ----------
-    to_device : int
-        Arrays copied from the host's memory to a device.
-    bytes_to_device : int
-        Their bytes.
-    to_host : int
-        Arrays copied from a device to the host's memory, each of which makes the host wait once.
-    bytes_to_host : int
-        Their bytes.
+    Each array copied to the host is one synchronisation: the host waits for the device.
     """
 
     to_device: int = 0
@@ -34,35 +25,24 @@ class Crossings(NamedTuple):
     bytes_to_host: int = 0
 
     def plus(self, other: Crossings) -> Crossings:
-        """The crossings of both.
-
-        Parameters
-        ----------
-        other : Crossings
-            Made for the same reason.
-
-        Returns
-        -------
-        Crossings
-            Their sums.
-        """
+        """The sum of both, field by field."""
         return Crossings(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 @dataclass
 class Transfers:
-    """Count of what crossed the border between host and device while it was watched.
+    """Counts of the transfers between host and device in a ``with transfers()`` block.
 
     Parameters
     ----------
     bytes_to_device : int
-        Bytes copied from the host's memory to a device.
+        Bytes copied from the host to a device.
     bytes_to_host : int
-        Bytes copied from a device to the host's memory.
+        Bytes copied from a device to the host.
     synchronisations : int
-        Times that the host waited for a device to finish, one for each array copied to it.
+        How often the host waited for a device: once for each array copied to the host.
     by_label : dict of str to Crossings
-        The same by the reason of each crossing; the numbers above are the sums over all labels.
+        The same counts by label; the numbers above are sums over all labels.
     """
 
     bytes_to_device: int = 0
@@ -79,41 +59,39 @@ class Transfers:
 
 _watching: ContextVar[tuple[Transfers, ...]] = ContextVar("manyfit_transfers", default=())
 _label: ContextVar[str] = ContextVar("manyfit_transfer_label", default=OTHER)
-# One lock for all counters: a crossing costs microseconds at least, so nothing waits here, and a counter that
-# held its own could not be pickled with the report that it ends in.
+# One lock for all counters, because a counter with a lock of its own could not be pickled with its report. A
+# transfer costs microseconds at least, so nothing waits here.
 _lock = threading.Lock()
 
 
 @contextmanager
 def transfers() -> Iterator[Transfers]:
-    """Count what crosses between host and device inside a ``with`` block.
+    """Count the transfers between host and device inside a ``with`` block.
 
-    Blocks nest: what an inner block counts, the outer ones count too.
+    Nested blocks all count; the counter can be read at any time, also after its block.
 
     Yields
     ------
     Transfers
-        Counter that grows while the block runs and may be read at any time, also after it.
+        The counter.
 
     Notes
     -----
-    Counted are the calls of `to_device` and `to_host`, manyfit's own crossings. What it cannot see:
+    Only manyfit's own calls of `to_device` and `to_host` count. Not counted are
 
-    - crossings that others make: an estimator or a scorer that copies, and ``float(x)``, ``bool(x)``,
-      ``if x:`` or ``x.get()`` on a device array, each of which makes the host wait;
-    - waits inside an upload, and copies between two devices of one library, which do not touch the host;
+    - transfers inside estimators, scorers and array libraries, as for ``float(x)`` or ``x.get()``;
+    - waits inside an upload, and copies between two devices of one library, which do not pass the host;
     - other processes;
-    - threads started inside the block, unless they run in a copy of its context
-      (``contextvars.copy_context().run``); then all threads count into the same counter without losing any.
-      In return, two threads that each open a block of their own do not see each other's crossings.
+    - threads that start inside the block, unless they run in a copy of its context
+      (``contextvars.copy_context().run``), which then count into the same counter.
 
     Examples
     --------
     >>> import numpy as np
     >>> from manyfit.arrays import to_host, transfers
-    >>> with transfers() as crossed:
-    ...     _ = to_host(np.ones(1000))  # is at home already
-    >>> crossed
+    >>> with transfers() as counter:
+    ...     _ = to_host(np.ones(1000))  # lies on the host already
+    >>> counter
     Transfers(bytes_to_device=0, bytes_to_host=0, synchronisations=0)
     """
     counter = Transfers()
@@ -126,18 +104,7 @@ def transfers() -> Iterator[Transfers]:
 
 @contextmanager
 def label_transfers(label: str) -> Iterator[None]:
-    """Label what crosses inside a ``with`` block, unless a call or an inner block names its own label.
-
-    Parameters
-    ----------
-    label : str
-        Why arrays cross, in a word or two: ``"X"``, ``"scores"``, ``"fit of SVC"``.
-
-    Yields
-    ------
-    None
-        Nothing.
-    """
+    """Label the transfers inside a ``with`` block; labels of calls and of inner blocks go first."""
     token = _label.set(label)
     try:
         yield
@@ -146,7 +113,7 @@ def label_transfers(label: str) -> Iterator[None]:
 
 
 def count(*, to_device: int | None = None, to_host: int | None = None, label: str | None = None) -> None:
-    """Add the bytes of one crossing to every counter whose block is open in this context."""
+    """Add one transfer to every counter whose block is open in this context."""
     one = Crossings(int(to_device is not None), to_device or 0, int(to_host is not None), to_host or 0)
     label = label or _label.get()
     with _lock:

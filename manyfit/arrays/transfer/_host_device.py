@@ -1,4 +1,4 @@
-"""The border between host and device: the only place where an array crosses it."""
+"""Copies of arrays between host and device; all of manyfit copies through these functions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from manyfit.arrays._namespace import (
     Array,
     Device,
     Namespace,
+    array_namespace,
     host_device,
-    is_host,
+    is_on_device,
     library_name,
     names_host,
     require_array,
@@ -21,31 +22,28 @@ from manyfit.arrays.transfer._counts import count
 
 
 def to_host(array: Array, *, label: str | None = None) -> np.ndarray:
-    """Bring an array to the host, as a NumPy array.
+    """Copy an array to the host, as a NumPy array.
 
     Parameters
     ----------
     array : array
-        Array of any library, shape and dtype NumPy has, on host or device. A torch tensor may require
-        gradients; they stay behind.
+        Array of any library, with a dtype that NumPy has. Gradients of a torch tensor are dropped.
     label : str, optional
-        Why it crosses, for `transfers`; by default what `label_transfers` says.
+        Label of the transfer for `transfers`; by default that of `label_transfers`.
 
     Returns
     -------
     numpy.ndarray
-        Array of the same shape and dtype on the host. An array that lies on the host already is not copied:
-        the result shares its memory, and a NumPy array comes back as it is.
+        Array of the same shape and dtype. It shares the memory of an array that lies on the host already.
 
     Raises
     ------
     TypeError
-        If `array` is not an array, or is a lazy Dask array, whose computation this must not start.
+        If `array` is not an array, or is a lazy Dask array, which is not computed here.
 
     Notes
     -----
-    From a device: one transfer of the whole array and one synchronisation, both counted by `transfers`. So
-    scalars that must come home are stacked on the device and come home together. From the host: nothing.
+    A copy from a device is one transfer and one synchronisation, both counted by `transfers`.
     """
     require_array(array, "to_host")
     if isinstance(array, np.ndarray):
@@ -55,53 +53,63 @@ def to_host(array: Array, *, label: str | None = None) -> np.ndarray:
             f"to_host needs an array in memory, got a lazy Dask array of shape {array.shape}. "
             "Call its compute() where all of it may be gathered, and pass the result."
         )
-    home = is_host(array)
+    crosses = is_on_device(array)
     if compat.is_torch_array(array):
         array = array.detach()
-    if not home:
+    if crosses:
         array = compat.to_device(array, host_device(compat.array_namespace(array)))
     host = np.asarray(array)
-    if not home:
+    if crosses:
         count(to_host=host.nbytes, label=label)
     return host
+
+
+def to_host_together(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
+    """Copy arrays of one library, dtype and device to the host in one transfer; their shapes are kept."""
+    if not arrays:
+        return []
+    xp = array_namespace(*arrays)
+    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), label=label)
+    ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
+    parts = np.split(host, ends[:-1])
+    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def to_device(
     array: Array, device: Device | None = None, xp: Namespace | None = None, *, label: str | None = None
 ) -> Array:
-    """Move an array to a device, and to another library if asked.
+    """Copy an array to a device, to another library, or to both.
 
     Parameters
     ----------
     array : array
-        Array of any library and shape, on host or device, of a dtype that NumPy and `xp` have.
+        Array of any library, with a dtype that NumPy and `xp` have.
     device : device, optional
-        Device of the result, as `xp` names it. By default the array stays where it is or, where `xp` is
-        another library than its own, goes to that library's default device.
+        Device of the result, as `xp` names it. By default the array stays where it is or, if `xp` is
+        another library, goes to that library's default device.
     xp : module, optional
-        Namespace of the result, a library or what `array_namespace` returns; by default the array's own.
+        Namespace of the result: a library, or what `array_namespace` returns; by default the array's own.
     label : str, optional
-        Why it crosses, for `transfers`; by default what `label_transfers` says.
+        Label of the transfer for `transfers`; by default that of `label_transfers`.
 
     Returns
     -------
     array
-        Array of `xp` on `device`, of the same shape and dtype. `array` itself if it is there already; one
-        that shares its memory if only the library changes and both sides are on the host.
+        Array of `xp` on `device`, of the same shape and dtype: `array` itself if nothing changes, and an
+        array that shares its memory if only the library changes and both are on the host.
 
     Raises
     ------
     TypeError
         If `array` is not an array, or is a lazy Dask array that would have to be computed.
     ValueError
-        If a device other than the host is asked of NumPy, or the host of a library that has devices only.
+        If NumPy is to hold a device array, or a library without a host device a host array.
 
     Notes
     -----
-    From host to device: one transfer, counted by `transfers`. From one library on a device to another
-    library: through the host, counted in both directions. Between two devices of one library: a copy that
-    does not touch the host, not counted. Errors of the library, such as a device that it does not know or
-    has no memory left on, keep their type and gain a note that says what was moved.
+    A copy between two libraries on a device passes the host and counts in both directions. A copy between
+    two devices of one library does not pass the host and is not counted. Errors of the library keep their
+    type and gain a note that says what was moved.
     """
     require_array(array, "to_device")
     own = compat.array_namespace(array)
@@ -118,44 +126,16 @@ def to_device(
 
 
 def place_of(array: Array) -> tuple[str, str]:
-    """Where an array is, in words that another process understands: see `to_place`.
-
-    Parameters
-    ----------
-    array : array
-        Array of any library.
-
-    Returns
-    -------
-    tuple of str
-        The library, and the kind of device without its number.
-    """
+    """Library and kind of device of an array, as names that another process understands: see `to_place`."""
     own = compat.array_namespace(array)
     return library_name(own), _kind(compat.device(array))
 
 
 def to_place(host: np.ndarray, place: tuple[str, str]) -> Array:
-    """Make an array as another process had it: of the same library, on this process' device of that kind.
+    """Make an array of the library, and on this process' device of the kind, that `place_of` named.
 
-    Parameters
-    ----------
-    host : numpy.ndarray
-        The content.
-    place : tuple of str
-        From `place_of`.
-
-    Returns
-    -------
-    array
-        On the library's own choice of a device where that is one, which is the present device of CuPy; else
-        on the first device of that kind. Where a library's host is asked for it shares the memory.
-
-    Raises
-    ------
-    ImportError
-        If the library is not installed here.
-    ValueError
-        If it has no such device here.
+    A library whose default device is not the host uses that one, as CuPy's current device. Raises ImportError
+    or ValueError if the library or such a device is missing; a host array shares its memory.
     """
     library, kind = place
     xp = _compatible(import_module(library))
@@ -166,12 +146,12 @@ def to_place(host: np.ndarray, place: tuple[str, str]) -> Array:
         return to_device(host, None, xp)
     found = next((device for device in info.devices() if _kind(device) == kind), None)
     if found is None:
-        raise ValueError(f"{library} has no device {kind!r} here, where an array of that place is needed.")
+        raise ValueError(f"{library} has no device {kind!r} in this process, but an array needs one.")
     return to_device(host, found, xp)
 
 
 def _kind(device: Device) -> str:
-    """Without its number: CuPy's is ``<CUDA Device 0>``, torch's ``cuda:0``."""
+    """The name of a device without its number: CuPy's is ``<CUDA Device 0>``, torch's ``cuda:0``."""
     name = str(device)
     return "cuda" if name.startswith("<CUDA Device ") else name.partition(":")[0]
 
@@ -182,21 +162,21 @@ def _moved(
     if own.__name__ == target.__name__:
         if device is None or device == compat.device(array):
             return array
-        # Between two devices, or from the host to itself by another name of it: not a crossing.
-        if names_host(device) == is_host(array):
+        # Between two devices, or from the host to another name of the host: no transfer.
+        if names_host(device) != is_on_device(array):
             return compat.to_device(array, device)
     return _into(to_host(array, label=label), device, target, label)
 
 
 def _into(host: np.ndarray, device: Device | None, xp: Namespace, label: str | None) -> Array:
-    """Make an array of `xp` from a NumPy array."""
+    """An array of `xp` with the content of a NumPy array."""
     if compat.is_numpy_namespace(xp):
         return host
     crosses = not names_host(device if device is not None else xp.__array_namespace_info__().default_device())
     if compat.is_torch_namespace(xp) and not _torch_can_share(host):
         host = host.copy()
-    # A library may hold "device" memory that is really the host's (array-api-strict does) and share it unless
-    # told to copy; a crossing always makes a copy. CUDA libraries copy once either way.
+    # array-api-strict's devices are host memory, which it would share; a transfer always makes a copy.
+    # CUDA libraries copy once either way.
     result = xp.asarray(host, device=device, copy=True if crosses else None)
     if crosses:
         count(to_device=host.nbytes, label=label)
@@ -204,12 +184,12 @@ def _into(host: np.ndarray, device: Device | None, xp: Namespace, label: str | N
 
 
 def _torch_can_share(host: np.ndarray) -> bool:
-    """Torch refuses negative strides, and warns about read-only memory such as joblib's memory maps."""
+    """Whether torch takes the memory: no negative strides, and not read-only as joblib's memory maps are."""
     return host.flags.writeable and all(stride >= 0 for stride in host.strides)
 
 
 def _compatible(xp: Namespace) -> Namespace:
-    """The namespace as array-api-compat serves it, from a library's own top module as well."""
+    """array-api-compat's namespace for a library's top module or for any of its namespaces."""
     empty = getattr(xp, "empty", None)
     if empty is None:
         raise TypeError(

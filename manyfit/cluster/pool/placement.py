@@ -21,7 +21,7 @@ from uuid import uuid4
 from dask.utils import format_bytes
 from distributed import Client, Future, LocalCluster
 
-from manyfit._compat import be_patient
+from manyfit._compat import wait_for_restarts
 from manyfit.cluster.inspection.scheduler_info import call_soon_in_loop
 from manyfit.cluster.pool._retention import RetainedParts
 from manyfit.cluster.worker._heartbeats import with_worker
@@ -312,5 +312,5 @@ def placement_of(client: Client) -> Placement:
             _placements[client] = Placement(client)
             if isinstance(client.cluster, LocalCluster):
                 # Processes of this machine: their nannies start them again, however often a fit kills them.
-                be_patient(client.cluster)
+                wait_for_restarts(client.cluster)
         return _placements[client]

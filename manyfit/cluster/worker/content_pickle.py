@@ -17,7 +17,7 @@ from manyfit.arrays import (
     array_namespace,
     describes_itself,
     is_array,
-    on_device,
+    is_on_device,
     place_of,
     to_host,
     to_place,
@@ -105,7 +105,7 @@ class _Parts:
     def add(self, owner: Any) -> frozenset[str]:
         """Take an owner apart; the keys of what it consists of."""
         self._named = set()
-        if self.name(owner) is None and not on_device(owner):  # a small array goes with the whole
+        if self.name(owner) is None and not is_on_device(owner):  # a small array goes with the whole
             pickled = self._pickled(owner)
             if len(pickled) >= APART_BYTES:
                 self._know(owner, pickle_key(pickled), pickled)
@@ -150,7 +150,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
     def reducer_override(self, thing: Any) -> Any:
         # torch's own would look for a device of the same number, which a worker may not have.
-        if on_device(thing) and _is_plain(thing):
+        if is_on_device(thing) and _is_plain(thing):
             return to_place, (to_host(thing, label="data for workers"), place_of(thing))
         return super().reducer_override(thing)
 

@@ -103,7 +103,7 @@ def attribute(estimator: Any, state: FitRecord, name: str) -> Any:
     value = getattr(holder, name)
     if name == "classes_":
         return with_labels(value, state, None)
-    return value if container_kind(value) else _cupy().bring(value)
+    return value if container_kind(value) else _cupy().move(value)
 
 
 def at_home(estimator: Any, state: FitRecord) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from manyfit._compat import array_api_dispatch, check_parameters, set_glm_loss
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
-    Beside,
+    TransferCache,
     array_namespace,
     device,
     numpy_dtype,
@@ -95,7 +95,7 @@ def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> 
     """Fit Ridge or LinearRegression; see `Fitter`. One pass over X, one synchronisation."""
     family, setting = _asked(estimator)
     data = _Data.of(X, as_targets(y) if y is not None else y, sample_weight)
-    send = Beside(data.X)
+    send = TransferCache(data.X)
     targets, weight = send(data.y, "y"), send(data.weight, "weights")
     none, no_targets = data.X[:0, :], targets[:0, ...]
     folded = SingleFold(FoldArrays(data.X, targets, none, no_targets, weight, data.X, targets, targets))
@@ -160,7 +160,7 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     else:
         estimator.intercept_ = data.there(np.zeros(len(coef))) if family is LOGISTIC else 0.0
     if answers.classes is not None:
-        estimator.classes_ = Beside(data.X)(answers.classes)
+        estimator.classes_ = TransferCache(data.X)(answers.classes)
 
 
 def _at_zero(linear: LinearPredictors) -> tuple[np.ndarray, np.ndarray]:

@@ -57,8 +57,8 @@ def why_no_dispatch(estimator: Any, place: Place, n_targets: int = 1) -> str | N
     dispatch = dispatch_of(estimator)
     if dispatch is None:
         return "scikit-learn works on it on the host only"
-    if place.form != "array":
-        return f"scikit-learn does not work on a {place.library} {place.form}"
+    if place.kind != "array":
+        return f"scikit-learn does not work on a {place.library} {place.kind}"
     if place.library not in DISPATCHED:
         return f"scikit-learn does not work on arrays of {place.library}"
     return dispatch.refuses(estimator, n_targets)
@@ -73,10 +73,10 @@ def fit_by_dispatch(call: MethodCall) -> Any:
         If scikit-learn does not work there with these data.
     """
     place = call.place
-    assert place is not None and place.form == "array"
+    assert place is not None and place.kind == "array"
     _check_container(call)
     given, state = _labels_as_numbers(call, place, "scikit-learn")
-    if getattr(call.estimator, "warm_start", False) and not place.same(attributes_place(call.estimator)):
+    if getattr(call.estimator, "warm_start", False) and not place.is_same(attributes_place(call.estimator)):
         forget(call.estimator)  # what it would start from lies elsewhere
     # Who reads no y is sent none, nor who hands it on: what it holds brings it, and knows it again if shared.
     reads_y = get_tags(call.estimator).target_tags.required
@@ -125,7 +125,7 @@ def ask(call: MethodCall, state: FitRecord) -> Any:
     if state.classes is None:
         return call.settle(_run(call, place, state, estimator))
     numbered = _shallow(estimator)
-    numbered.classes_ = place.array(np.arange(len(state.classes)))
+    numbered.classes_ = place.as_array(np.arange(len(state.classes)))
     result = _run(call, place, state, numbered)
     if call.gives_labels:
         result = state.classes[container_to_host(result)]
@@ -169,7 +169,7 @@ def _dispatched(estimator: Any, given: dict[str, Any]) -> Iterator[None]:
 
 def _mover(place: Place) -> Callable[[Any], Any]:
     """Brings arrays on a device to a place of it."""
-    return lambda value: value if place.same(container_place(value)) else place.array(value)
+    return lambda value: value if place.is_same(container_place(value)) else place.as_array(value)
 
 
 def _holds(estimator: Any) -> bool:
@@ -264,7 +264,7 @@ def _labels_as_numbers(call: MethodCall, place: Place, route: str) -> tuple[dict
     if is_regressor(call.estimator) and not container_kind(y) and np.asarray(y).dtype.kind not in "biufc":
         raise Unsupported("y holds no numbers")  # or objects, which may be numbers: scikit-learn reads them
     # No library sorts bools: they are labels like texts.
-    with_X = state.labels is not None and place.same(container_place(y)) and dtype_kind(y) != "b"
+    with_X = state.labels is not None and place.is_same(container_place(y)) and dtype_kind(y) != "b"
     if y is None or not is_classifier(call.estimator) or with_X:
         return given, state
     if call.name == "partial_fit":
@@ -292,18 +292,18 @@ def _brought(value: Any, name: str, place: Place) -> Any:
     """An argument where the computation is: data and whatever lies on a device; options stay as they are."""
     if value is None or not (name in _WITH_X or container_kind(value)):
         return value
-    if is_array(value) and place.same(container_place(value)):
+    if is_array(value) and place.is_same(container_place(value)):
         return value
     if name == "y" and _no_numbers(value):
         return value  # texts, of a transformer that does not read them
-    return place.array(value)
+    return place.as_array(value)
 
 
 def _as_array(value: Any, place: Place) -> Any:
     """An array where it lies; what is none becomes one of NumPy, a frame of a device one of its place."""
     if value is None or is_array(value):
         return value
-    return place.array(value) if container_kind(value) else np.asarray(value)
+    return place.as_array(value) if container_kind(value) else np.asarray(value)
 
 
 def _no_numbers(y: Any) -> bool:

@@ -25,7 +25,7 @@ Route = Callable[[Any, Place, int], Fit]
 def routes_of(estimator: Any, place: Place) -> Iterator[Route]:
     """Those who may fit an estimator to data of a place, the best first."""
     cuml = cuml_of(estimator) if place.library in _with_cuml.LIBRARIES else None
-    if fitter_of(sklearn_class_of(type(estimator))) is not None and place.form == "array":
+    if fitter_of(sklearn_class_of(type(estimator))) is not None and place.kind == "array":
         yield _by_ours
     if cuml is not None and cuml.converts:
         yield functools.partial(_by_cuml, cuml=cuml)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device_of, to_host
+from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device_of, to_host_together
 from manyfit.folds.rows._index import n_rows, row_blocks, take_rows
 from manyfit.folds.splits._atoms import Rows
 
@@ -78,30 +78,6 @@ class DeviceSums:
 
     def _float(self, A: Array) -> Array:
         return self._xp.astype(A, self._dtype, copy=False)
-
-
-def to_host_together(*arrays: Array, label: str | None = None) -> list[np.ndarray]:
-    """Bring arrays to the host, in one transfer.
-
-    Parameters
-    ----------
-    *arrays : array
-        Of one library, dtype and device.
-    label : str, optional
-        Why they cross, see `transfers`.
-
-    Returns
-    -------
-    list of ndarray
-        Of the same shapes; empty if there are none.
-    """
-    if not arrays:
-        return []
-    xp = array_namespace(*arrays)
-    host = to_host(xp.concat([xp.reshape(array, (-1,)) for array in arrays]), label=label)
-    ends = np.cumsum([int(np.prod(array.shape)) for array in arrays])
-    parts = np.split(host, ends[:-1])
-    return [part.reshape(array.shape) for part, array in zip(parts, arrays, strict=True)]
 
 
 def device_column_ranges(

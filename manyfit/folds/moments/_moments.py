@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import numpy_dtype, to_device_of
+from manyfit.arrays import numpy_dtype, to_device_of, to_host_together
 from manyfit.folds._blas_threads import map_threads
-from manyfit.folds.moments._device import DeviceSums, device_column_ranges, to_host_together
+from manyfit.folds.moments._device import DeviceSums, device_column_ranges
 from manyfit.folds.rows._index import n_rows, row_blocks
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 

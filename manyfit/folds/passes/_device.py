@@ -21,9 +21,9 @@ from manyfit.arrays import (
     numpy_float_dtype,
     to_device_of,
     to_host,
+    to_host_together,
 )
 from manyfit.folds._blas_threads import before_pass
-from manyfit.folds.moments._device import to_host_together
 from manyfit.folds.moments._moments import SAMPLED_ROWS, middle
 from manyfit.folds.passes._passes import Curvature, Residual
 from manyfit.folds.rows._index import n_rows, row_blocks

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from manyfit.arrays import container_kind, device, float_dtype, numpy_dtype, to_host
+from manyfit.arrays import device, float_dtype, is_xp_array, numpy_dtype, to_host
 from manyfit.exceptions import Unsupported
 
 Array = NDArray[Any]
@@ -49,22 +49,6 @@ def as_matrix(X: Any) -> Array:
         # Sums of squares in float32 keep too few digits to be taken apart again.
         raise Unsupported(f"the device {device(X)} has no float64, so that fits there are made in float32")
     return X
-
-
-def is_xp_array(X: Any) -> bool:
-    """Whether this is an array, in memory, of another library than NumPy, wherever it lies.
-
-    Parameters
-    ----------
-    X : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        False for data frames, sparse matrices and what is not computed yet.
-    """
-    return container_kind(X) == "array"
 
 
 def _is_one_of(X: Any, dtypes: frozenset[str]) -> bool:

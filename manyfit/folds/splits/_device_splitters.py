@@ -8,7 +8,7 @@ import numpy as np
 from sklearn import model_selection
 
 from manyfit._drop_in_classes import register_drop_in, sklearn_class_of
-from manyfit.arrays import array_namespace, device, label_transfers, on_device, to_device, to_host
+from manyfit.arrays import array_namespace, device, is_on_device, label_transfers, to_device, to_host
 
 Array = Any
 
@@ -36,19 +36,19 @@ of rows is asked there, and groups, and y where the folds depend on it, come to 
 Indices are NumPy arrays on the host."""
 
 
-def at_home(value: Any) -> Any:
+def to_host_if_on_device(value: Any) -> Any:
     """An array on a device brought to the host; anything else as it is."""
-    return to_host(value) if on_device(value) else value
+    return to_host(value) if is_on_device(value) else value
 
 
 def _rows_of(value: Any) -> Any:
     """Of an array on a device something with as many rows on the host: its values are not read."""
-    return np.broadcast_to(np.zeros(()), value.shape[:1]) if on_device(value) else value
+    return np.broadcast_to(np.zeros(()), value.shape[:1]) if is_on_device(value) else value
 
 
 def _row_numbers(value: Any) -> Any:
     """Of an array on a device the numbers of its rows; anything else as it is."""
-    return np.arange(value.shape[0]) if on_device(value) and value.ndim else _rows_of(value)
+    return np.arange(value.shape[0]) if is_on_device(value) and value.ndim else _rows_of(value)
 
 
 def _splitter(served: type) -> type:
@@ -57,10 +57,12 @@ def _splitter(served: type) -> type:
 
     class Splitter(served):  # type: ignore[misc]
         def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            return super().split(_rows_of(X), at_home(y) if read_y else _rows_of(y), at_home(groups))
+            return super().split(
+                _rows_of(X), to_host_if_on_device(y) if read_y else _rows_of(y), to_host_if_on_device(groups)
+            )
 
         def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-            return int(super().get_n_splits(_rows_of(X), _rows_of(y), at_home(groups)))
+            return int(super().get_n_splits(_rows_of(X), _rows_of(y), to_host_if_on_device(groups)))
 
     for name in ("split", "get_n_splits"):
         getattr(Splitter, name).__doc__ = getattr(served, name).__doc__
@@ -127,14 +129,14 @@ def train_test_split(
         If there is no array, if their lengths differ, or as scikit-learn does.
     """
     options = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
-    options |= {"random_state": random_state, "stratify": at_home(stratify)}
+    options |= {"random_state": random_state, "stratify": to_host_if_on_device(stratify)}
     # Numbers of rows stand for what lies on a device: what scikit-learn makes of them is taken there.
     parts = model_selection.train_test_split(*map(_row_numbers, arrays), **options)
     sent: dict[Any, list[Array]] = {}
     out = []
     for j, array in enumerate(arrays):
         pair = parts[2 * j : 2 * j + 2]
-        if not on_device(array):
+        if not is_on_device(array):
             out += pair
             continue
         xp, place = array_namespace(array), device(array)

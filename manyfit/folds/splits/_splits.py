@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.folds.splits._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
-from manyfit.folds.splits._device_splitters import at_home, for_splitter
+from manyfit.folds.splits._device_splitters import for_splitter, to_host_if_on_device
 
 Split = tuple[Any, Any]
 
@@ -110,7 +110,7 @@ class Splits:
         y: Any,
         n_samples: int,
         params: dict[str, Any],
-        home: Callable[[Any], Any] = at_home,
+        home: Callable[[Any], Any] = to_host_if_on_device,
     ) -> "Splits":
         """Draw the splits of a splitter, once.
 

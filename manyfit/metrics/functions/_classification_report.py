@@ -13,7 +13,7 @@ from sklearn.metrics import (
     precision_recall_fscore_support,
 )
 
-from manyfit._compat import with_names
+from manyfit._compat import replace_globals
 from manyfit.arrays import array_namespace, to_host
 from manyfit.metrics.functions._confusion_tables import Labelled, labelled, matrices
 from manyfit.metrics.functions._structured_results import Whole, put
@@ -61,7 +61,7 @@ def _scores_at_home(rows: Labelled, y: Any, p: Any, w: Any, **options: Any) -> S
         whole = rows.targets.weight is None and (rows.targets.codes is None or of.hits.any())
         return matrices(rows.selected(of, labels), total, whole)
 
-    scores = with_names(precision_recall_fscore_support, __name__, multilabel_confusion_matrix=counted)
+    scores = replace_globals(precision_recall_fscore_support, __name__, multilabel_confusion_matrix=counted)
     found: Scores = scores(y, p, sample_weight=w, **options)
     return (means[0], means[1], means[2], None) if means else found
 
@@ -102,7 +102,7 @@ def _report(
         return _scores_at_home(rows, y, p, sample_weight, **how)
 
     y, p, w = rows.sketch
-    return with_names(function, __name__, precision_recall_fscore_support=scored)(
+    return replace_globals(function, __name__, precision_recall_fscore_support=scored)(
         y, p, sample_weight=w, **options
     )
 

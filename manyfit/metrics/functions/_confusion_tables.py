@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import class_likelihood_ratios, confusion_matrix, multilabel_confusion_matrix
 
-from manyfit._compat import with_names
+from manyfit._compat import replace_globals
 from manyfit.arrays import array_namespace, to_device_of, to_host
 from manyfit.metrics.functions._representative_rows import (
     N_FACTS,
@@ -235,7 +235,7 @@ def _likelihood_ratios(
         return to_host(table_of(rows, labels))
 
     y, p, w = rows.sketch
-    ratios = with_names(function, __name__, confusion_matrix=counted)
+    ratios = replace_globals(function, __name__, confusion_matrix=counted)
     found = put(np.asarray(ratios(y, p, labels=labels, sample_weight=w, **options)), predicted)
     return found[0, ...], found[1, ...]
 

@@ -14,7 +14,7 @@ from sklearn.metrics import (
 )
 
 from manyfit._compat import check_metric_options
-from manyfit.arrays import is_array, on_device
+from manyfit.arrays import is_array, is_on_device
 from manyfit.metrics.clustering._dispersion import calinski_harabasz, davies_bouldin
 from manyfit.metrics.clustering._silhouette import silhouette_scores, silhouettes
 from manyfit.metrics.distances._chunked import chunks_of
@@ -38,7 +38,7 @@ def _of_device(function: Callable[..., Any], kernel: Callable[..., Any]) -> Form
 
     def form(*args: Any, **kwargs: Any) -> Any:
         arguments = dict(signature.bind(*args, **kwargs).arguments)
-        there = next(filter(on_device, (*args, *kwargs.values())))
+        there = next(filter(is_on_device, (*args, *kwargs.values())))
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 arguments |= arguments.pop(name, {})
@@ -74,7 +74,7 @@ def _of_clusterings(function: Callable[..., Any], kernel: Callable[..., Array]) 
             )
         if max_bytes is not None and not max_bytes > 0:
             raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
-        there = next(filter(on_device, (X, labels)), X)
+        there = next(filter(is_on_device, (X, labels)), X)
         return kernel(there, X, labels, alone=False, max_bytes=max_bytes, **options)
 
     return _of_device(function, one), many

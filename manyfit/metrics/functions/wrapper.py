@@ -9,8 +9,8 @@ import numpy as np
 import sklearn
 import sklearn.metrics
 
-from manyfit._compat import check_metric_options, plain_scorer
-from manyfit.arrays import array_namespace, is_array, on_device, once_at_home, to_device_of
+from manyfit._compat import check_metric_options, scorer_parts
+from manyfit.arrays import array_namespace, is_array, is_on_device, to_device_of, to_host_once
 from manyfit.folds import Unsupported
 from manyfit.metrics.functions._data_functions import OF_DATA
 from manyfit.metrics.functions._registry import MANY, WHOLE
@@ -96,7 +96,7 @@ def metric_function(
 
     @wraps(function)
     def metric(*args: Any, **kwargs: Any) -> Any:
-        if not any(on_device(value) for value in (*args, *kwargs.values())):
+        if not any(is_on_device(value) for value in (*args, *kwargs.values())):
             return function(*args, **kwargs)
         why: Any = "it has no form of its own"
         if form is not None:
@@ -149,11 +149,11 @@ def _of_one(function: Callable[..., Any], many: MetricKernel | None, whole: Whol
         options = dict(signature.bind(*args, **kwargs).arguments)
         y_true, predicted = (options.pop(name) for name in first)
         y_true, predicted = map(_as_array, (y_true, predicted))
-        if not on_device(predicted) and predicted.dtype.kind not in "biufc":
+        if not is_on_device(predicted) and predicted.dtype.kind not in "biufc":
             # Texts, which no device holds; as a rule both are, and only weights lie there.
-            home = {name: once_at_home(one) for name, one in options.items()}
-            return function(*map(once_at_home, (y_true, predicted)), **home)
-        there = next(filter(on_device, (predicted, y_true, *options.values())))
+            home = {name: to_host_once(one) for name, one in options.items()}
+            return function(*map(to_host_once, (y_true, predicted)), **home)
+        there = next(filter(is_on_device, (predicted, y_true, *options.values())))
         predicted, y_true = _column(to_device_of(predicted, there)), _column(y_true)
         if whole is not None:
             return _whole(function, whole, y_true, predicted, **{**defaults, **options})
@@ -259,7 +259,7 @@ def _all() -> dict[str, Callable[..., Any]]:
         for name, function in vars(sklearn.metrics).items()
         if name in sklearn.metrics.__all__ and name not in NOT_METRICS and inspect.isfunction(function)
     ]
-    scorers = [plain_scorer(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
+    scorers = [scorer_parts(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
     # Two scorers have metrics that are not public.
     of_scorers = [scorer[0] for scorer in scorers if scorer is not None]
     functions: dict[str, Any] = {f.__name__: f for f in [*public, *of_scorers]}

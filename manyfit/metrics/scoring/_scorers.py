@@ -9,8 +9,8 @@ from typing import Any
 from sklearn import metrics
 from sklearn.metrics import get_scorer_names
 
-from manyfit._compat import plain_scorer, with_each_scorer, with_metric
-from manyfit.arrays import on_device, once_at_home, to_host
+from manyfit._compat import map_scorers, replace_metric, scorer_parts
+from manyfit.arrays import is_on_device, to_host, to_host_once
 from manyfit.metrics.functions.wrapper import FUNCTIONS
 
 __all__ = [
@@ -52,10 +52,10 @@ def get_scorer(scoring: Any) -> Any:
         If there is no scorer of that name.
     """
     scorer = _get_scorer(scoring)
-    found = plain_scorer(scorer)
+    found = scorer_parts(scorer)
     if found is None or found[0] not in _OURS:
         return scorer
-    return with_metric(scorer, _OURS[found[0]])
+    return replace_metric(scorer, _OURS[found[0]])
 
 
 def make_scorer(
@@ -121,7 +121,7 @@ def check_scoring(
     """
     refuse_metrics(scoring)
     found = _check_scoring(estimator, scoring, allow_none=allow_none, raise_exc=raise_exc)
-    return found if found is None else with_each_scorer(found, get_scorer)
+    return found if found is None else map_scorers(found, get_scorer)
 
 
 class _HomeMetric:
@@ -133,13 +133,13 @@ class _HomeMetric:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         score = self.metric(*args, **kwargs)
-        if not on_device(score):
+        if not is_on_device(score):
             return score
         score, theirs = float(to_host(score)), _THEIRS.get(self.metric)
         if theirs is not None and math.isnan(score):
             # What scikit-learn refuses or warns of is NaN there; here it says so itself.
-            home = {name: once_at_home(value) for name, value in kwargs.items()}
-            return theirs(*map(once_at_home, args), **home)
+            home = {name: to_host_once(value) for name, value in kwargs.items()}
+            return theirs(*map(to_host_once, args), **home)
         return score
 
 
@@ -158,10 +158,10 @@ def scores_on_host(scorer: Any) -> Any:
     """
 
     def one(scorer: Any) -> Any:
-        found = plain_scorer(scorer)
-        return scorer if found is None else with_metric(scorer, _HomeMetric(found[0]))
+        found = scorer_parts(scorer)
+        return scorer if found is None else replace_metric(scorer, _HomeMetric(found[0]))
 
-    return with_each_scorer(scorer, one)
+    return map_scorers(scorer, one)
 
 
 def refuse_metrics(scoring: Any) -> None:

@@ -13,9 +13,9 @@ from manyfit._compat import (
     is_multimetric,
     needs_estimator,
     negative_likelihood_ratio,
-    plain_scorer,
     positive_likelihood_ratio,
     score_params_by_name,
+    scorer_parts,
     scorers_by_name,
 )
 from manyfit._drop_in_classes import sklearn_class_of
@@ -138,13 +138,13 @@ class SharedScoring:
     @property
     def label_scorers(self) -> frozenset[str]:
         """The scorers that read what ``predict`` returns, or may do so."""
-        found = {name: plain_scorer(one) for name, one in self.named.items()}
+        found = {name: scorer_parts(one) for name, one in self.named.items()}
         return frozenset(name for name, one in found.items() if one is None or one[3] == "predict")
 
     @property
     def accuracies(self) -> frozenset[str]:
         """The label scorers that are means over all rows."""
-        found = {name: plain_scorer(one) for name, one in self.named.items()}
+        found = {name: scorer_parts(one) for name, one in self.named.items()}
         return frozenset(
             name
             for name, one in found.items()
@@ -176,7 +176,7 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
     """What is known about a scorer; Unsupported for an estimator's own score of more than predictions."""
     if isinstance(scorer, PassthroughScorer):
         return _own_score(estimator)
-    found = plain_scorer(scorer)
+    found = scorer_parts(scorer)
     if found is None:
         return _Metric()
     function, sign, options, response = found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import Beside
+from manyfit.arrays import TransferCache
 from manyfit.metrics.kernels._label_codes_numpy import codes_or_none
 
 Array = NDArray[Any]
@@ -25,12 +25,12 @@ class ScoredTargets:
     weight: Array | None = None
     classes: Array | None = None
     given_dtype: Any = None
-    _transfers: Beside | None = field(default=None, init=False, repr=False)
+    _transfers: TransferCache | None = field(default=None, init=False, repr=False)
 
     def to_device_of(self, array: Any, responses: Any, label: str) -> Any:
         """An array on the device of the responses, which is the same in all calls; each is sent once."""
         if self._transfers is None:
-            self._transfers = Beside(responses)
+            self._transfers = TransferCache(responses)
         return self._transfers(array, label)
 
     @cached_property

@@ -9,7 +9,7 @@ from dask.utils import parse_bytes
 
 from manyfit._compat import routing_enabled
 from manyfit._config import get_config
-from manyfit.arrays import Brought
+from manyfit.arrays import TransferCache
 from manyfit.folds import Splits
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 
@@ -80,7 +80,7 @@ class Job:
         A callback context for each pair, candidate by candidate.
     home : tuple or None
         X and y as they are on the host, where X was sent to a device for this search.
-    brought : Brought
+    brought : TransferCache
         What was brought to the host for this search.
     client : distributed.Client or None
         Of the cluster whose workers do the work; None: this process, and joblib's workers.
@@ -103,7 +103,7 @@ class Job:
     contexts: Sequence[Any] | None = None
     client: Any = None
     home: tuple[Any, Any] | None = None
-    brought: Brought = field(default_factory=Brought, compare=False)
+    brought: TransferCache = field(default_factory=TransferCache, compare=False)
     fronts: RowwiseOutputs | None = None
     by_split: bool = False
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import get_tags
 
-from manyfit._compat import INDICES_OF_THE_HOST, with_each_scorer
+from manyfit._compat import DEVICE_TAKES_HOST_INDICES, map_scorers
 from manyfit._config import get_config
 from manyfit.arrays import (
     Place,
@@ -16,12 +16,13 @@ from manyfit.arrays import (
     default_gpu,
     device,
     is_array,
-    is_host,
+    is_on_device,
+    is_xp_array,
     label_transfers,
     to_place,
     warn_host_fallback,
 )
-from manyfit.folds import Unsupported, as_matrix, is_xp_array
+from manyfit.folds import Unsupported, as_matrix
 from manyfit.introspection.gpu_support import is_drop_in, pipeline_steps, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
@@ -58,7 +59,7 @@ def where_asked(job: Job) -> Job:
     if moves_to_gpu(job.X):
         return replace(job, X=_sent(job.X), home=(job.X, job.y))
     if get_config()["device"] == "cpu":
-        return _at_home(job)
+        return _move_job_to_host(job)
     return job
 
 
@@ -83,14 +84,14 @@ def where_fitted(job: Job) -> Job:
         If data would have to come to the host, and ``host_fallback="error"``.
     """
     if falls_back_to_host(job):
-        return _at_home(job)
+        return _move_job_to_host(job)
     if not is_xp_array(job.X):
         return _with_rows(job, job.brought)
     # Their rows are taken by indices that lie with X, which pandas and lists refuse.
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
-    scorer = scores_on_host(with_each_scorer(job.options.scorer, get_scorer))
-    scorer = with_each_scorer(
+    scorer = scores_on_host(map_scorers(job.options.scorer, get_scorer))
+    scorer = map_scorers(
         scorer, lambda one: CopyingScorer(one) if any_of(strangers_among_scorers(one)) else one
     )
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
@@ -100,7 +101,7 @@ def where_fitted(job: Job) -> Job:
 
 def where_refitted(job: Job) -> Job:
     """The job with its data where its estimator can be fitted to them, as they are or on the host."""
-    job = _at_home(job) if falls_back_to_host(job, cut=False) else job
+    job = _move_job_to_host(job) if falls_back_to_host(job, cut=False) else job
     return job if is_xp_array(job.X) else _with_rows(job, job.brought)
 
 
@@ -117,7 +118,7 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     )  # which reads all settings, and workers ask for each fit
     if not names:
         return False
-    if job.home is None and not all(map(is_host, there)):
+    if job.home is None and any(map(is_on_device, there)):
         what = why_unable(job, names, f"on device {device(there[0])}")
         left = "what a search leaves to it, or its refit, is fitted on the host"
         warn_host_fallback("search", f"{what}: {left}. {_ADVICE}")
@@ -128,7 +129,7 @@ def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> st
     """Why data have to come to the host for the estimators that `host_only_estimators` names."""
     if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
-        where += " of a precomputed kernel" if INDICES_OF_THE_HOST else " with scikit-learn before 1.9"
+        where += " of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else " with scikit-learn before 1.9"
     return f"{' and '.join(names)} cannot be fitted {where}"
 
 
@@ -139,7 +140,7 @@ def fits_are_ours(job: Job) -> bool:
 
 def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
-    lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))
+    lost = cut and (not DEVICE_TAKES_HOST_INDICES or _of_pairs(job))
     return sorted(
         {
             type(step).__name__
@@ -197,7 +198,7 @@ def _sent(X: Any) -> Any:
         return to_place(as_matrix(X), default_gpu())
 
 
-def _at_home(job: Job) -> Job:
+def _move_job_to_host(job: Job) -> Job:
     X, y = (job.brought(job.X, "X"), job.brought(job.y, "y")) if job.home is None else job.home
     return _with_rows(replace(job, X=X, y=y), job.brought)
 
@@ -220,7 +221,7 @@ def _as_array(value: Any, n: int) -> Any:
 
 def warn_moved_to_host(who: str, there: Iterable[Any], why: str) -> None:
     """Say that arrays come to the host for someone who works there, or refuse it, as configured."""
-    away = [one for one in there if not is_host(one)]
+    away = [one for one in there if is_on_device(one)]
     if away:
         at = device(away[0])
         warn_host_fallback(

@@ -11,6 +11,7 @@ import sklearn
 from sklearn.base import is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
+from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import slots
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.families import require_usual_numbers
@@ -24,7 +25,6 @@ from manyfit.folds import (
     as_targets,
     as_weights,
     is_sparse,
-    is_xp_array,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job

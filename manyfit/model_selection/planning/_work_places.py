@@ -10,9 +10,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from manyfit._compat import output_container
 from manyfit._config import get_config
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.arrays import container_place
+from manyfit.arrays import container_place, is_xp_array
 from manyfit.estimators.backends.choice import find_fitting_place
-from manyfit.folds import is_xp_array
 from manyfit.introspection.gpu_support import (
     is_drop_in,
     pipeline_steps,
@@ -85,7 +84,7 @@ class WorkPlaces:
 
     @property
     def _reads_host_memory(self) -> bool:
-        return self._place is None or self._place.home
+        return self._place is None or self._place.on_host
 
     def _why_host(self) -> str:
         """Why all data are worked on by the host, whatever the estimators are; empty if they are not."""

@@ -5,9 +5,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from manyfit._compat import holds_callbacks
-from manyfit.arrays import transfers
+from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import slots
-from manyfit.folds import is_xp_array
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs

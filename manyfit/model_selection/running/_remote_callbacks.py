@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from manyfit._compat import callbacks_of, deliver, is_message_handle, keep_messages
+from manyfit._compat import callbacks_of, deliver_message, is_message_handle, keep_messages
 
 Message = tuple[str, Any]
 
@@ -79,7 +79,7 @@ class Callbacks:
 def deliver_all(messages: Sequence[Message]) -> None:
     """Let callbacks of this process have what theirs on workers said."""
     for address, message in messages:
-        deliver(address, message)
+        deliver_message(address, message)
 
 
 # What was said on this worker, by address, and how many fits are at it: those of several threads say it to

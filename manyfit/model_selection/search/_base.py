@@ -16,15 +16,15 @@ from sklearn.utils import indexable
 from manyfit._compat import (
     Interval,
     StrOptions,
-    any_callbacks,
-    asks_at_once,
     callback_context,
     check_method_params,
+    evaluates_all_at_once,
     fit_context,
     scorers_by_name,
     takes_callback_context,
+    uses_callbacks,
 )
-from manyfit.arrays import Brought, compute_dask_inputs, transfers
+from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
@@ -122,7 +122,7 @@ class SharedSearch:
         self._frozen = Frozen(
             fingerprint(setup), search_key(own), own, setup.cv, setup.n_splits, splits, candidates
         )
-        contexts: list[Any] | None = [] if any_callbacks(self) else None
+        contexts: list[Any] | None = [] if uses_callbacks(self) else None
         return prepare(self._job(setup, candidates, splits, contexts)).plan
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -196,7 +196,7 @@ class SharedSearch:
         return super()._get_scorers()  # type: ignore[misc]
 
     def _refuse_checkpoint_in_rounds(self) -> None:
-        if self.checkpoint is not None and not asks_at_once(self):
+        if self.checkpoint is not None and not evaluates_all_at_once(self):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
                 " settings by a method of its own. Only a search that asks for all its settings at once can"
@@ -207,7 +207,7 @@ class SharedSearch:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         X, y, *values = compute_dask_inputs((X, y, *params.values()), type(self).__name__)
         params = dict(zip(params, values, strict=True))
-        (X, y), brought = indexable(X, y), Brought()
+        (X, y), brought = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
         # A plan has read a `cv` that can be read only once. Any other depends on y.

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 from sklearn.utils.metaestimators import available_if
 
-from manyfit._compat import with_each_scorer
-from manyfit.arrays import Brought, compute_dask_inputs
+from manyfit._compat import map_scorers
+from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.estimators.backends.array_api import gives_labels_there, labels_at_home
-from manyfit.folds import is_xp_array
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.planning._data_location import warn_moved_to_host
@@ -57,7 +56,7 @@ def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
             warn_moved_to_host(
                 f"{type(best).__name__} of a search", there, "it was fitted there, and answers there"
             )
-            home = Brought()
+            home = TransferCache()
             return inner(self, *map(home, args), **{name: home(value) for name, value in kwargs.items()})
         if inner.__name__ == "score" and is_drop_in(best):
             return _score_there(self, inner, *args, **kwargs)
@@ -71,6 +70,6 @@ def _score_there(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, 
     asked = copy.copy(search)
     asked.best_estimator_ = labels_at_home(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}
-    scorers = {name: scores_on_host(with_each_scorer(one, get_scorer)) for name, one in scorers.items()}
+    scorers = {name: scores_on_host(map_scorers(one, get_scorer)) for name, one in scorers.items()}
     asked.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
-    return inner(asked, X, Brought()(y), **params)
+    return inner(asked, X, TransferCache()(y), **params)

@@ -9,9 +9,9 @@ from itertools import chain
 from typing import Any
 
 from manyfit._compat import (
-    any_callbacks,
     check_fit_failures,
     insert_error_scores,
+    uses_callbacks,
 )
 from manyfit.arrays import Transfers, transfers
 from manyfit.folds import Splits
@@ -184,7 +184,7 @@ class Evaluation:
         return list(candidate_params), draw_splits(self.setup, cv or self.setup.cv)
 
     def _contexts(self, callback_ctx: Any, n: int) -> list[Any] | None:
-        if callback_ctx is None or not any_callbacks(self.search):
+        if callback_ctx is None or not uses_callbacks(self.search):
             return None
         return [callback_ctx.subcontext(task_name="candidate-split-evaluation", task_id=j) for j in range(n)]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from manyfit._compat import (
     NO_CALLBACKS,
-    formats_results_itself,
     has_input_hook,
+    overrides_format_results,
     takes_callback_context,
 )
 from manyfit.arrays import container_to_host
@@ -83,7 +83,7 @@ class _Unknown(Mapping[str, Any]):
 
 def add_sizes(search: Any, out: Sequence[Result], splits: Splits) -> None:
     """Note the rows of each test set, which a ``_format_results`` of a subclass may read."""
-    if not formats_results_itself(search):
+    if not overrides_format_results(search):
         return
     tests = [np.asarray(test) for _, test in splits]
     sizes = [int(test.sum()) if test.dtype == bool else test.size for test in tests]

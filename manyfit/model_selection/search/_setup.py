@@ -7,8 +7,8 @@ from typing import Any
 from manyfit._compat import (
     num_samples,
 )
-from manyfit.arrays import Brought, label_transfers, to_host
-from manyfit.folds import Splits, is_xp_array
+from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
+from manyfit.folds import Splits
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.planning._pipeline_spec import value_key
 
@@ -25,7 +25,7 @@ class Setup:
     routed: Any
     cv: Any
     n_splits: int
-    brought: Brought
+    brought: TransferCache
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._compat import callback_context_passed_on
+from manyfit._compat import pass_on_callback_context
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import deep_copy
 from manyfit.introspection.randomness import (
@@ -151,7 +151,7 @@ class CachedTransformer(Wrapped):
         # Also if the fit changes its parameters, no other setting sees it.
         fresh = None if key is None or item is not None else _clone_with_its_key(inner)
         if key is None or (item is None and fresh is None):
-            with callback_context_passed_on(self, inner):
+            with pass_on_callback_context(self, inner):
                 output = self._shared_run(inner, method, X, token, y, params)
             return self._shared_keep_alone(inner, output)
         if item is None:

@@ -19,15 +19,21 @@ from manyfit._compat import (
     check_method_params,
     fit_and_score,
     needs_estimator,
-    raising,
+    raise_scorer_errors,
     safe_indexing,
     safe_split,
     score,
 )
 from manyfit._config import config_context
-from manyfit.arrays import HomeCopies, collect_fallback_errors, home_copies, label_transfers
+from manyfit.arrays import (
+    TransferCache,
+    collect_fallback_errors,
+    is_xp_array,
+    label_transfers,
+    share_host_copies,
+)
 from manyfit.exceptions import HostFallbackError
-from manyfit.folds import Splits, Unsupported, is_xp_array, take_rows
+from manyfit.folds import Splits, Unsupported, take_rows
 from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.job._rowwise_prefix import FoldRowwise, RowwiseOutputs
@@ -138,7 +144,7 @@ class FoldStore:
         self.writers = set[Hashable]()
         self._kept: dict[tuple[int, bool], SharedFold] = {}
         self._spent = Counter[str]()
-        self._at_home = HomeCopies()
+        self._at_home = TransferCache(weak=True)
         self._n_splits = splits.n_splits if isinstance(splits, Splits) else len(splits)
         self._most = 1 if in_turn else retained_folds(X, self._n_splits, options.memory_limit)
 
@@ -188,7 +194,7 @@ class FoldStore:
             yield
             return
         configured = config_context(host_fallback=self.options.host_fallback)
-        with array_api_dispatch(), home_copies(self._at_home), configured:
+        with array_api_dispatch(), share_host_copies(self._at_home), configured:
             yield
 
     @contextmanager
@@ -332,7 +338,7 @@ def _shared_fit(ready: _Ready, folds: FoldStore) -> Result:
     fitted = time.perf_counter()
     if calls_scorer:
         model = unshare(model)
-    strict = raising(options.scorer)
+    strict = raise_scorer_errors(options.scorer)
     result: Result = {"fit_error": None, "test_scores": scored(fold.X_test, fold.y_test, fold.test)}
     result |= {"fit_time": fitted - start, "score_time": time.perf_counter() - fitted}
     if options.return_train_score:

@@ -10,8 +10,7 @@ from typing import Any
 from sklearn.base import BaseEstimator, clone
 
 from manyfit._compat import score
-from manyfit.arrays import array_namespace, deep_copy
-from manyfit.folds import is_xp_array
+from manyfit.arrays import array_namespace, deep_copy, is_xp_array
 from manyfit.model_selection.job._job import Result
 from manyfit.model_selection.sharing._fit_and_score import FoldStore, fit_with_sklearn
 

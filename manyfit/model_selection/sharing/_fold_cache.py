@@ -23,8 +23,7 @@ import numpy as np
 import scipy.sparse
 from sklearn import get_config
 
-from manyfit.arrays import numpy_dtype
-from manyfit.folds import is_xp_array
+from manyfit.arrays import is_xp_array, numpy_dtype
 from manyfit.introspection.structural_key import Unkeyable, Wrapped, structural_key
 from manyfit.model_selection.job._rowwise_prefix import FoldRowwise
 from manyfit.model_selection.sharing._failed_fits import FailedFits

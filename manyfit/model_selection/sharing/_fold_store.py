@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from manyfit.folds import is_xp_array
+from manyfit.arrays import is_xp_array
 from manyfit.model_selection.sharing._fold_cache import nbytes_of
 
 

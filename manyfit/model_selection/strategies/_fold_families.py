@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from manyfit.arrays import label_transfers
+from manyfit.arrays import label_transfers, to_host_together
 from manyfit.estimators import Family, Shape
 from manyfit.folds import (
     AtomGroup,
@@ -22,7 +22,6 @@ from manyfit.folds import (
     as_matrix_or_csr,
     as_targets,
     finite_middle,
-    to_host_together,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from manyfit.arrays import label_transfers, retry_in_smaller_blocks
+from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.estimators import Answers, affine_step_of
-from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle, to_host_together
+from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn

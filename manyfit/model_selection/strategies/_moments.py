@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import retry_in_smaller_blocks
+from manyfit.arrays import retry_in_smaller_blocks, to_host_together
 from manyfit.estimators import LinearAnswers, affine_step_of
-from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported, to_host_together
+from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
 from manyfit.model_selection.job._job import Job, Options
 from manyfit.model_selection.planning._pipeline_spec import StepSpec

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit._compat import raising, score
-from manyfit.arrays import block_size, label_transfers, to_host
+from manyfit._compat import raise_scorer_errors, score
+from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host, to_host_together
 from manyfit.estimators import Answers, GLMAnswers, LinearAnswers
-from manyfit.folds import Fold, FoldedData, Moments, Unsupported, is_xp_array, to_host_together
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported
 from manyfit.metrics import Residuals, ScoredTargets, SharedScoring, lost_to_rounding, residuals_from_moments
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
@@ -234,7 +234,9 @@ class _Role:
         answers, rows = self._answers, self.rows
         from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
         for block in blocks_of_settings(self._missing, len(self._y), answers, self._limit // 8):
-            responses = _at_home(answers.subset(block).respond(rows.role, rows.fold), answers.classes)
+            responses = _responses_on_host(
+                answers.subset(block).respond(rows.role, rows.fold), answers.classes
+            )
             for j, one in zip(block, from_responses.scores(responses, block), strict=True):
                 self._scores[j] = one
 
@@ -244,7 +246,7 @@ def folded_there(folded: FoldedData) -> bool:
     return is_xp_array(getattr(folded, "X", None))
 
 
-def _at_home(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
+def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
     """What methods return, on the host and as scikit-learn's do: codes are labels there."""
     home = {}
     for method, values in responses.items():
@@ -328,7 +330,7 @@ class _FromResponses:
         rows = OwnRows()
         give = rows.of if self._strange else read_only_view
         params = {name: give(value) for name, value in self.params.items()}
-        scorer = raising(self.scoring.scorer, names)
+        scorer = raise_scorer_errors(self.scoring.scorer, names)
         found = score(stub, None, give(self.given), scorer, params, "raise")
         rows.require_unchanged()
         return found if self.scoring.multimetric else {"score": found}

@@ -9,8 +9,14 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.utils import get_tags
 
-from manyfit.arrays import Brought, array_namespace, container_place, container_to_host, to_device_of
-from manyfit.folds import is_xp_array
+from manyfit.arrays import (
+    TransferCache,
+    array_namespace,
+    container_place,
+    container_to_host,
+    is_xp_array,
+    to_device_of,
+)
 from manyfit.introspection.gpu_support import is_drop_in
 from manyfit.model_selection.planning._data_location import warn_moved_to_host
 from manyfit.model_selection.validation._device_cv import BoundSplitter, check_device_cv
@@ -40,7 +46,7 @@ def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
         there = [value for value in data if is_xp_array(value)]
         if not there:
             return function(**given)
-        home = Brought()
+        home = TransferCache()
         moved: dict[str, Any] = {name: home(given.get(name)) for name in ("y", "groups")}
         moved["params"] = {name: home(value) for name, value in params.items()} or None
         if is_xp_array(X) and _stays(given["estimator"]):
@@ -73,7 +79,7 @@ def _on_rows(given: dict[str, Any]) -> dict[str, Any]:
 def _settled(result: Any, given: dict[str, Any]) -> Any:
     labels = given.get("method", "predict") == "predict" and is_classifier(given["estimator"])
     place = container_place(given.get("y") if labels else given["X"])
-    return result if place is None else place.bring(result)
+    return result if place is None else place.move(result)
 
 
 class _OnRows:

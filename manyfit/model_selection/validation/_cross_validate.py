@@ -10,10 +10,10 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 
-from manyfit._compat import is_fit_and_score, num_samples, with_names
-from manyfit.arrays import Brought, compute_dask_inputs
+from manyfit._compat import is_fit_and_score, num_samples, replace_globals
+from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import Splits, is_xp_array
+from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import Job, Options, Result
 from manyfit.model_selection.planning._data_location import warn_moved_to_host, where_asked
@@ -118,7 +118,7 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
             there = [value for value in data.values() if is_xp_array(value)]
             if there:
                 warn_moved_to_host("learning_curve", there, "it learns in parts there")
-                given |= {name: Brought()(value) for name, value in data.items()}
+                given |= {name: TransferCache()(value) for name, value in data.items()}
         return function(**given)
 
     return learning_curve
@@ -166,15 +166,18 @@ def _ours(function: Callable[..., Any], note: str) -> Callable[..., Any]:
     return _noted(_in_memory(function), note)
 
 
-cross_validate = _ours(with_names(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
+cross_validate = _ours(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
 cross_val_score = _ours(
-    with_names(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING), _SCORES
+    replace_globals(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING),
+    _SCORES,
 )
 cross_val_predict = _ours(
     predict_on_any_device(
-        with_names(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
+        replace_globals(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
     ),
     _PREDICTIONS,
 )
-validation_curve = _ours(with_names(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
-learning_curve = _ours(_learnt_at_home(with_names(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES)
+validation_curve = _ours(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
+learning_curve = _ours(
+    _learnt_at_home(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES
+)

@@ -4,7 +4,7 @@ from typing import Any
 
 from sklearn.model_selection import check_cv
 
-from manyfit.arrays import Brought
+from manyfit.arrays import TransferCache
 from manyfit.folds import for_splitter
 
 
@@ -25,7 +25,7 @@ def check_device_cv(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> 
     splitter
         Groups may lie on a device where y does not.
     """
-    return HostInputSplitter(check_cv(cv, Brought()(y) if classifier else y, classifier=classifier))
+    return HostInputSplitter(check_cv(cv, TransferCache()(y) if classifier else y, classifier=classifier))
 
 
 class HostInputSplitter:
@@ -36,7 +36,7 @@ class HostInputSplitter:
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Any:
         """As the splitter."""
-        X, y, params = for_splitter(self._cv, X, y, params, Brought())
+        X, y, params = for_splitter(self._cv, X, y, params, TransferCache())
         return self._cv.split(X, y, **params)
 
     def __getattr__(self, name: str) -> Any:

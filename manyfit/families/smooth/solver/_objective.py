@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import Beside, array_namespace, float_dtype
+from manyfit.arrays import TransferCache, array_namespace, float_dtype
 from manyfit.families.smooth.solver._losses import Loss
 from manyfit.folds import Passes, Rows, TransformedMoments, Unsupported, is_sparse
 
@@ -146,7 +146,7 @@ class RowLoss:
             placed(self.targets, X, "y"),
             placed(self.weight, X, "weights"),
             self.class_weight,
-            Beside(X)(self.codes, "y"),
+            TransferCache(X)(self.codes, "y"),
         )
 
     def of_splits(self, splits: range) -> "RowLoss":
@@ -179,7 +179,7 @@ def placed(numbers: Array | None, X: Any, label: str) -> Any:
         numbers = numbers.astype(np.int8)
     elif dtype == xp.float32:
         numbers = numbers.astype(np.float32)
-    return xp.astype(Beside(X)(numbers, label), dtype, copy=False)
+    return xp.astype(TransferCache(X)(numbers, label), dtype, copy=False)
 
 
 def are_small(numbers: Array) -> bool:

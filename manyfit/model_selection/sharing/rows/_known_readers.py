@@ -27,8 +27,8 @@ import manyfit.metrics
 from manyfit._compat import (
     PassthroughScorer,
     negative_likelihood_ratio,
-    plain_scorer,
     positive_likelihood_ratio,
+    scorer_parts,
     scorers_by_name,
 )
 from manyfit._drop_in_classes import sklearn_class_of
@@ -267,7 +267,7 @@ def strangers_among_scorers(scorer: Any) -> Iterator[Any]:
     for one in scorers_by_name(scorer).values():
         if isinstance(one, PassthroughScorer):
             continue
-        made = plain_scorer(one)
+        made = scorer_parts(one)
         if made is None:
             yield type(one) if not isinstance(one, types.FunctionType) else one
         else:

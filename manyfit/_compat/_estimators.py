@@ -1,0 +1,113 @@
+"""scikit-learn's estimators: checks of their parameters, and private parts that manyfit reads or sets."""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+import sklearn
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+
+__all__ = [
+    "COLUMN_TRANSFORMER_REMAINDER",
+    "Interval",
+    "StrOptions",
+    "check_parameters",
+    "fit_context",
+    "has_glm_loss",
+    "output_container",
+    "output_wrapping",
+    "parameter_constraints",
+    "pca_is_randomized",
+    "replace_hstack",
+    "set_glm_loss",
+    "validate_parameters",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# The attribute of a ColumnTransformer with (name, transformer, columns) of the columns that are left over.
+COLUMN_TRANSFORMER_REMAINDER = "_remainder"
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
+    """scikit-learn's decorator of ``fit``, typed so that it keeps the type of the method."""
+    decorate: Callable[[Function], Function] = _fit_context(
+        prefer_skip_nested_validation=prefer_skip_nested_validation
+    )
+    return decorate
+
+
+def validate_parameters(estimator: Any) -> None:
+    """Raise scikit-learn's own error for constructor parameters that it refuses before a fit."""
+    estimator._validate_params()
+
+
+def check_parameters(estimator: Any, names: Collection[str] | None = None) -> str | None:
+    """The reason why scikit-learn refuses some or all constructor parameters of an estimator, or None."""
+    if not hasattr(estimator, "_parameter_constraints"):
+        return None
+    try:
+        if names is None:
+            estimator._validate_params()
+        else:
+            constraints = estimator._parameter_constraints
+            given = {name: getattr(estimator, name) for name in names if name in constraints}
+            validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
+    except Exception as error:  # scikit-learn raises it again in its own fit
+        return str(error)
+    return None
+
+
+def parameter_constraints(cls: Any) -> dict[str, Any]:
+    """The values that a class of scikit-learn allows for each constructor parameter."""
+    return dict(cls._parameter_constraints)
+
+
+def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
+    """Whether ``PCA.fit`` of 1.7 to 1.9 resolves ``svd_solver="auto"`` to "randomized", for dense data."""
+    shortest, k = min(n_samples, n_features), pca.n_components
+    if pca.svd_solver != "auto" or k == "mle":
+        return False
+    if (n_features <= 1_000 and n_samples >= 10 * n_features) or max(n_samples, n_features) <= 500:
+        return False
+    return bool(1 <= (shortest if k is None else k) < 0.8 * shortest)
+
+
+def has_glm_loss(estimator: Any) -> bool:
+    """Whether an estimator is a fitted generalised linear model, see `set_glm_loss`."""
+    return "_base_loss" in vars(estimator)
+
+
+def set_glm_loss(estimator: Any) -> None:
+    """Set the loss that a generalised linear model needs to predict on the host."""
+    estimator._base_loss = estimator._get_loss()
+
+
+def output_container(estimator: Any) -> str:
+    """The output that ``set_output`` or the configuration names; "default" if neither names one."""
+    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    return str(own or sklearn.get_config()["transform_output"])
+
+
+def output_wrapping(cls: type) -> dict[str, Any]:
+    """Class arguments that a subclass of a transformer needs so that ``set_output`` works as in the class."""
+    wrapped = getattr(cls, "_sklearn_auto_wrap_output_keys", None)
+    return {"auto_wrap_output_keys": None} if wrapped == set() else {}
+
+
+def replace_hstack(cls: Any, join: Callable[[Any, list[Any]], Any]) -> None:
+    """Let ``join(self, parts)`` join the outputs of the parts of a ColumnTransformer or FeatureUnion.
+
+    `join` returns the result, or other parts as a list for scikit-learn to join, or None to leave it to
+    scikit-learn.
+    """
+    inner = cls._hstack
+
+    def _hstack(self: Any, Xs: Iterable[Any], **options: Any) -> Any:
+        parts = list(Xs)
+        joined = join(self, parts)
+        if joined is None or isinstance(joined, list):
+            return inner(self, parts if joined is None else joined, **options)
+        return joined
+
+    cls._hstack = _hstack

@@ -1,0 +1,41 @@
+"""joblib.Parallel of joblib 1.4 to 1.6."""
+
+from typing import Any
+
+__all__ = ["dispatch_more", "drop_ready_batches", "fail_parallel"]
+
+
+def fail_parallel(callback: Any, outcome: Any) -> None:
+    """End a call of ``joblib.Parallel`` with an error that belongs to none of its batches.
+
+    `callback` is the `BatchCompletionCallBack` of any batch, `outcome` what ``retrieve_result_callback`` of
+    the backend raises. joblib itself waits for ever if a SystemExit ends the thread that reads its tasks.
+    """
+    parallel = callback.parallel
+    tracker = type(callback)(0.0, 1, parallel)
+    with parallel._lock:
+        if parallel._call_id == callback.parallel_call_id:
+            # Of joblib 1.5.
+            getattr(parallel, "_register_new_job", parallel._jobs.append)(tracker)
+            tracker(outcome)
+
+
+def dispatch_more(callback: Any, n: int) -> None:
+    """Let a call of ``joblib.Parallel`` hand out `n` more batches than its ``pre_dispatch`` allows.
+
+    `callback` is the `BatchCompletionCallBack` of any batch. A ``pre_dispatch`` that is a number, or
+    ``"all"``, is obeyed.
+    """
+    parallel = callback.parallel
+    if not isinstance(parallel.pre_dispatch, str):
+        return
+    with parallel._lock:
+        for _ in range(n):
+            if parallel._call_id == callback.parallel_call_id and parallel._original_iterator is not None:
+                parallel.dispatch_next()
+
+
+def drop_ready_batches(parallel: Any) -> None:
+    """Drop the batches that a failed call did not hand out, which the next call would run as its own."""
+    while not parallel._ready_batches.empty():
+        parallel._ready_batches.get(block=False)

@@ -1,0 +1,118 @@
+"""scikit-learn's searches and cross-validation."""
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import sklearn
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._validation import _fit_and_score, _score
+from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
+from sklearn.utils import _safe_indexing as safe_indexing
+from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
+from sklearn.utils._param_validation import validate_params
+from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.validation import _check_method_params as check_method_params
+from sklearn.utils.validation import _num_samples as num_samples
+
+__all__ = [
+    "TESTED",
+    "BaseSearchCV",
+    "check_fit_failures",
+    "check_method_params",
+    "evaluates_all_at_once",
+    "fit_and_score",
+    "has_input_hook",
+    "insert_error_scores",
+    "is_fit_and_score",
+    "is_metadata_request",
+    "is_tested",
+    "num_samples",
+    "overrides_format_results",
+    "process_routing",
+    "replace_globals",
+    "routing_enabled",
+    "safe_indexing",
+    "safe_split",
+    "score",
+    "unwrap_delayed",
+]
+
+TESTED = ("1.7", "1.8", "1.9")
+_FIT_AND_SCORE_PARAMETERS = frozenset(inspect.signature(_fit_and_score).parameters)
+
+score = _score
+
+
+def is_tested() -> bool:
+    """Whether manyfit was tested with the installed minor version of scikit-learn."""
+    return ".".join(sklearn.__version__.split(".")[:2]) in TESTED
+
+
+def fit_and_score(estimator: Any, X: Any, y: Any, **kwargs: Any) -> dict[str, Any]:
+    """scikit-learn's fit and score of one setting on one split.
+
+    Arguments that the installed version does not have (the callbacks of 1.9) are dropped.
+    """
+    known = {name: value for name, value in kwargs.items() if name in _FIT_AND_SCORE_PARAMETERS}
+    return _fit_and_score(estimator, X, y, **known)
+
+
+def is_fit_and_score(function: Callable[..., Any]) -> bool:
+    """Whether a function is scikit-learn's fit and score of one setting on one split."""
+    return function is _fit_and_score
+
+
+def unwrap_delayed(function: Any) -> tuple[Any, dict[str, Any] | None]:
+    """The function inside scikit-learn's own `delayed`, and the configuration that is sent with it.
+
+    Any other function is returned as it is, with None.
+    """
+    if not hasattr(type(function), "with_config_and_warning_filters"):
+        return function, None
+    return function.function, {**sklearn.get_config(), **getattr(function, "config", {})}
+
+
+def evaluates_all_at_once(search: Any) -> bool:
+    """Whether a search evaluates all its settings in one call, as scikit-learn's two searches do."""
+    return type(search)._run_search in (GridSearchCV._run_search, RandomizedSearchCV._run_search)
+
+
+def has_input_hook() -> bool:
+    """Whether scikit-learn's base search calls ``_check_input_parameters``, as it does from 1.8 on."""
+    return hasattr(BaseSearchCV, "_check_input_parameters")
+
+
+def overrides_format_results(search: Any) -> bool:
+    """Whether the class of a search builds ``cv_results_`` by a method of its own."""
+    return getattr(type(search), "_format_results", None) is not BaseSearchCV._format_results
+
+
+def is_metadata_request(thing: Any) -> bool:
+    """Whether an object holds an estimator's metadata requests; its ``owner`` is that estimator."""
+    return isinstance(thing, (MetadataRequest, MethodMetadataRequest))
+
+
+def replace_globals(function: Callable[..., Any], module: str, **names: Any) -> Callable[..., Any]:
+    """A copy of one of scikit-learn's functions, as a function of `module`, that reads other globals.
+
+    ``cross_validate`` and its relatives are checks and formatting around one call of ``Parallel``. The copy
+    keeps that code, of the installed version, and replaces the call; scikit-learn itself stays as it is.
+    """
+    inner = function.__wrapped__  # type: ignore[attr-defined]
+    missing = set(names) - set(inner.__globals__)
+    if missing:
+        raise AttributeError(f"{function.__name__} of scikit-learn {sklearn.__version__} reads no {missing}")
+    copied = FunctionType(
+        inner.__code__, {**inner.__globals__, **names}, inner.__name__, inner.__defaults__, inner.__closure__
+    )
+    copied.__kwdefaults__ = inner.__kwdefaults__
+    copied.__doc__, copied.__annotations__ = inner.__doc__, inner.__annotations__
+    copied.__module__ = module  # where pickle finds it
+    constraints = function._skl_parameter_constraints  # type: ignore[attr-defined]
+    return validate_params(constraints, prefer_skip_nested_validation=False)(copied)
