@@ -10,10 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, RepeatedKFold
 
-from manyfit.folds import AtomMoments, FoldedMatrix, Splits, Unsupported, Weights, moments_of_rows
+from manyfit.folds import (
+    AtomMoments,
+    FoldedMatrix,
+    HostRows,
+    NumPyRows,
+    Splits,
+    Unsupported,
+    Weights,
+    moments_of_rows,
+)
 from manyfit.folds import _blas_threads as _threads
-from manyfit.folds.moments import _moments
-from manyfit.folds.moments._moments import BLOCK_VALUES, SAMPLED_ROWS, column_ranges
+from manyfit.folds.moments import _host
+from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
 
 rng = np.random.default_rng(0)
 
@@ -102,7 +111,7 @@ def test_any_memory_layout(layout):
 def test_merges_with_multiplicity(counts, offset):
     X = np.random.default_rng(1).normal(size=(40, 3)) + offset
     group = Splits.draw(KFold(4), X, None, 40, {}).atom_groups[0]
-    atoms = AtomMoments(X, X[:, :1], group)
+    atoms = AtomMoments(NumPyRows(X), X[:, :1], group)
     merged = atoms.merged(np.array(counts, dtype=float))
     rows = np.concatenate(
         [np.arange(40)[r] for r, c in zip(group.rows, counts, strict=True) for _ in range(c)]
@@ -119,7 +128,7 @@ def test_merging_is_associative_and_commutative():
             by[k] = moments_of_rows(X, X[:, :1], slice(0, 90))
             continue
         group = Splits.draw(KFold(k), X, None, 90, {}).atom_groups[0]
-        by[k] = AtomMoments(X, X[:, :1], group).merged(np.ones(k))
+        by[k] = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(k))
     for k in (2, 3, 9):
         np.testing.assert_allclose(by[k].scatter, by[1].scatter, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(by[k].mean, by[1].mean, rtol=1e-12)
@@ -209,7 +218,7 @@ def test_rows_that_are_summed_again_are_counted():
     X, y = np.full((n, 1), 1e6) + rng.normal(size=(n, 1)), rng.normal(size=n)
     X[np.linspace(0, n - 1, SAMPLED_ROWS, dtype=int)] = 0.0  # where the middle is looked for
     group = Splits.given([(np.arange(n), np.arange(0))], n).atom_groups[0]
-    atoms = AtomMoments(X, y[:, None], group)
+    atoms = AtomMoments(NumPyRows(X), y[:, None], group)
     assert atoms.rows_read == 2 * n
     assert_moments(atoms.merged(np.ones(1)), np.c_[X, y])
     data = FoldedMatrix(X, y, Splits.given([(np.arange(n), np.arange(0))], n))
@@ -221,11 +230,12 @@ def test_rows_that_are_summed_again_are_counted():
 def test_doubtful_columns_are_scanned_once(shuffle, monkeypatch):
     n, scanned = 60, []
 
-    def counting(X, rows, columns):
-        scanned.append((list(columns), sum(_moments.length_of(r) for r in rows)))
-        return column_ranges(X, rows, columns)
+    def counting(self, atoms, columns):
+        scanned.append((list(columns), sum(_host.n_rows(r) for r in atoms)))
+        return ranges(self, atoms, columns)
 
-    monkeypatch.setattr(_moments, "column_ranges", counting)
+    ranges = HostRows.ranges
+    monkeypatch.setattr(HostRows, "ranges", counting)
     X, y = rng.normal(size=(n, 4)), rng.normal(size=n)
     X[:, 1], X[:, 3] = 2.0, 0.0
     data = FoldedMatrix(X, y, Splits.draw(KFold(5, shuffle=shuffle), X, y, n, {}))
@@ -239,14 +249,14 @@ def test_doubtful_columns_are_scanned_once(shuffle, monkeypatch):
 def two_threads(monkeypatch):
     """Sums of any size by two threads, whatever the environment allows."""
     monkeypatch.setattr(_threads, "blas_threads", lambda: 2)
-    monkeypatch.setattr(_moments, "MIN_THREADED_VALUES", 0)
+    monkeypatch.setattr(_host, "MIN_THREADED_VALUES", 0)
 
 
 def test_threads_change_no_bit(request):
     n = 20_000
     X = rng.normal(size=(n, 6)) + 10.0
     group = Splits.draw(KFold(3), X, None, n, {}).atom_groups[0]
-    alone = AtomMoments(X, X[:, :1], group).merged(np.ones(3))
+    alone = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(3))
     request.getfixturevalue("two_threads")
     threads = set()
 
@@ -254,9 +264,9 @@ def test_threads_change_no_bit(request):
         threads.add(threading.get_ident())
         return sums(*args)
 
-    sums = _moments._sums_about
-    request.getfixturevalue("monkeypatch").setattr(_moments, "_sums_about", noting)
-    together = AtomMoments(X, X[:, :1], group).merged(np.ones(3))
+    sums = _host._sums_about
+    request.getfixturevalue("monkeypatch").setattr(_host, "_sums_about", noting)
+    together = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(3))
     assert threads and threading.get_ident() not in threads  # this test can fail
     np.testing.assert_array_equal(together.scatter, alone.scatter)
     np.testing.assert_array_equal(together.mean, alone.mean)
