@@ -1,23 +1,27 @@
-"""Folded data: splits, atoms, moments and the views of a fold that families read."""
+"""Folded data: rows of X of any kind, splits, atoms, moments and passes, as families read them."""
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads
-from manyfit.folds._folded_matrix import Fold, FoldArrays, FoldedData, FoldedMatrix, SingleFold, Weights
-from manyfit.folds.moments._moments import AtomMoments, Moments, moments_of_rows
+from manyfit.folds._fold import Fold, FoldArrays, FoldedData
+from manyfit.folds._folded_matrix import FoldedMatrix, Weights
+from manyfit.folds._pass_data import PassData, finite_middle, require_classes
+from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
+from manyfit.folds._single_fold import SingleFold, moments_of_rows
+from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
-from manyfit.folds.passes._data import PassData, finite_middle, is_sparse, passes_over, require_classes
+from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
-from manyfit.folds.passes._passes import DensePasses, Passes, SparsePasses
+from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._rare_features import merge_rare_features
-from manyfit.folds.rows._index import n_rows, row_blocks, take_rows
-from manyfit.folds.rows._inputs import (
-    as_labels,
-    as_matrix,
-    as_matrix_or_csr,
-    as_targets,
-    as_weights,
-    distinct_labels,
-)
+from manyfit.folds.passes._samples import RowSample
+from manyfit.folds.passes._sparse import SparsePasses
+from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._device import DeviceRows
+from manyfit.folds.rows._host import HostRows, NumPyRows
+from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr
+from manyfit.folds.rows._registry import as_row_source, register_row_source, unregister_row_source, wrap_rows
+from manyfit.folds.rows._source import RowSource
+from manyfit.folds.rows._targets import as_labels, as_targets, as_weights, distinct_labels
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, for_splitter, train_test_split
 from manyfit.folds.splits._splits import Splits
@@ -26,16 +30,22 @@ __all__ = [
     "SPLITTERS",
     "AtomGroup",
     "AtomMoments",
+    "CsrRows",
     "DensePasses",
     "DevicePasses",
+    "DeviceRows",
     "FeatureMoments",
     "Fold",
     "FoldArrays",
     "FoldedData",
     "FoldedMatrix",
+    "HostRows",
     "Moments",
+    "NumPyRows",
     "PassData",
     "Passes",
+    "RowSample",
+    "RowSource",
     "Rows",
     "SingleFold",
     "SparsePasses",
@@ -47,20 +57,23 @@ __all__ = [
     "as_labels",
     "as_matrix",
     "as_matrix_or_csr",
+    "as_row_source",
     "as_targets",
     "as_weights",
     "check_blas_threads",
     "distinct_labels",
     "finite_middle",
     "for_splitter",
-    "is_sparse",
     "map_threads",
     "merge_rare_features",
     "moments_of_rows",
     "n_rows",
-    "passes_over",
+    "register_row_source",
     "require_classes",
     "row_blocks",
+    "take_last",
     "take_rows",
     "train_test_split",
+    "unregister_row_source",
+    "wrap_rows",
 ]

@@ -1,190 +1,49 @@
-"""Folded data: X, y, weights and the splits, with summaries computed on first use, once a search."""
+"""Folded data: X, y, weights and the splits, with moments that are summed on first use, once a search."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import TransferCache, is_xp_array, label_transfers, numpy_dtype, to_host
-from manyfit.exceptions import Unsupported
-from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments, moments_of_rows
+from manyfit.arrays import is_xp_array, label_transfers, to_host
+from manyfit.folds._fold import Fold
+from manyfit.folds._row_index import take_rows
+from manyfit.folds._single_fold import as_columns
+from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments
+from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
-from manyfit.folds.rows._index import take_rows
+from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.splits._splits import Splits
 
 Array = NDArray[Any]
 
-# Columns of values, weights or targets beyond this, or under its inverse, are not squared: quotients and
-# products of two of them, squared, would leave the range of float64 or lose digits at its lower end.
-MAX_SIZE = 1e70
-
 
 @dataclass(frozen=True)
 class Weights:
-    """Sample weights, of the fit and of the scores: two sets, since not every scorer is given any.
+    """Sample weights of all rows, float64 on the host, of fits and of scores: not every scorer takes weights.
 
-    Attributes
-    ----------
-    fit : ndarray of float64 of shape (n,) or None
-        Of all rows of X, as `as_weights` gives them.
-    score : ndarray of float64 of shape (n,) or None
-        The same for the scores. Where it is the same object as `fit`, moments are summed once for both.
+    If both are one object, moments are summed once for both.
     """
 
     fit: Array | None = None
     score: Array | None = None
 
 
-class Fold(Protocol):
-    """The rows of one split, exactly those and in the order that the splitter gave.
-
-    Attributes
-    ----------
-    X_train, X_test : ndarray of shape (n_train, p), (n_test, p)
-    y_train, y_test : ndarray of shape (n_train[, q]), (n_test[, q])
-    fit_weight : ndarray of shape (n_train,) or None
-    X_train_score : ndarray of shape (n_train, p)
-        What a training score reads. Differs from `X_train` only behind a transformer whose
-        ``fit_transform`` is not its ``fit().transform()``.
-    """
-
-    @property
-    def X_train(self) -> Array:
-        """Training rows of X, in the dtype of X; each reading may copy them."""
-
-    @property
-    def y_train(self) -> Array:
-        """Targets of the training rows, with as many dimensions as y."""
-
-    @property
-    def X_test(self) -> Array:
-        """Test rows of X, in the dtype of X; each reading may copy them."""
-
-    @property
-    def y_test(self) -> Array:
-        """Targets of the test rows, with as many dimensions as y."""
-
-    @property
-    def fit_weight(self) -> Array | None:
-        """Weights that the last step is fitted with; None if the user gave none."""
-
-    @property
-    def X_train_score(self) -> Array:
-        """Training rows of X as ``transform`` gives them, which training scores read."""
-
-    def rows(self, role: str) -> Array:
-        """Rows of X that the scores of a role read: `X_test` or `X_train_score`."""
-
-    def targets(self, role: str) -> Array:
-        """Targets of these rows: `y_test` or `y_train`."""
-
-    def score_weight(self, role: str) -> Array | None:
-        """Weights of the scores of the ``"train"`` or ``"test"`` rows."""
-
-    def scored_targets(self, role: str) -> Any:
-        """Targets of the ``"train"`` or ``"test"`` rows as the user gave them, for the user's own scorers."""
-
-
-@dataclass(frozen=True)
-class FoldArrays:
-    """A `Fold` given as arrays, all on the host.
-
-    Attributes
-    ----------
-    X_train : ndarray of shape (n_train, p)
-        float32, float64, integer or bool, as `as_matrix` gives it.
-    y_train : ndarray of shape (n_train,) or (n_train, q)
-        Numbers or labels.
-    X_test : ndarray of shape (n_test, p)
-        As `X_train`.
-    y_test : ndarray of shape (n_test,) or (n_test, q)
-        As `y_train`.
-    fit_weight : ndarray of shape (n_train,) or None
-        Weights that the last step is fitted with.
-    X_train_score : ndarray of shape (n_train, p)
-        What a training score reads; `X_train` itself where that is the same.
-    given_train : array-like
-        Targets of the training rows as the user gave them, for the scorers.
-    given_test : array-like
-        The same of the test rows.
-    """
-
-    X_train: Array
-    y_train: Array
-    X_test: Array
-    y_test: Array
-    fit_weight: Array | None
-    X_train_score: Array
-    given_train: Any
-    given_test: Any
-
-    def rows(self, role: str) -> Array:
-        """Rows of X that the scores of a role read."""
-        return self.X_test if role == "test" else self.X_train_score
-
-    def targets(self, role: str) -> Array:
-        """Targets of the rows of a role."""
-        return self.y_test if role == "test" else self.y_train
-
-    def score_weight(self, role: str) -> Array | None:
-        """None: given rows have no weights of scores."""
-        return None
-
-    def scored_targets(self, role: str) -> Any:
-        """Targets of the rows of a role, as they were given."""
-        return self.given_test if role == "test" else self.given_train
-
-
-class FoldedData(Protocol):
-    """What a family may ask of the data. Rows and moments of split ``i``, ``0 <= i < n_splits``."""
-
-    @property
-    def n_splits(self) -> int:
-        """Number of splits."""
-
-    def fold(self, i: int) -> Fold:
-        """The rows of split `i`."""
-
-    def view(self, i: int) -> TransformedMoments:
-        """Training moments of split `i`."""
-
-    def scoring_moments(self, i: int, role: str) -> Moments:
-        """Moments of the ``"train"`` or ``"test"`` rows of split `i`, with the weights of the scores."""
-
-
 class FoldedMatrix:
-    """Folded data over one matrix: every split is a merge of the same atoms.
+    """Folded data over the rows of one X: the moments of every split are merged from the same atoms.
 
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        float32, float64, integer or bool; on the host or on a device; read, never copied as a whole.
-    y : array of shape (n,) or (n, q)
-        Numbers, on the host or where X lies.
-    splits : Splits
-        The splits.
-    weights : Weights
-        Weights of all n rows.
-    given : array-like, optional
-        y as the user gave it, for scorers of the user's own; `y` itself if not given.
-    targets : ndarray of shape (n,) or (n, q), optional
-        Numbers that moments are summed of beside X, where y is labels; `y` itself if not given.
-    home : callable, optional
-        Brings y to the host.
-
-    Attributes
-    ----------
-    passes : float
-        Passes over X made so far to sum moments.
+    `y` holds numbers or labels, on the host or where X lies; `given` is y as the user gave it, for scorers of
+    the user's own; `targets` are the numbers for moments if y holds labels. `home` copies y to the host.
+    `passes` counts the passes over X that summed moments.
     """
 
     def __init__(
         self,
-        X: Array,
+        X: Any,
         y: Array,
         splits: Splits,
         weights: Weights | None = None,
@@ -193,11 +52,12 @@ class FoldedMatrix:
         home: Callable[[Any], Any] = to_host,
     ) -> None:
         self._home = home
-        self.X, self.splits = X, splits
-        self._y, self._given, self._beside_X = y, y if given is None else given, TransferCache(X)
+        self.X, self.splits = wrap_rows(X), splits
+        self._y, self._given = y, y if given is None else given
         self.weights = Weights() if weights is None else weights
         self.passes = 0.0
-        self._Y = _as_columns(y if targets is None else targets)
+        self._Y = as_columns(y if targets is None else targets)
+        self._sent: dict[int, Any] = {}
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._ranges: dict[int, AtomRanges] = {}
         self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
@@ -209,13 +69,13 @@ class FoldedMatrix:
 
     @cached_property
     def y(self) -> Array:
-        """Targets on the host; of a device they are brought once."""
+        """Targets on the host; those of a device are copied once."""
         with label_transfers("y"):
             return np.asarray(self._home(self._y))
 
     @property
     def given(self) -> Any:
-        """Targets as the user gave them, for scorers of the user's own; those of a device on the host."""
+        """Targets as the user gave them, for the user's own scorers; on the host if they lie on a device."""
         return self.y if is_xp_array(self._given) else self._given
 
     @property
@@ -239,8 +99,9 @@ class FoldedMatrix:
         plain = weighted = self._merged(i, "train", None)
         if self.weights.fit is not None:
             weighted = self._merged(i, "train", self.weights.fit)
+        single_target = self._y.ndim == 1
         return TransformedMoments.root(
-            plain, weighted, lambda columns: self._constant(i, columns), self.X, self._y
+            plain, weighted, lambda columns: self._constant(i, columns), self.X, single_target
         )
 
     def scoring_moments(self, i: int, role: str) -> Moments:
@@ -251,19 +112,25 @@ class FoldedMatrix:
         group = self.splits.atom_groups[self._group_of[i]]
         counts = group.train if role == "train" else group.test
         merged = self._atoms_of(i, weights).merged(counts[i - group.splits.start])
-        return _checked(merged, i, role, numpy_dtype(self.X))
+        return require_squares(merged, i, role, self.X.dtype)
 
     def _atoms_of(self, i: int, weights: Array | None) -> AtomMoments:
         g = self._group_of[i]
         group = self.splits.atom_groups[g]
         key = (g, id(weights))
         if key not in self._atoms:
-            # Groups come one after the other, so atoms of earlier ones are no longer needed.
+            # Groups come one after the other, so atoms of earlier groups are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
-            Y, own = self._beside_X(self._Y, "y"), self._beside_X(weights, "weights")
+            Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
             self._atoms[key] = AtomMoments(self.X, Y, group, own)
             self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
+
+    def _send_once(self, array: Any, label: str) -> Any:
+        """Y or weights, which live as long as `self`, where X lies."""
+        if id(array) not in self._sent:
+            self._sent[id(array)] = self.X.send(array, label)
+        return self._sent[id(array)]
 
     def _constant(self, i: int, columns: Array) -> Array:
         g = self._group_of[i]
@@ -282,11 +149,11 @@ class _SplitFold:
 
     @property
     def X_train(self) -> Array:
-        return take_rows(self._data.X, self._train)
+        return self._data.X.take(self._train)
 
     @property
     def X_train_score(self) -> Array:
-        return take_rows(self._data.X, self._train)
+        return self._data.X.take(self._train)
 
     @property
     def y_train(self) -> Array:
@@ -294,7 +161,7 @@ class _SplitFold:
 
     @property
     def X_test(self) -> Array:
-        return take_rows(self._data.X, self._test)
+        return self._data.X.take(self._test)
 
     @property
     def y_test(self) -> Array:
@@ -309,7 +176,7 @@ class _SplitFold:
         return self._test if role == "test" else self._train
 
     def rows(self, role: str) -> Array:
-        return take_rows(self._data.X, self._index(role))
+        return self._data.X.take(self._index(role))
 
     def targets(self, role: str) -> Array:
         return take_rows(self._data.y, self._index(role))
@@ -320,90 +187,3 @@ class _SplitFold:
 
     def scored_targets(self, role: str) -> Any:
         return safe_indexing(self._data.given, self._index(role))
-
-
-class SingleFold:
-    """Folded data of a single split whose rows are given, such as the output of shared steps.
-
-    Parameters
-    ----------
-    fold : Fold
-        The rows.
-    """
-
-    n_splits = 1
-
-    def __init__(self, fold: Fold) -> None:
-        self._fold = fold
-        self._view: TransformedMoments | None = None
-        self._scoring: dict[str, Moments] = {}
-        self._ranges = AtomRanges(fold.X_train, [slice(0, fold.X_train.shape[0])])
-
-    @property
-    def X(self) -> Array:
-        """The training rows, which tell where all rows lie."""
-        return self._fold.X_train
-
-    @property
-    def moment_bytes(self) -> int:
-        """Host memory that the moments of the training and the test rows take."""
-        d = self._fold.X_train.shape[1] + self._fold.y_train[0].size
-        return 2 * d * d * 8
-
-    def fold(self, i: int) -> Fold:
-        """The rows."""
-        return self._fold
-
-    def view(self, i: int) -> TransformedMoments:
-        """Training moments; summed once."""
-        if self._view is None:
-            self._view = self._root()
-        return self._view
-
-    @cached_property
-    def fitted_moments(self) -> Moments:
-        """Moments of the training rows with the weights of the fit; summed once."""
-        return _moments(self._fold.X_train, self._fold.y_train, self._fold.fit_weight)
-
-    def _root(self) -> TransformedMoments:
-        fold, plain = self._fold, self.fitted_moments
-        if fold.fit_weight is not None:
-            plain = _moments(fold.X_train, fold.y_train, None)
-        ranges = self._ranges  # not `self`, which keeps the view: X would wait for the garbage collector
-
-        def constant(columns: Array) -> Array:
-            return ranges.constant(columns, np.zeros(1, dtype=np.intp))
-
-        return TransformedMoments.root(plain, self.fitted_moments, constant, fold.X_train, fold.y_train)
-
-    def scoring_moments(self, i: int, role: str) -> Moments:
-        """Moments of the training or test rows, with the weights of the scores; summed once a role."""
-        if role not in self._scoring:
-            self._scoring[role] = self._summed(role)
-        return self._scoring[role]
-
-    def _summed(self, role: str) -> Moments:
-        fold = self._fold
-        return _moments(fold.rows(role), fold.targets(role), fold.score_weight(role), role)
-
-
-def _moments(X: Array, y: Array, weights: Array | None, role: str = "train") -> Moments:
-    moments = moments_of_rows(X, TransferCache(X)(_as_columns(y), "y"), slice(0, X.shape[0]), weights)
-    return _checked(moments, 0, role, numpy_dtype(X))
-
-
-def _as_columns(y: Any) -> Any:
-    """Targets with two dimensions; a view."""
-    return y if y.ndim == 2 else y[:, None]
-
-
-def _checked(moments: Moments, i: int, role: str, dtype: np.dtype[Any]) -> Moments:
-    if not np.isfinite(moments.scatter.sum()) or not moments.weight > 0:
-        raise Unsupported(f"the {role} rows of split {i} have no finite moments (NaN, infinity or no weight)")
-    sizes = np.maximum(np.sqrt(np.diagonal(moments.scatter) / moments.weight), np.abs(moments.mean))
-    # scikit-learn squares and sums in the dtype of X.
-    limit = min(MAX_SIZE, float(np.sqrt(1e-3 * np.finfo(dtype if dtype.kind == "f" else np.float64).max)))
-    low, high = 1.0 / limit, limit / np.sqrt(moments.rows)
-    if ((sizes > high) | ((sizes < low) & (sizes > 0.0))).any() or not low <= moments.weight <= limit:
-        raise Unsupported(f"the {role} rows of split {i} are too large or too small to be squared")
-    return moments

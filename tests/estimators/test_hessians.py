@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial
 from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
 from manyfit.families.smooth.solver._preconditioner import Factor, Hessians, Matrix, _chosen
-from manyfit.folds import DensePasses, SparsePasses
+from manyfit.folds import wrap_rows
 
 rng = np.random.default_rng(0)
 START = rng.bit_generator.state
@@ -198,7 +198,7 @@ def hessians(
     penalties, *, head=None, most=10, K=1, sets=3, X=X, intercept="free", dtype=np.float64, taken=None
 ):
     """Of settings on each half of the rows and on all."""
-    passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
+    passes = wrap_rows(X).passes(ATOMS)
     if K == 1:
         rowwise = RowLoss(HalfBinomial(), Y[None])
     else:
@@ -207,10 +207,9 @@ def hessians(
     weight = np.array([150.0, 250.0, 400.0])[split]
     columns = Columns(split, np.tile(np.asarray(penalties, dtype=float), sets), weight, COUNTS[split])
     problem = LinearProblem(passes, rowwise, columns, [None] * sets, intercept)
-    some = X[::2] if sp.issparse(X) else X[::2] - passes.origin
     if taken is not None:
         counted(passes, taken)
-    return Hessians(problem, head, (some, slice(0, N, 2)), most, dtype), problem
+    return Hessians(problem, head, passes.sample(slice(0, N, 2)), most, dtype), problem
 
 
 def counted(passes, taken):

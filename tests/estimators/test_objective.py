@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from manyfit.estimators import affine_step_of
 from manyfit.families.smooth.solver._losses import HalfMultinomial, HalfTweedie, SquaredHinge
 from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
-from manyfit.folds import DensePasses, SparsePasses, Unsupported
+from manyfit.folds import DensePasses, NumPyRows, SparsePasses, Unsupported
 from tests.estimators._views import view_of
 
 rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def test_gradient_behind_steps(intercept, steps, loss, targets, y):
     ]
     np.testing.assert_allclose(total, summed, rtol=1e-12)
     columns = Columns(split, np.array([0.1, 1.0, 0.0]), total, COUNTS[split])
-    passes = DensePasses(X, ROWS, np.median(X, axis=0) if not steps else views[0].origin)
+    passes = DensePasses(NumPyRows(X), ROWS, np.median(X, axis=0) if not steps else views[0].origin)
     if steps:  # one origin for all splits, as the views of one X have
         views = [shifted(view, passes.origin) for view in views]
     problem = LinearProblem(passes, rowwise, columns, views, intercept)
@@ -133,7 +133,7 @@ def test_sparse_rows_have_the_gradient_of_dense_ones(intercept):
     W = rng.normal(size=(2, 3, P + 1))
     G = [
         LinearProblem(passes, rowwise, columns, [None, None], intercept).gradient(W, np.arange(2))
-        for passes in (DensePasses(A, ROWS, np.zeros(P)), SparsePasses(sp.csr_array(A), ROWS))
+        for passes in (DensePasses(NumPyRows(A), ROWS, np.zeros(P)), SparsePasses(sp.csr_array(A), ROWS))
     ]
     np.testing.assert_allclose(G[0], G[1], rtol=1e-12, atol=1e-12)
 

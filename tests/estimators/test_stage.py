@@ -13,7 +13,8 @@ from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance, _Way
-from manyfit.folds import DensePasses, SparsePasses
+from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
+from manyfit.folds import wrap_rows
 
 rng = np.random.default_rng(0)
 N, P = 300, 4
@@ -25,13 +26,12 @@ PENALTIES = np.array([1e-2, 1.0, 1e-3, 1e-1])
 
 
 def stage(X=X, *, penalties=PENALTIES, memory_limit=2**30, max_passes=200, intercept="none", origin=0.0):
-    passes = SparsePasses(X, ATOMS) if sp.issparse(X) else DensePasses(X, ATOMS)
+    passes = wrap_rows(X).passes(ATOMS)
     passes.origin[...] = origin
     rowwise, totals = RowLoss(HalfBinomial(), Y[None]), np.array([100.0, 200.0])
-    return Stage(
-        X, passes, rowwise, COUNTS, totals, np.tile(penalties, (2, 1)), [None, None], intercept, "largest",
-        LBFGS(max_passes), memory_limit,
-    )  # fmt: skip
+    rows = TrainingRows(wrap_rows(X), passes, rowwise, totals)
+    problems = PathProblems(COUNTS, np.tile(penalties, (2, 1)), [None, None], intercept, "largest")
+    return Stage(rows, problems, LBFGS(max_passes), memory_limit)
 
 
 def optimum(penalty, rows):
@@ -47,9 +47,8 @@ def optimum(penalty, rows):
 @pytest.mark.parametrize("wide", [1, 6, 100])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
 def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch):
-    monkeypatch.setattr(_stage, "WIDE", wide)
-    monkeypatch.setattr(_stage, "SPARSE_WIDE", wide)
     one = stage(make(X))
+    one.passes.quick_columns = wide
     followed = []
     follow = one._follow
 

@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
-from manyfit.families.smooth.solver._trial import Stopping, resolution_of, try_columns
-from manyfit.folds import DensePasses, SparsePasses
+from manyfit.families.smooth.solver._trial import Stopping, loss_resolution, try_columns
+from manyfit.folds import wrap_rows
 
 rng = np.random.default_rng(0)
 N, P = 400, 6
@@ -20,11 +20,11 @@ X = rng.normal(size=(N, P))
 Y = (X[:, 0] + X[:, 1] + rng.logistic(size=N) > 0).astype(float)
 C = np.array([0.01, 1.0, 100.0])
 TOL = 1e-4
-PLENTY = Stopping(max_iter=1000, enough=None, resolution=resolution_of(X), loss=1.0)
+PLENTY = Stopping(max_iter=1000, enough=None, resolution=loss_resolution(wrap_rows(X)), loss=1.0)
 
 
 def problem(X, *, origin=0.0, intercept="free", norm="largest"):
-    passes = SparsePasses(X, [slice(0, N)]) if sp.issparse(X) else DensePasses(X, [slice(0, N)])
+    passes = wrap_rows(X).passes([slice(0, N)])
     if not sp.issparse(X):
         passes.origin[...] = origin
     columns = Columns(np.zeros(3, dtype=int), 1 / (C * N), np.full(3, float(N)), np.ones((3, 1)))
@@ -89,14 +89,14 @@ def test_sparse_rows():
 @pytest.mark.parametrize("factor", [1.0, 1e6])
 def test_a_gradient_that_the_loss_does_not_show_is_not_trusted(factor):
     Z = X * np.array([factor, *[1.0] * (P - 1)])
-    newton = Stopping(1000, 100, resolution_of(Z), 1.0)
+    newton = Stopping(1000, 100, loss_resolution(wrap_rows(Z)), 1.0)
     assert (tried(Z, newton).trusted == (factor == 1.0)).all()
 
 
 def test_float32_resolves_less():
-    assert resolution_of(X.astype(np.float32)) > 1e6 * resolution_of(X)
+    assert loss_resolution(wrap_rows(X.astype(np.float32))) > 1e6 * loss_resolution(wrap_rows(X))
     # A gradient of 1e-4 changes the loss by less than float32 shows.
-    few = Stopping(1000, None, resolution_of(X.astype(np.float32)), 1.0)
+    few = Stopping(1000, None, loss_resolution(wrap_rows(X.astype(np.float32))), 1.0)
     assert not tried(X, few).trusted.any()
     assert tried(X, few, tol=1e-2).trusted.all()
 
@@ -107,6 +107,6 @@ def test_newtons_method_needs_no_trial_where_it_has_enough_iterations():
         warnings.simplefilter("error")
         for one in C:
             LogisticRegression(C=one, tol=TOL, solver="newton-cholesky").fit(Z, Y)
-    resolution = resolution_of(Z)
+    resolution = loss_resolution(wrap_rows(Z))
     assert tried(Z, Stopping(100, 100, resolution, 1.0)).trusted.all()
     assert not tried(Z, Stopping(99, 100, resolution, 1.0)).trusted.any()

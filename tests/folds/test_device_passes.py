@@ -11,8 +11,16 @@ import pytest
 
 from manyfit.arrays import array_namespace, float_dtype, to_device, to_host, transfers
 from manyfit.arrays import device as device_of
-from manyfit.folds import DensePasses, DevicePasses, Unsupported, check_blas_threads, finite_middle, is_sparse
-from manyfit.folds.moments._moments import middle
+from manyfit.folds import (
+    DensePasses,
+    DevicePasses,
+    NumPyRows,
+    Unsupported,
+    as_row_source,
+    check_blas_threads,
+    finite_middle,
+)
+from manyfit.folds.moments._host import middle
 from manyfit.folds.passes import _device as module
 from tests.metrics._crossings import crossings, there
 
@@ -78,7 +86,7 @@ class Rows:
 def both(X, atoms, device, xp):
     """Passes on the host and there, each with its callbacks."""
     away = to_device(X, device, xp)
-    return [(DensePasses(X, atoms), Rows(np.ones(1))), (DevicePasses(away, atoms), Rows(away))]
+    return [(DensePasses(NumPyRows(X), atoms), Rows(np.ones(1))), (DevicePasses(away, atoms), Rows(away))]
 
 
 def alike(found, expected, tol=1e-12):
@@ -99,7 +107,7 @@ def test_gradient(xp, device, X, atoms, K):
         found.append([passes.gradient(theta, c, rows.residual) for c in (counts, counts, counts + 1.0)])
         np.testing.assert_array_equal(theta, before)
         assert not found[-1][0][0].any()
-    np.testing.assert_array_equal(passes.origin, middle(X, np.empty((N, 0)), slice(0, N)))
+    np.testing.assert_array_equal(passes.origin, middle(NumPyRows(X), np.empty((N, 0)), slice(0, N)))
     for own, expected in zip(*reversed(found), strict=True):
         alike(own, expected)
 
@@ -112,7 +120,7 @@ def test_hessians(xp, device, X, atoms, K):
     results = []
     for passes, rows in both(X, atoms, device, xp):
         results.append(
-            passes.home(
+            passes.to_host(
                 [
                     passes.gram(theta, rows.curvature, np.float64),
                     passes.gram(theta, rows.curvature, np.float64, features),
@@ -130,7 +138,7 @@ def test_outputs_that_are_apart(xp, device):
     theta = rng.normal(size=(1, 3, P + 1))
     found = []
     for passes, rows in both(EVERY_X["float64"], ATOMS["indices"], device, xp):
-        found += passes.home(
+        found += passes.to_host(
             [passes.gram(theta, lambda Z, r, own=rows: (Z**2 + own.of(r) ** 2, None), float)]
         )
     alike(found[1], found[0])
@@ -155,7 +163,7 @@ def test_rows_that_are_read_are_counted_and_an_interrupt_is_asked_for():
 @every_atoms
 def test_the_host_waits_once_for_a_pass_and_an_index_is_sent_once(atoms):
     passes, theta = DevicePasses(there(EVERY_X["float32"]), atoms), rng.normal(size=(M, 3, P + 1))
-    rows, counts = Rows(passes.put(TARGETS)), rng.choice([0.0, 1.0], size=(M, len(atoms)))
+    rows, counts = Rows(passes.send(TARGETS)), rng.choice([0.0, 1.0], size=(M, len(atoms)))
 
     def residual(Z, own, columns):
         return Z - rows.of(own)
@@ -172,7 +180,7 @@ def test_the_host_waits_once_for_a_pass_and_an_index_is_sent_once(atoms):
     d, one = 3 * (P + 1), theta[:1]
 
     def hessian():
-        return passes.home(
+        return passes.to_host(
             [passes.gram(one, rows.curvature, np.float32), passes.squares(one, rows.curvature)]
         )
 
@@ -201,14 +209,14 @@ def test_a_look_takes_one_synchronisation():
     with crossings() as crossed:
         origin = finite_middle(X)
     assert crossed["to_device"] == 1
-    np.testing.assert_array_equal(origin, middle(EVERY_X["far"], np.empty((N, 0)), slice(0, N)))
+    np.testing.assert_array_equal(origin, middle(NumPyRows(EVERY_X["far"]), np.empty((N, 0)), slice(0, N)))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 14, 16])
 def test_the_middle_of_few_rows(xp, device, n):
     X = rng.normal(size=(n, 2))
     np.testing.assert_array_equal(
-        finite_middle(to_device(X, device, xp)), middle(X, np.empty((n, 0)), slice(0, n))
+        finite_middle(to_device(X, device, xp)), middle(NumPyRows(X), np.empty((n, 0)), slice(0, n))
     )
 
 
@@ -225,23 +233,26 @@ def test_what_is_not_finite_is_found(xp, device, bad, row):
 def test_sums_that_overflow_do_so_without_a_word(xp, device):
     X = rng.normal(size=(N, 2)) * 1e200
     passes = DevicePasses(to_device(X, device, xp), [slice(0, N)], np.zeros(2))
-    rows = Rows(passes.put(np.ones(1)))
+    rows = Rows(passes.send(np.ones(1)))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         grams = [passes.gram(np.zeros((1, 1, 3)), rows.curvature, t) for t in (np.float32, np.float64)]
         squares = passes.squares(np.zeros((1, 1, 3)), rows.curvature)
-    assert not any(np.isfinite(one).all() for one in passes.home(grams))
-    assert np.isinf(passes.home([squares])[0]).any()
+    assert not any(np.isfinite(one).all() for one in passes.to_host(grams))
+    assert np.isinf(passes.to_host([squares])[0]).any()
 
 
 def test_a_device_without_float64_computes_in_float32():
     X = array_api_strict.asarray(EVERY_X["float32"], device=array_api_strict.Device("no_float64"))
-    passes, host = DevicePasses(X, ATOMS["indices"]), DensePasses(EVERY_X["float32"], ATOMS["indices"])
+    passes, host = (
+        DevicePasses(X, ATOMS["indices"]),
+        DensePasses(NumPyRows(EVERY_X["float32"]), ATOMS["indices"]),
+    )
     assert passes.eps == np.finfo(np.float32).eps and host.eps == np.finfo(np.float64).eps
     theta, one = rng.normal(size=(M, 1, P + 1)), np.ones((M, 3))
     own = passes.gradient(theta, one, lambda Z, rows, columns: 2.0 * Z)
     alike(own, host.gradient(theta, one, lambda Z, rows, columns: 2.0 * Z), 1e-5)
-    squares = passes.home([passes.squares(theta[:1], lambda Z, rows: (Z**2, None))])[0]
+    squares = passes.to_host([passes.squares(theta[:1], lambda Z, rows: (Z**2, None))])[0]
     alike(squares, host.squares(theta[:1], lambda Z, rows: (Z**2, None)), 1e-5)
 
 
@@ -249,18 +260,19 @@ def test_some_rows(xp, device):
     X = EVERY_X["far"]
     for rows in (slice(0, N, 7), np.array([5, 2, 44])):
         away = DevicePasses(to_device(X, device, xp), ATOMS["one"])
-        some, index = away.some(rows)
-        np.testing.assert_array_equal(to_host(some), DensePasses(X, ATOMS["one"]).some(rows)[0])
+        few = away.sample(rows)
+        some, index = few.X, few.rows
+        np.testing.assert_array_equal(to_host(some), DensePasses(NumPyRows(X), ATOMS["one"]).sample(rows).X)
         assert index == rows if isinstance(rows, slice) else (to_host(index) == rows).all()
 
 
 class SparseThere:
     """A sparse matrix of a library that SciPy knows nothing of."""
 
-    def tocsc(self):
+    def tocsr(self):
         raise AssertionError
 
 
 def test_sparse_rows_of_a_device_are_refused():
     with pytest.raises(Unsupported, match=r"X is a .*SparseThere: sparse rows are read on the host"):
-        is_sparse(SparseThere())
+        as_row_source(SparseThere())

@@ -12,12 +12,13 @@ from manyfit.folds import (
     AtomGroup,
     DensePasses,
     DevicePasses,
+    NumPyRows,
     SparsePasses,
     Unsupported,
-    passes_over,
+    as_row_source,
     require_classes,
 )
-from manyfit.folds.passes._passes import GRAM_ROWS
+from manyfit.folds.passes._dense import GRAM_ROWS
 from tests.metrics._crossings import there
 
 rng = np.random.default_rng(0)
@@ -62,7 +63,7 @@ def bounded(Z, rows):
 
 
 def made(X, atoms):
-    return SparsePasses(X, atoms) if sp.issparse(X) else DensePasses(X, atoms)
+    return SparsePasses(X, atoms) if sp.issparse(X) else DensePasses(NumPyRows(X), atoms)
 
 
 def with_ones(X, passes):
@@ -169,7 +170,7 @@ def test_rows_that_are_read_are_counted(X):
 def test_far_columns_lose_no_digits():
     near = rng.normal(size=(N, P))
     far = near + 1e6
-    passes = DensePasses(far, [slice(0, N)])
+    passes = DensePasses(NumPyRows(far), [slice(0, N)])
     theta = rng.normal(size=(1, 1, P + 1))
     A = with_ones(far, passes)
     assert np.abs(A).max() < 10.0
@@ -182,7 +183,7 @@ def test_far_columns_lose_no_digits():
 @pytest.mark.parametrize("n", [1, 2, GRAM_ROWS, GRAM_ROWS + 1, 9000])
 def test_any_number_of_blocks(n):
     X, y = rng.normal(size=(n, 2)), rng.normal(size=n)
-    passes = DensePasses(X, [slice(0, n)])
+    passes = DensePasses(NumPyRows(X), [slice(0, n)])
     theta = rng.normal(size=(2, 1, 3))
     got = passes.gradient(theta, np.ones((2, 1)), lambda Z, rows, columns: Z - y[rows])
     A = with_ones(X, passes)
@@ -194,7 +195,7 @@ def test_any_number_of_blocks(n):
 
 def test_sums_that_overflow_do_so_without_a_word():
     X = rng.normal(size=(N, 2)) * 1e200
-    passes = DensePasses(X, [slice(0, N)], np.zeros(2))
+    passes = DensePasses(NumPyRows(X), [slice(0, N)], np.zeros(2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for dtype in (np.float32, np.float64):
@@ -205,10 +206,10 @@ def test_sums_that_overflow_do_so_without_a_word():
 
 def test_passes_over_takes_dense_and_sparse():
     rows = [slice(0, N)]
-    assert isinstance(passes_over(DENSE["float64"], rows), DensePasses)
-    assert isinstance(passes_over(there(DENSE["float64"]), rows), DevicePasses)
-    assert isinstance(passes_over(SPARSE["csr"], rows), SparsePasses)
-    assert not passes_over(SPARSE["csr"], rows).origin.any()
+    assert isinstance(as_row_source(DENSE["float64"]).passes(rows), DensePasses)
+    assert isinstance(as_row_source(there(DENSE["float64"])).passes(rows), DevicePasses)
+    assert isinstance(as_row_source(SPARSE["csr"]).passes(rows), SparsePasses)
+    assert not as_row_source(SPARSE["csr"]).passes(rows).origin.any()
 
 
 def test_every_training_part_needs_every_class():

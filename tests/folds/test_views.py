@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from manyfit.folds import FoldArrays, FoldedMatrix, SingleFold, Spectrum, Splits, Unsupported, Weights
-from manyfit.folds import _folded_matrix as _folded
+from manyfit.folds import (
+    FoldArrays,
+    FoldedMatrix,
+    SingleFold,
+    Spectrum,
+    Splits,
+    Unsupported,
+    Weights,
+    _single_fold,
+)
 from tests.estimators._views import real_moments
 
 rng = np.random.default_rng(0)
@@ -142,7 +150,7 @@ def test_given_rows_are_folded_data_too():
 def test_moments_of_given_rows_are_summed_once(monkeypatch):
     given = SingleFold(FoldArrays(X[:40], Y[:40], X[40:], Y[40:], None, X[:40], Y[:40], Y[40:]))
     first = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
-    monkeypatch.delattr(_folded, "moments_of_rows")
+    monkeypatch.delattr(_single_fold, "moments_of_rows")
     again = given.view(0), given.scoring_moments(0, "test"), given.scoring_moments(0, "train")
     assert all(a is b for a, b in zip(first, again, strict=True))
 

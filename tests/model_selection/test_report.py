@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScal
 from sklearn.svm import SVC
 
 from manyfit.estimators import Cost, Predictions, family_of
-from manyfit.folds import _folded_matrix as _folded
+from manyfit.folds import _single_fold
 from manyfit.model_selection import GridSearchCV, Report
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y, both
 
@@ -218,7 +218,7 @@ def test_any_limit_gives_the_right_answers(limit):
     ],
 )
 def test_steps_that_make_many_columns_make_moments_dear(columns, n_alphas, options, why, monkeypatch):
-    monkeypatch.delattr(_folded, "moments_of_rows")  # would be a failure of shared work
+    monkeypatch.delattr(_single_fold, "moments_of_rows")  # would be a failure of shared work
     steps = RBFSampler(n_components=columns, random_state=0)
     grid = {"ridge__alpha": list(np.logspace(-1, 1, n_alphas))}
     report = both(make_pipeline(steps, Ridge()), grid, ours=options, refit=False).report_

@@ -16,7 +16,7 @@ from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfTweedie
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, resolution_of
+from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported
 
 Array = NDArray[Any]
@@ -84,7 +84,7 @@ def _stopping(estimator: Any, power: float, y: Array, data: PassData) -> Stoppin
         loss = mean ** (2 - power) * (1 / (power - 1) + 1 / (2 - power))
     else:
         loss = (mean if power == 1 else 1.0) * (1.0 + abs(float(np.log(mean))))
-    return Stopping(estimator.max_iter, enough, resolution_of(data.X), max(1.0, loss))
+    return Stopping(estimator.max_iter, enough, loss_resolution(data.X), max(1.0, loss))
 
 
 def _log_means(y: Array, data: PassData) -> Array:

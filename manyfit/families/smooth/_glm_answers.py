@@ -14,7 +14,7 @@ from manyfit.arrays import array_namespace, block_size, float_dtype
 from manyfit.families._protocol import Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
-from manyfit.folds import Fold, is_sparse
+from manyfit.folds import Fold
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
@@ -166,7 +166,7 @@ class GLMAnswers:
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Any]:
         """Responses from one product of the rows with the coefficients of all settings."""
-        return self.link.responses(_predicted(self.linear, fold.rows(role), self.link.keeps_single))
+        return self.link.responses(self.linear(fold.rows(role), self.link.keeps_single))
 
     def shifted(self, side: float) -> "GLMAnswers":
         """Other answers that `tol` would allow, on one side (1) or the other (-1)."""
@@ -186,7 +186,7 @@ class GLMAnswers:
 
 
 def _near(fitted: PathSolution, X: Any, keeps_single: bool) -> Any:
-    Z, error = (_predicted(one, X, keeps_single) for one in (fitted.linear, fitted.error))
+    Z, error = (one(X, keeps_single) for one in (fitted.linear, fitted.error))
     xp = array_namespace(Z)
     if Z.shape[2] == 1:
         near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
@@ -202,19 +202,6 @@ def _lead(Z: Any) -> Any:
     else:
         best = array_namespace(Z).sort(Z, axis=2)[:, :, -2:]
     return best[:, :, 1] - best[:, :, 0]
-
-
-def _predicted(linear: LinearPredictors, X: Any, keeps_single: bool) -> Any:
-    return _of_sparse(linear, X, keeps_single) if is_sparse(X) else linear(X, keeps_single)
-
-
-def _of_sparse(linear: LinearPredictors, X: Any, keeps_single: bool) -> Array:
-    """Linear predictors of sparse rows, (m, n, K)."""
-    p, m, K = linear.coef.shape
-    flat = linear.coef.reshape(p, m * K)
-    Z = X @ flat + (linear.at_origin.ravel() - linear.origin @ flat)
-    dtype = np.float32 if keeps_single and X.dtype == np.float32 else np.float64
-    return np.ascontiguousarray(Z.reshape(-1, m, K).transpose(1, 0, 2), dtype=dtype)
 
 
 NOT_CONVERGED = "the iterations of the shared fits did not converge"

@@ -18,7 +18,7 @@ from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, Sq
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, STEEP, Stopping
-from manyfit.folds import PassData, Unsupported, is_sparse, require_classes
+from manyfit.folds import PassData, Unsupported, require_classes
 
 Array = NDArray[Any]
 
@@ -62,8 +62,7 @@ class LinearSVCFamily:
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
         weights = class_weights(estimator.class_weight, classes, codes, folded)
-        if is_sparse(folded.X):
-            folded = folded.condensed()  # once for all classes
+        folded = folded.condensed()  # once for all classes
         fits = []
         for k in range(n_classes) if n_classes > 2 else [1]:
             # One problem a class: nothing couples them.

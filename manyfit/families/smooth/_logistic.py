@@ -15,7 +15,7 @@ from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, resolution_of
+from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
 # Solvers whose optimum is that of the same objective, however they come there.
@@ -84,7 +84,7 @@ class LogisticFamily:
 def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
     enough = NEWTON_ITERATIONS if estimator.solver == "newton-cholesky" else None
     # The loss at the start, where no class is more likely than another.
-    return Stopping(estimator.max_iter, enough, resolution_of(data.X), max(1.0, float(np.log(n_classes))))
+    return Stopping(estimator.max_iter, enough, loss_resolution(data.X), max(1.0, float(np.log(n_classes))))
 
 
 def _only_l2(estimator: Any) -> bool:

@@ -1,7 +1,6 @@
-"""Moments of rows that lie on a device: summed there, and brought home together in one transfer.
+"""Moments of rows on a device: the device sums them, and one transfer copies the sums to the host.
 
-Only the sums cross, which are small: what follows from them is computed on the host, by the same code for
-every library.
+Only the sums cross, which are small. The host derives moments from them by the same code for every library.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device_of, to_host_together
-from manyfit.folds.rows._index import n_rows, row_blocks, take_rows
+from manyfit.folds._row_index import n_rows, row_blocks, take_rows
+from manyfit.folds.moments._moments import SummedMoments, moments_from_sums
 from manyfit.folds.splits._atoms import Rows
 
 Array = Any
@@ -21,18 +21,31 @@ BLOCK_VALUES = 2**22
 SAMPLED_ROWS = 15
 
 
-class DeviceSums:
-    """Sums of squares over rows of ``[X, Y]``, on the device of X.
+def sum_device_atoms(X: Array, Y: Array, atoms: Sequence[Rows], weights: Array | None) -> SummedMoments:
+    """The moments of ``[X, Y]`` over each atom; arrays lie on one device.
 
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        Of any library of the array API, with float64 on its device; read in blocks, never copied as a whole.
-    Y : array of shape (n, q)
-        Targets, in the same place.
-    weights : array of shape (n,) or None
-        In the same place, float64.
+    One transfer, and another if means lie far from the medians of some rows.
     """
+    device_sums, every = _DeviceSums(X, Y, weights), slice(0, X.shape[0])
+    shifts = device_sums.middles([every, *atoms])
+    (origin, *own), sums = to_host_together(shifts, device_sums.about(shifts[1:, :], atoms), label="moments")
+    found = [
+        (*moments_from_sums(of_atom, shift, origin, n_rows(rows)), n_rows(rows))
+        for of_atom, shift, rows in zip(sums, own, atoms, strict=True)
+    ]
+    again = [a for a, (_, far, _) in enumerate(found) if far]
+    if again:
+        means = np.stack([found[a][0].mean for a in again])
+        moved = to_device_of(means, X, label="middles of columns")
+        (sums,) = to_host_together(device_sums.about(moved, [atoms[a] for a in again]), label="moments")
+        for a, mean, of_atom in zip(again, means, sums, strict=True):
+            n = n_rows(atoms[a])
+            found[a] = (*moments_from_sums(of_atom, mean, origin, n), 2 * n)
+    return [(moments, read) for moments, _, read in found]
+
+
+class _DeviceSums:
+    """Sums of squares over rows of ``[X, Y]`` on their device, in float64, a block of rows at a time."""
 
     def __init__(self, X: Array, Y: Array, weights: Array | None) -> None:
         self._X, self._Y, self._weights = X, Y, weights
@@ -40,7 +53,7 @@ class DeviceSums:
         self._dtype = float_dtype(X)
 
     def middles(self, sets: Sequence[Rows]) -> Array:
-        """About where each set of rows lies, (n_sets, p + q), float64, there: medians of some of the rows."""
+        """A point amid each set of rows, (n_sets, p + q), on the device: medians of some of the rows."""
         return self._xp.stack([self._middle(rows) for rows in sets])
 
     def _middle(self, rows: Rows) -> Array:

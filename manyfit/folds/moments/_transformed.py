@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import numpy_dtype
 from manyfit.exceptions import Unsupported
-from manyfit.folds.moments._moments import Moments
+from manyfit.folds.moments._moments import Moments, MomentSource
 
 Array = NDArray[Any]
 
@@ -202,18 +201,17 @@ class TransformedMoments:
         plain: Moments,
         weighted: Moments,
         is_constant: Callable[[Array], Array],
-        X: Array,
-        y: Array,
+        X: MomentSource,
+        single_target: bool,
     ) -> "TransformedMoments":
-        """X itself."""
+        """The training set before any step: the columns of X itself."""
         p = X.shape[1]
         constant = _constant_columns(plain, p, is_constant)
         features = FeatureMoments.split(_cleared(plain, constant), p)
         behind = features if weighted is plain else FeatureMoments.split(_cleared(weighted, constant), p)
-        dtype = numpy_dtype(X)
-        eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+        eps = float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
         origin = features.x_origin
-        return cls(features, behind, origin, None, np.arange(p), is_constant, eps, y.ndim == 1)
+        return cls(features, behind, origin, None, np.arange(p), is_constant, eps, single_target)
 
     @property
     def n_features(self) -> int:

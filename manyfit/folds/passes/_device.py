@@ -1,10 +1,9 @@
-"""Passes over rows that lie on a device: rows stay there, and what is small comes home, once a pass.
+"""Passes over dense rows on a device: the rows stay on it, and only small sums are copied to the host.
 
-Coefficients go there and sums come back, in one transfer of all atoms together; nothing of the size of the
-rows crosses but the index of atoms that are no slices, and that once.
+A pass sends the coefficients to the device and copies the sums of all atoms back in one transfer. No other
+array as long as X crosses than the index of each atom that is no slice, and that one crosses once.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,86 +19,77 @@ from manyfit.arrays import (
     numpy_dtype,
     numpy_float_dtype,
     to_device_of,
-    to_host,
     to_host_together,
 )
 from manyfit.folds._blas_threads import before_pass
-from manyfit.folds.moments._moments import SAMPLED_ROWS, middle
-from manyfit.folds.passes._passes import Curvature, Residual
-from manyfit.folds.rows._index import n_rows, row_blocks
+from manyfit.folds._row_index import n_rows, row_blocks
+from manyfit.folds.passes._protocol import QUICK_COLUMNS, Curvature, Residual
+from manyfit.folds.passes._samples import DenseSample
+from manyfit.folds.passes._scan import scan_device
 from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
-# Of any library, on its device.
-There = Any
+# An array of any library on its device.
+DeviceArray = Any
 
-# Numbers beside X that are worked on at a time: 64 MiB of float64. Each step is a call or two of the device,
-# which take as long as some MiB of memory to go over.
+# Numbers of the temporaries of one block of rows: 64 MiB of float64. A call of the device takes as long as
+# reading some MiB of its memory.
 BLOCK_VALUES = 2**23
-# A block is at most this part of X, unless X is hardly larger than what calls cost: so many numbers.
+# A block is at most this part of X, but it has so many numbers that its calls are worth their cost.
 BLOCK_PARTS = 8
 LEAST_VALUES = 2**20
-# Arrays of the size of the linear predictors, with these, that a loss is derived in once, or twice.
+# Arrays as large as the linear predictors that the first and the second derivatives of a loss take.
 OF_GRADIENT, OF_CURVATURE = 2, 4
 
 
 class DevicePasses:
-    """Passes over a dense matrix of any namespace of the array API, where it lies.
+    """Passes over a dense matrix of any namespace of the array API, in blocks, on its device.
 
-    Products are of float64 where the device has it, else of float32, whatever X holds.
-
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        Real numbers; read in blocks, never copied as a whole.
-    rows : sequence of slice or ndarray of int
-        The atoms; on the host.
-    origin : ndarray of shape (p,), optional
-        See `Passes`; on the host. It takes a synchronisation to find one.
-
-    Notes
-    -----
-    One synchronisation for each call of `gradient`, `gram` and `squares`.
+    Products are of float64 if the device has it, else of float32. Each call of `gradient`, `gram` and
+    `squares` synchronises once, and so does the search for an origin if none is given.
     """
 
-    def __init__(self, X: There, rows: Sequence[Rows], origin: Array | None = None) -> None:
+    quick_columns, kept_per_column = QUICK_COLUMNS, 0
+
+    def __init__(self, X: DeviceArray, rows: Sequence[Rows], origin: Array | None = None) -> None:
         self.X, self.rows, self.rows_read = X, rows, 0
         self._xp, self._dtype = array_namespace(X), float_dtype(X)
         self.eps = float(self._xp.finfo(self._dtype).eps)
-        self.origin = scan(X)[0] if origin is None else origin
-        self._origin = self._sent(self.origin, "middles of columns")
-        self._there: list[There] = [
-            rows if isinstance(rows, slice) else to_device_of(rows, X, label="indices") for rows in rows
-        ]
+        self.origin = scan_device(X)[0] if origin is None else origin
+        self._origin = self._send(self.origin, "middles of columns")
+        self._indices = [self._index(one) for one in rows]
         self._apart = any(not isinstance(one, slice) for one in rows)
         self._last: tuple[Array, int, list[_Part]] | None = None
 
-    def put(self, array: Array) -> There:
+    def send(self, array: Array) -> DeviceArray:
         """See `Passes`."""
-        return self._sent(array, "coefficients")
+        return self._send(array, "coefficients")
 
-    def _sent(self, array: Array, label: str) -> There:
+    def _send(self, array: Array, label: str) -> DeviceArray:
         return to_device_of(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X, label=label)
 
-    def some(self, rows: Rows) -> tuple[There, There]:
+    def sample(self, rows: Rows) -> DenseSample:
         """See `Passes`."""
-        there = rows if isinstance(rows, slice) else to_device_of(rows, self.X, label="indices")
-        return self._centred(there), there
+        index = self._index(rows)
+        return DenseSample(self._centred(index), index)
 
-    def home(self, sums: Sequence[There]) -> list[Array]:
+    def _index(self, rows: Rows) -> DeviceArray:
+        return rows if isinstance(rows, slice) else to_device_of(rows, self.X, label="indices")
+
+    def to_host(self, sums: Sequence[DeviceArray]) -> list[Array]:
         """See `Passes`."""
         return self._summed(sums, "second derivatives")
 
-    def _summed(self, sums: Sequence[There], label: str) -> list[Array]:
+    def _summed(self, sums: Sequence[DeviceArray], label: str) -> list[Array]:
         return [one.astype(np.float64, copy=False) for one in to_host_together(*sums, label=label)]
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """See `Passes`."""
         before_pass()
         xp, (m, K, d) = self._xp, theta.shape
-        flat = self.put(theta.transpose(1, 0, 2).reshape(K * m, d))
+        flat = self.send(theta.transpose(1, 0, 2).reshape(K * m, d))
         out = xp.zeros_like(flat)
-        with np.errstate(over="ignore", invalid="ignore"):  # of libraries that compute by NumPy
+        with np.errstate(over="ignore", invalid="ignore"):  # for libraries that compute with NumPy
             for part in self._parts(counts, K):
                 own = flat if part.place is None else xp.take(flat, part.place, axis=0)
                 W, at = own[:, :-1], own[:, -1:]
@@ -116,17 +106,19 @@ class DevicePasses:
                 if part.times is not None:
                     total *= part.times
                 if part.back is not None:
-                    # What is not of this atom takes the zeros behind the last.
+                    # Columns of other atoms take the zeros behind the last one.
                     total = xp.take(xp.concat([total, xp.zeros_like(total[:1, :])]), part.back, axis=0)
                 out += total
                 self.rows_read += n_rows(self.rows[part.atom])
         return self._summed([out], "gradients")[0].reshape(K, m, d).transpose(1, 0, 2)
 
-    def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> There:
+    def gram(
+        self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None
+    ) -> DeviceArray:
         """See `Passes`."""
         before_pass()
         xp, K = self._xp, theta.shape[1]
-        flat = self.put(theta[0])
+        flat = self.send(theta[0])
         taken = None if features is None else to_device_of(features, self.X, label="indices")
         narrow = xp.float32 if np.dtype(dtype) == np.float32 else self._dtype
         size = K * (flat.shape[1] if features is None else len(features) + 1)
@@ -134,28 +126,28 @@ class DevicePasses:
         out = xp.zeros((len(self.rows), size, size), dtype=self._dtype, device=device(self.X))
         with np.errstate(over="ignore", invalid="ignore"):
             for a in range(len(self.rows)):
-                total: There = None
+                total: DeviceArray = None
                 for rows, B in self._blocks(a, width):
                     Z = flat[:, :-1] @ B.T
                     Z += flat[:, -1:]
                     D, P = curvature(Z[:, None, :], rows)
                     B = xp.astype(B if taken is None else xp.take(B, taken, axis=1), narrow, copy=False)
                     B = xp.concat([B, xp.ones_like(B[:, :1])], axis=1)
-                    product = _own(B, D[:, 0, :]) if P is None else _joint(B, P[:, 0, :])
+                    product = _by_own_output(B, D[:, 0, :]) if P is None else _by_two_outputs(B, P[:, 0, :])
                     if total is None:
                         total = xp.astype(product, self._dtype)
                     else:
                         total += product
                     del B, Z, D, P, product
-                out[a, :, :] = xp.reshape(_whole(total, K), (size, size))
+                out[a, :, :] = xp.reshape(_hessian(total, K), (size, size))
         self.rows_read += sum(map(n_rows, self.rows))
         return out
 
-    def squares(self, theta: Array, curvature: Curvature) -> There:
+    def squares(self, theta: Array, curvature: Curvature) -> DeviceArray:
         """See `Passes`."""
         before_pass()
         xp, (K, d) = self._xp, theta.shape[1:]
-        flat, totals = self.put(theta[0]), []
+        flat, totals = self.send(theta[0]), []
         with np.errstate(over="ignore", invalid="ignore"):
             for a in range(len(self.rows)):
                 total = xp.zeros_like(flat)
@@ -167,18 +159,18 @@ class DevicePasses:
         self.rows_read += sum(map(n_rows, self.rows))
         return xp.reshape(xp.stack(totals), (-1, K * d))
 
-    def _blocks(self, a: int, width: float) -> Iterator[tuple[There, There]]:
-        """Some rows of an atom at a time, less the origin; `width`: numbers that are made of a row."""
-        rows, there = self.rows[a], self._there[a]
+    def _blocks(self, a: int, width: float) -> Iterator[tuple[DeviceArray, DeviceArray]]:
+        """Blocks of rows of an atom, less the origin; `width`: numbers of the temporaries of a row."""
+        rows, index = self.rows[a], self._indices[a]
         for block in row_blocks(slice(0, n_rows(rows)), _rows_of_block(self.X.shape[0], width)):
             assert isinstance(block, slice)
             if isinstance(rows, slice):
                 own = slice(rows.start + block.start, rows.start + block.stop)
             else:
-                own = there[block]
+                own = index[block]
             yield own, self._centred(own)
 
-    def _centred(self, rows: There) -> There:
+    def _centred(self, rows: DeviceArray) -> DeviceArray:
         xp = self._xp
         part = self.X[rows, :] if isinstance(rows, slice) else xp.take(self.X, rows, axis=0)
         if not xp.isdtype(part.dtype, "real floating"):
@@ -186,7 +178,7 @@ class DevicePasses:
         return part - self._origin
 
     def _parts(self, counts: Array, K: int) -> list["_Part"]:
-        """What each atom that is used does for the columns; as a rule that of the pass before."""
+        """The columns of each atom in use; those of the pass before if `counts` are the same."""
         if self._last is None or self._last[1] != K or not np.array_equal(self._last[0], counts):
             found = [self._part(a, counts[:, a], K) for a in range(len(self.rows)) if counts[:, a].any()]
             self._last = counts.copy(), K, found
@@ -195,7 +187,7 @@ class DevicePasses:
     def _part(self, a: int, counts: Array, K: int) -> "_Part":
         m, columns = len(counts), np.flatnonzero(counts)
         own = counts[columns]
-        times = None if (own == 1.0).all() else self._sent(np.tile(own, K)[:, None], "counts of rows")
+        times = None if (own == 1.0).all() else self._send(np.tile(own, K)[:, None], "counts of rows")
         if columns.size == m:
             return _Part(a, columns, None, None, times)
         place = (np.arange(K)[:, None] * m + columns).ravel()
@@ -206,27 +198,27 @@ class DevicePasses:
 
 
 def _rows_of_block(n: int, width: float) -> int:
-    """How many of `n` rows are worked on at a time; `width`: numbers that are made of one."""
+    """Rows of a block, of `n` in all; `width`: numbers that the temporaries take for a row."""
     most = min(BLOCK_VALUES / width, max(n / BLOCK_PARTS, LEAST_VALUES / width))
     return block_size(max(1, int(most)))
 
 
-def _taken_width(X: There, apart: bool) -> float:
-    """Numbers of float64 that a row is before it is less the origin: what is gathered, or converted."""
+def _taken_width(X: DeviceArray, apart: bool) -> float:
+    """Numbers of float64 that a gathered or converted row takes before the origin is subtracted."""
     dtype = numpy_dtype(X)
     gathered = dtype.itemsize / 8 if apart else 0.0
     return X.shape[1] * max(gathered, 0.0 if dtype.kind == "f" else 1.0 + gathered)
 
 
-def _width(X: There, apart: bool, n_columns: int, K: int) -> float:
-    """Numbers of float64 that there are of a row in `gradient`; `n_columns`: of all outputs together."""
-    # The largest of the outputs, and targets that are gathered.
+def _width(X: DeviceArray, apart: bool, n_columns: int, K: int) -> float:
+    """Numbers of float64 that `gradient` takes for a row; `n_columns` counts those of all outputs."""
+    # The maximum over the outputs, and gathered targets.
     beside_it = (n_columns // K if K > 1 else 0) + (K if apart else 0)
     return X.shape[1] + max(_taken_width(X, apart), OF_GRADIENT * n_columns + beside_it)
 
 
-def _gram_width(X: There, apart: bool, K: int, d: int, size: int) -> float:
-    """Numbers of float64 that there are of a row in `gram`, with products in numbers of `size` bytes."""
+def _gram_width(X: DeviceArray, apart: bool, K: int, d: int, size: int) -> float:
+    """Numbers of float64 that `gram` takes for a row, with products in numbers of `size` bytes."""
     p, derived = X.shape[1], (OF_CURVATURE + 2) * K
     narrow = d * size / 8
     wide = p if size == 8 and d == p + 1 else p + narrow
@@ -236,81 +228,42 @@ def _gram_width(X: There, apart: bool, K: int, d: int, size: int) -> float:
 
 @dataclass(frozen=True)
 class _Part:
-    """Columns that use an atom, in the order (output, column).
+    """Columns that use an atom, in the order (output, column): m_a of m columns of K outputs.
 
-    Attributes
-    ----------
-    atom : int
-    columns : ndarray of int of shape (m_a,)
-        On the host.
-    place : array of int of shape (K m_a,), or None
-        Which of all these are; None: all.
-    back : array of int of shape (K m,), or None
-        Where each of all is among these; ``K m_a`` for those that are not.
-    times : array of shape (K m_a, 1), or None
-        How often each repeats the rows; None: once.
+    `place`, (K m_a,): their positions among all, None for all. `back`, (K m,): the position of each of all
+    among them, ``K m_a`` for the others. `times`, (K m_a, 1): how often each repeats the rows, None for once.
     """
 
     atom: int
     columns: Array
-    place: There
-    back: There
-    times: There
+    place: DeviceArray
+    back: DeviceArray
+    times: DeviceArray
 
 
-def _own(B: There, D: There) -> There:
+def _by_own_output(B: DeviceArray, D: DeviceArray) -> DeviceArray:
     """Second derivatives by each output twice, (K, d, d), from curvatures (K, b)."""
     xp = array_namespace(B)
     roots = [B * xp.astype(xp.sqrt(D[k, :]), B.dtype)[:, None] for k in range(D.shape[0])]
     return xp.stack([root.T @ root for root in roots])
 
 
-def _joint(B: There, P: There) -> There:
-    """Less the second derivatives by two outputs each, (K, d, K, d); not to be read by one twice."""
+def _by_two_outputs(B: DeviceArray, P: DeviceArray) -> DeviceArray:
+    """Minus the second derivatives by two different outputs, (K, d, K, d); others are wrong."""
     (b, d), K, xp = B.shape, P.shape[0], array_namespace(B)
-    # One by one into its place: all at once would be copied to be read as a matrix.
+    # One output after the other: all at once would be copied into a matrix.
     M = xp.empty((b, K * d), dtype=B.dtype, device=device(B))
     for k in range(K):
         M[:, k * d : (k + 1) * d] = B * xp.astype(P[k, :], B.dtype)[:, None]
     return xp.reshape(M.T @ M, (K, d, K, d))
 
 
-def _whole(total: There, K: int) -> There:
-    """A Hessian (K, d, K, d) from what `_own` or `_joint` give."""
+def _hessian(total: DeviceArray, K: int) -> DeviceArray:
+    """A Hessian (K, d, K, d) from what `_by_own_output` or `_by_two_outputs` give."""
     xp = array_namespace(total)
     same = xp.eye(K, dtype=total.dtype, device=device(total))[:, None, :, None]
     if total.ndim == 3:
         return total if K == 1 else total[:, :, None, :] * same
-    # By one output twice: from all others, since they sum to zero.
+    # The blocks of one output twice follow from the others: they sum to zero.
     mixed = xp.where(same > 0.0, xp.zeros_like(total), total)
     return xp.sum(mixed, axis=0)[None, :, :, :] * same - mixed
-
-
-def scan(X: There) -> tuple[Array, bool]:
-    """What has to be known of X before anything else: one look at it, one synchronisation.
-
-    Parameters
-    ----------
-    X : array of shape (n, p)
-        On a device.
-
-    Returns
-    -------
-    origin : ndarray of shape (p,)
-        A point amid the rows, `middle`; on the host.
-    finite : bool
-        Whether the sum of all numbers is finite.
-    """
-    xp, dtype, (n, p) = array_namespace(X), float_dtype(X), X.shape
-    some = min(n, SAMPLED_ROWS)
-    some -= (some + 1) % 2
-    index = np.arange(some) * (n - 1) // max(some - 1, 1)
-    sample = xp.reshape(xp.astype(xp.take(X, to_device_of(index, X, label="indices"), axis=0), dtype), (-1,))
-    total = xp.zeros_like(sample[:1])
-    n = n if xp.isdtype(X.dtype, "real floating") else 0  # integers and bools are finite
-    with np.errstate(over="ignore", invalid="ignore"):
-        for block in row_blocks(slice(0, n), block_size(BLOCK_VALUES // p)):
-            total += xp.sum(X[block, :], dtype=dtype)
-    home = to_host(xp.concat([sample, total]), label="rows of a sample").astype(np.float64, copy=False)
-    few = home[:-1].reshape(some, p)
-    return middle(few, np.empty((some, 0)), slice(0, some)), math.isfinite(home[-1])

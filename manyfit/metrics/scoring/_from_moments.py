@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import explained_variance_score, mean_squared_error, r2_score, root_mean_squared_error
 
-from manyfit.arrays import array_namespace, block_size, device, float_dtype, to_device
-from manyfit.folds import Moments
+from manyfit.folds import Moments, wrap_rows
 
 Array = NDArray[Any]
 
@@ -26,10 +25,6 @@ MAX_ERROR = 3e-11
 MIN_RESIDUAL = 1e-9
 # A target whose variance is less than this part of its squared mean may be a constant.
 MIN_VARIATION = 1e-20
-# Rows that are predicted at a time.
-PREDICTED_ROWS = 4096
-# Values of rows, or of predictions, in one product on a device: 32 MiB of float64.
-PREDICTED_VALUES_THERE = 2**22
 
 
 @dataclass(frozen=True)
@@ -48,42 +43,12 @@ class LinearPredictors:
     at_origin: Array
     origin: Array
 
-    def __call__(self, X: Array, keeps_single: bool = True) -> Array:
+    def __call__(self, X: Any, keeps_single: bool = True) -> Any:
         """Predictions of shape (m, n, q), float32 if X is and the estimator's predictions are too.
 
         They lie where X does.
         """
-        p, m, q = self.coef.shape
-        flat = self.coef.reshape(p, m * q)
-        if not isinstance(X, np.ndarray):
-            return _predicted_there(X, flat, self, keeps_single)
-        dtype = np.float32 if keeps_single and X.dtype == np.float32 else np.float64
-        out = np.empty((m, len(X), q), dtype=dtype)
-        # About the origin, in blocks: nothing cancels where X lies far from 0, and X is not copied.
-        for start in range(0, len(X), PREDICTED_ROWS):
-            rows = slice(start, start + PREDICTED_ROWS)
-            block = (X[rows] - self.origin) @ flat + self.at_origin.ravel()
-            out[:, rows] = block.reshape(-1, m, q).transpose(1, 0, 2)
-        return out
-
-
-def _predicted_there(X: Any, flat: Array, linear: LinearPredictors, keeps_single: bool) -> Any:
-    """Predictions, (m, n, q), where X lies; coefficients are sent there."""
-    xp, place, dtype = array_namespace(X), device(X), float_dtype(X)
-    m, q = linear.at_origin.shape
-    # One array is sent, not three.
-    rows = np.vstack([flat, linear.at_origin.ravel()])
-    sent = xp.astype(to_device(rows, place, xp, label="coefficients"), dtype, copy=False)
-    origin = to_device(linear.origin, place, xp, label="middles of columns")
-    origin = xp.astype(origin, dtype, copy=False)
-    kept = xp.float32 if keeps_single and X.dtype == xp.float32 else dtype
-    size = max(1, block_size(PREDICTED_VALUES_THERE) // max(len(linear.origin), m * q, 1))
-    parts = []
-    for start in range(0, X.shape[0], size):
-        block = xp.astype(X[start : min(start + size, X.shape[0]), :], dtype, copy=False) - origin
-        parts.append(xp.astype(block @ sent[:-1, :] + sent[-1:, :], kept, copy=False))
-    out = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
-    return xp.permute_dims(xp.reshape(out, (-1, m, q)), (1, 0, 2))
+        return wrap_rows(X).predict(self, keeps_single=keeps_single)
 
 
 @dataclass(frozen=True)

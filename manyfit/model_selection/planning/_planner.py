@@ -21,10 +21,9 @@ from manyfit.folds import (
     Weights,
     as_labels,
     as_matrix,
-    as_matrix_or_csr,
+    as_row_source,
     as_targets,
     as_weights,
-    is_sparse,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job
@@ -370,8 +369,10 @@ class _Planner:
 
     def _load(self) -> None:
         job = self.job
-        X = as_matrix(job.X)
-        y = as_targets(job.y if is_xp_array(X) else job.brought(job.y, "y"))
+        X = as_row_source(job.X)
+        if X.nnz is not None:
+            raise Unsupported(f"X is a {type(job.X).__name__}, not a dense array or DataFrame")
+        y = as_targets(job.y if is_xp_array(job.X) else job.brought(job.y, "y"))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
@@ -383,13 +384,13 @@ class _Planner:
         """The data for passes: dense, or sparse where there are no steps."""
         if self.rows is None:
             self.rows = self._rows(chain.final)
-        if chain.steps and is_sparse(self.rows.X):
+        if chain.steps and self.rows.X.nnz is not None:
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
 
     def _rows(self, final: StepSpec) -> FoldedMatrix:
         job = self.job
         read_y = as_labels if is_classifier(final.build()) else as_targets
-        X, y = as_matrix_or_csr(job.X), read_y(job.brought(job.y, "y"))
+        X, y = as_row_source(job.X), read_y(job.brought(job.y, "y"))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -411,7 +412,7 @@ class _Planner:
         assert data is not None
         k, X = self.job.splits.n_splits, data.X
         n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
-        entries = round(X.nnz * n_train / X.shape[0]) if hasattr(X, "nnz") else None
+        entries = round(X.nnz * n_train / X.shape[0]) if X.nnz is not None else None
         classes = n_classes(estimator, data.y) if is_classifier(estimator) else 0
         return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries)
 

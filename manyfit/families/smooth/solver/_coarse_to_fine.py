@@ -4,7 +4,7 @@ Most of the way is so gone where a pass costs little. No split ever starts from 
 in directions that the training rows leave open, any start stays in the answer.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,20 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.families.smooth.solver._lbfgs import LBFGS
-from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, RowLoss
+from manyfit.families.smooth.solver._objective import Intercept, Norm, RowLoss
 from manyfit.families.smooth.solver._penalty_path import PathPoint, Stage, Tolerance
+from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows, weight_totals
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
-from manyfit.folds import (
-    AtomGroup,
-    PassData,
-    Passes,
-    Rows,
-    Unsupported,
-    is_sparse,
-    n_rows,
-    passes_over,
-)
+from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
@@ -94,8 +86,7 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSoluti
         One for each split, all fitted when the first is asked for. Of sparse data only the coefficients of
         the condensed features are kept; those of all are made for one split at a time.
     """
-    if is_sparse(data.X):
-        data = data.condensed()
+    data = data.condensed()
     fitted, T = _fit_path(data, model, solver), data.basis
     del data  # not needed while answers are scored
     for one in fitted:
@@ -103,24 +94,27 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSoluti
 
 
 def _fit_path(data: PassData, model: Model, solver: LBFGS) -> list[PathSolution]:
-    there = model.rowwise.beside(data.X)
-    return [one for group in data.groups for one in _Group(data, model, there, solver, group).fit()]
+    rowwise = model.rowwise.beside(data.X)
+    return [one for group in data.groups for one in _Group(data, model, rowwise, solver, group).fit()]
 
 
 class _Group:
-    """Splits that have their atoms in common; `there` is what the model has of the rows, where X lies."""
+    """Splits with the same atoms; `beside_X` has the targets and weights of all rows where X lies."""
 
-    def __init__(self, data: PassData, model: Model, there: RowLoss, solver: LBFGS, group: AtomGroup) -> None:
+    def __init__(
+        self, data: PassData, model: Model, beside_X: RowLoss, solver: LBFGS, group: AtomGroup
+    ) -> None:
         self.data, self.model, self.solver, self.group = data, model, solver, group
-        self.views = [data.views[i] for i in group.splits]
-        self.rowwise, self.there = model.rowwise.of_splits(group.splits), there.of_splits(group.splits)
-        self.totals = _totals(self.rowwise, group.rows, group.train)
+        self.on_host, self.beside_X = model.rowwise.of_splits(group.splits), beside_X.of_splits(group.splits)
+        self.totals = weight_totals(self.on_host, group.rows, group.train)
         if not ((self.totals > 0.0) & (self.totals < np.inf)).all():
             raise Unsupported("the weights of a training part have no finite sum above 0")
         self.penalties = np.stack([model.penalties(total) for total in self.totals])
-        self.passes = passes_over(data.X, group.rows, data.origin)
-        self.every = _Rows(data.X, self.passes, self.there, self.totals)
-        self.problem = self._problem(self.every)
+        views = [data.views[i] for i in group.splits]
+        self.problems = PathProblems(group.train, self.penalties, views, model.intercept, model.norm)
+        self.passes = data.X.passes(group.rows, data.origin)
+        self.every = TrainingRows(data.X, self.passes, self.beside_X, self.totals)
+        self.problem = self.problems.over(self.every)
         self._read = 0  # rows of samples
 
     def fit(self) -> list[PathSolution]:
@@ -175,7 +169,7 @@ class _Group:
         if self.totals.max() <= ALIKE * self.totals.min():
             splits = splits[:1]
         share = self._shares(TRIAL_ROWS)[-1]
-        sample = self._of_some(share) if share > 1 else None
+        sample = self._sample(share) if share > 1 else None
         rows, margin = (self.every, MARGIN) if sample is None else (sample, MARGIN_OF_SAMPLE)
         tried = self._try(rows, splits, stopping, margin, np.arange(shape[1]))
         trusted = np.asarray(tried.trusted.reshape(len(splits), shape[1]).all(axis=0))
@@ -184,7 +178,13 @@ class _Group:
         return self._on_all_splits(trusted, tried, splits, rows, stopping, margin), None
 
     def _on_all_splits(
-        self, trusted: Array, tried: Trial, splits: Array, rows: "_Rows", stopping: Stopping, margin: float
+        self,
+        trusted: Array,
+        tried: Trial,
+        splits: Array,
+        rows: TrainingRows,
+        stopping: Stopping,
+        margin: float,
     ) -> Array:
         """What is trusted on each split, given what is on some: where the others are alike, it is the same.
 
@@ -204,12 +204,14 @@ class _Group:
         every[np.ix_(others, kept)] = found.reshape(len(others), len(kept))
         return every
 
-    def _try(self, rows: "_Rows", splits: Array, stopping: Stopping, margin: float, settings: Array) -> Trial:
+    def _try(
+        self, rows: TrainingRows, splits: Array, stopping: Stopping, margin: float, settings: Array
+    ) -> Trial:
         """Try some settings on some splits, over some rows."""
         columns = (splits[:, None] * self.penalties.shape[1] + settings).ravel()
         room, before = self.data.memory_limit / 2, rows.passes.rows_read
         tried = try_columns(
-            self._problem(rows), self._zero(), columns, self.model.tol, stopping, margin, room
+            self.problems.over(rows), self._zero(), columns, self.model.tol, stopping, margin, room
         )
         if rows is not self.every:
             self._read += rows.passes.rows_read - before
@@ -218,42 +220,21 @@ class _Group:
     def _zero(self) -> Array:
         """Where the splits start, (n_splits, K, p + 1): there is nothing of test rows in it."""
         splits = self.group.splits
-        zero = np.zeros((len(splits), self.rowwise.loss.n_outputs, self.problem.n_features + 1))
+        zero = np.zeros((len(splits), self.on_host.loss.n_outputs, self.problem.n_features + 1))
         if self.model.intercept == "free":
             own = np.broadcast_to(self.model.start, len(self.data.views))[splits.start : splits.stop]
             zero[:, :, -1] = own[:, None]
         return zero
 
-    def _problem(self, rows: "_Rows") -> LinearProblem:
-        """All settings of all splits over some rows."""
-        n_sets, m = self.penalties.shape
-        split = np.repeat(np.arange(n_sets), m)
-        columns = Columns(split, self.penalties.ravel(), rows.totals[split], self.group.train[split])
-        model = self.model
-        return LinearProblem(rows.passes, rows.rowwise, columns, self.views, model.intercept, model.norm)
-
-    def _stage(self, rows: "_Rows", kept: Array) -> Stage:
-        return Stage(
-            rows.X,
-            rows.passes,
-            rows.rowwise,
-            self.group.train,
-            rows.totals,
-            self.penalties[:, kept],
-            self.views,
-            self.model.intercept,
-            self.model.norm,
-            self.solver,
-            self.data.memory_limit,
-            rows.chosen,
-        )
+    def _stage(self, rows: TrainingRows, kept: Array) -> Stage:
+        return Stage(rows, self.problems.subset(kept), self.solver, self.data.memory_limit)
 
     def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
         """One over the rows of each stage: 1, 4, 16, ...; only 1 where others would save nothing."""
         shares = [1]
-        size = self.rowwise.loss.n_outputs * (self.problem.n_features + 1)
+        size = self.on_host.loss.n_outputs * (self.problem.n_features + 1)
         least = COARSER * rows_a_coefficient * size
-        while not is_sparse(self.data.X) and self.data.X.shape[0] >= shares[-1] * least:
+        while self.data.X.samples_pay and self.data.X.shape[0] >= shares[-1] * least:
             shares.append(shares[-1] * COARSER)
         return shares
 
@@ -261,13 +242,13 @@ class _Group:
         """Problems of ever more rows, each some of all; none where that would save nothing."""
         stages = []
         for share in self._shares()[1:]:
-            some = self._of_some(share)
+            some = self._sample(share)
             if some is None:
                 break
             stages.append(self._stage(some, kept))
         return stages[::-1]
 
-    def _of_some(self, share: int) -> "_Rows | None":
+    def _sample(self, share: int) -> TrainingRows | None:
         """So many rows of each atom; None if a split has none with a weight."""
         # Chosen at random, but always the same: regular ones could miss what comes regularly.
         rng = np.random.default_rng(0)
@@ -279,53 +260,17 @@ class _Group:
         ends = np.cumsum([0, *map(len, parts)])
         atoms: list[Rows] = [slice(int(start), int(stop)) for start, stop in pairwise(ends)]
         chosen = np.concatenate(parts)
-        rowwise = self.rowwise.subset(chosen)
-        totals = _totals(rowwise, atoms, self.group.train)
+        rowwise = self.on_host.subset(chosen)
+        totals = weight_totals(rowwise, atoms, self.group.train)
         if not (totals > 0.0).all():
             return None
         X, origin = self.data.X, self.passes.origin
-        if isinstance(X, np.ndarray):
-            few = X[chosen]
-            return _Rows(few, passes_over(few, atoms, origin), rowwise, totals)
-        # Memory of a device is scarce: they are not copied, but taken a block at a time.
-        return _Rows(X, passes_over(X, parts, origin), self.there, totals, chosen)
+        sample = X.sample(chosen)
+        if sample is None:  # the rows are read where they lie, a block at a time
+            return TrainingRows(X, X.passes(parts, origin), self.beside_X, totals, chosen)
+        return TrainingRows(sample, sample.passes(atoms, origin), rowwise.beside(sample), totals)
 
     def _linear(self, W: Array, i: int) -> LinearPredictors:
         m = self.penalties.shape[1]
         theta = self.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
         return LinearPredictors(theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.passes.origin)
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Rows that are gone over: all of X, or a sample.
-
-    Attributes
-    ----------
-    X : array or CSR matrix
-        They are rows of it.
-    passes : Passes
-        Over them.
-    rowwise : Rowwise
-        Targets and weights of all rows of X.
-    totals : ndarray of shape (n_sets,)
-        Sums of the weights of the training sets among them.
-    chosen : ndarray of int or None
-        Which rows of X; None for all.
-    """
-
-    X: Any
-    passes: Passes
-    rowwise: RowLoss
-    totals: Array
-    chosen: Array | None = None
-
-
-def _totals(rowwise: RowLoss, atoms: Sequence[Rows], counts: Array) -> Array:
-    """Sums of the weights of training sets."""
-    return np.array(
-        [
-            sum(c * rowwise.total(rows, i) for c, rows in zip(own, atoms, strict=True) if c)
-            for i, own in enumerate(counts)
-        ]
-    )

@@ -6,16 +6,16 @@ its own steps, while the rows are read as they are.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import TransferCache, array_namespace, float_dtype
+from manyfit.arrays import array_namespace
 from manyfit.families.smooth.solver._losses import Loss
-from manyfit.folds import Passes, Rows, TransformedMoments, Unsupported, is_sparse
+from manyfit.folds import Passes, Rows, RowSource, TransformedMoments, Unsupported, take_last
 
 Array = NDArray[Any]
 Intercept = Literal["free", "penalised", "none"]
@@ -76,7 +76,6 @@ class RowLoss:
     weight: Any = None
     class_weight: Array | None = None
     codes: Any = None
-    _there: list[Any] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for weights in (self.weight, self.class_weight):
@@ -87,7 +86,7 @@ class RowLoss:
 
     def gradient(self, Z: Any, rows: Any, splits: Array) -> Any:
         """Weighted derivatives of the loss of some rows, (K, m, b); may overwrite `Z`."""
-        R = self.loss.gradient(Z, _of_rows(self.targets, rows))
+        R = self.loss.gradient(Z, take_last(self.targets, rows))
         for columns, weights in self._weights(rows, splits):
             R[:, columns, :] *= weights
         return R
@@ -105,7 +104,7 @@ class RowLoss:
             The split of each column.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            D, P = self.loss.curvature(Z, _of_rows(self.targets, rows))
+            D, P = self.loss.curvature(Z, take_last(self.targets, rows))
         xp = array_namespace(D)
         with np.errstate(over="ignore", invalid="ignore"):
             for columns, weights in self._weights(rows, splits):
@@ -117,44 +116,32 @@ class RowLoss:
 
     def _weights(self, rows: Any, splits: Array) -> Iterator[tuple[slice, Any]]:
         """Neighbouring columns, and weights of some rows, (b,), on the split they have; none: all are 1."""
-        own = None if self.weight is None else _of_rows(self.weight, rows)
+        own = None if self.weight is None else take_last(self.weight, rows)
         if self.class_weight is None or self.codes is None:
             if own is not None:
                 yield slice(None), own
             return
-        codes = _of_rows(self.codes, rows)
+        codes = take_last(self.codes, rows)
         starts = np.flatnonzero(np.diff(splits, prepend=-1))
         for start, stop in pairwise([*starts.tolist(), len(splits)]):
-            of_class = self._of_class(int(splits[start]), codes)
+            of_class = take_last(self.class_weight[int(splits[start]), :], codes)
             yield slice(start, stop), of_class if own is None else own * of_class
 
-    def _of_class(self, split: int, codes: Any) -> Any:
-        """Weights of some classes on a split, (b,)."""
-        assert self.class_weight is not None
-        if isinstance(codes, np.ndarray):
-            return self.class_weight[split][codes]
-        if not self._there:  # they are the same in pass after pass, and go there once
-            self._there.append(placed(self.class_weight, codes, "weights"))
-        return array_namespace(codes).take(self._there[0][split, :], codes)
-
-    def beside(self, X: Any) -> "RowLoss":
-        """The same where X lies; itself where that is the host."""
-        if isinstance(X, np.ndarray) or is_sparse(X):
-            return self
-        return RowLoss(
-            self.loss,
-            placed(self.targets, X, "y"),
-            placed(self.weight, X, "weights"),
-            self.class_weight,
-            TransferCache(X)(self.codes, "y"),
+    def beside(self, X: RowSource) -> "RowLoss":
+        """The same with all arrays where the rows of X lie."""
+        return replace(
+            self,
+            targets=X.send_numbers(self.targets, "y"),
+            weight=X.send_numbers(self.weight, "weights"),
+            class_weight=X.send_numbers(self.class_weight, "weights"),
+            codes=X.send(self.codes, "y"),
         )
 
     def of_splits(self, splits: range) -> "RowLoss":
         """With the weights of classes on some splits."""
         if self.class_weight is None:
             return self
-        own = self.class_weight[splits.start : splits.stop]
-        return RowLoss(self.loss, self.targets, self.weight, own, self.codes)
+        return replace(self, class_weight=self.class_weight[splits.start : splits.stop, :])
 
     def total(self, rows: Rows, split: int) -> float:
         """Sum of the weights of some rows on one split; on the host."""
@@ -168,31 +155,6 @@ class RowLoss:
         codes = None if self.codes is None else self.codes[rows]
         targets = np.ascontiguousarray(self.targets[:, rows])
         return RowLoss(self.loss, targets, weight, self.class_weight, codes)
-
-
-def placed(numbers: Array | None, X: Any, label: str) -> Any:
-    """Numbers in the widest floating dtype where X lies; what are small integers go there as such."""
-    if numbers is None:
-        return None
-    xp, dtype = array_namespace(X), float_dtype(X)
-    if are_small(numbers):
-        numbers = numbers.astype(np.int8)
-    elif dtype == xp.float32:
-        numbers = numbers.astype(np.float32)
-    return xp.astype(TransferCache(X)(numbers, label), dtype, copy=False)
-
-
-def are_small(numbers: Array) -> bool:
-    """Whether numbers of the host are integers that a byte holds."""
-    with np.errstate(invalid="ignore"):  # a cast of what is none
-        return bool((numbers.astype(np.int8) == numbers).all())
-
-
-def _of_rows(numbers: Any, rows: Any) -> Any:
-    """Some rows of an array that has them along its last axis."""
-    if isinstance(rows, slice) or isinstance(numbers, np.ndarray):
-        return numbers[..., rows]
-    return array_namespace(numbers).take(numbers, rows, axis=-1)
 
 
 class LinearProblem:

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import array_namespace, to_host
 from manyfit.families.smooth.solver._lbfgs import LBFGS
-from manyfit.families.smooth.solver._objective import Columns, Intercept, LinearProblem, Norm, RowLoss
 from manyfit.families.smooth.solver._preconditioner import SAMPLE_ROWS, Hessians
-from manyfit.folds import Passes, TransformedMoments, is_sparse
+from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
+from manyfit.folds import RowSample
 
 Array = NDArray[Any]
 
@@ -33,10 +32,6 @@ ROUND = 12
 # Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
-# Columns of coefficients that products with X need to be quick, where it is dense and where it is sparse. If
-# one setting of all splits has as many, settings are followed one after the other, each from where the one
-# before it ended.
-WIDE, SPARSE_WIDE = 48, 4
 # Vectors of all columns that there are in the end.
 OF_ALL = 5
 # A start whose gradient is larger than that at zero is worse than zero. Twice: the size at zero may be known
@@ -99,107 +94,50 @@ class PathPoint:
 
 
 class Stage:
-    """All settings on training sets over the same rows.
+    """All settings on all training sets over the same rows.
 
-    Parameters
-    ----------
-    X : array or CSR matrix of shape (n, p)
-        The rows, among others.
-    passes : Passes
-        Over them.
-    rowwise : Rowwise
-        Targets and weights of all rows of X, where it lies.
-    counts : ndarray of shape (n_sets, n_atoms)
-        How often each set has the rows of each atom.
-    totals : ndarray of shape (n_sets,)
-        Sums of the weights of the sets.
-    penalties : ndarray of shape (n_sets, m)
-        Of the settings on each set.
-    views : list of View or None
-        The steps of each set.
-    intercept : {"free", "penalised", "none"}
-        See `LinearProblem`.
-    norm : {"largest", "euclidean"}
-        See `LinearProblem`.
-    solver : LBFGS
-        What follows the columns.
-    memory_limit : int
-        Bytes: half for vectors, which waves are made to fit, half for Hessians.
-    rows : ndarray of int, optional
-        Which rows of X are gone over; on the host. All if not given.
+    Half of `memory_limit`, in bytes, is for the vectors of the columns, which are followed in waves that fit,
+    and half for Hessians.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        passes: Passes,
-        rowwise: RowLoss,
-        counts: Array,
-        totals: Array,
-        penalties: Array,
-        views: list[TransformedMoments | None],
-        intercept: Intercept,
-        norm: Norm,
-        solver: LBFGS,
-        memory_limit: int,
-        rows: Array | None = None,
-    ) -> None:
-        self.passes, self.solver, self.penalties = passes, solver, penalties
-        self.n_rows = X.shape[0] if rows is None else len(rows)
-        n_sets, m = penalties.shape
-        split = np.repeat(np.arange(n_sets), m)
-        own = weakref.ref(self)  # else the rows, perhaps of a device, would wait for the garbage collector
+    def __init__(self, rows: TrainingRows, problems: PathProblems, solver: LBFGS, memory_limit: int) -> None:
+        self.passes, self.solver, self.penalties = rows.passes, solver, problems.penalties
+        self.n_rows = rows.n_rows
+        own = weakref.ref(self)  # a cycle would keep the rows, perhaps on a device, until garbage collection
 
         def precondition(G: Array, columns: Array) -> Array:
             stage = own()
             assert stage is not None
             return stage.hessians.solve(G, columns)
 
-        columns = Columns(split, penalties.ravel(), totals[split], counts[split])
-        self.problem = LinearProblem(
-            passes,
-            rowwise,
-            columns,
-            views,
-            intercept,
-            norm,
-            precondition,
-        )
-        sparse = is_sparse(X)
-        self._wide = SPARSE_WIDE if sparse else WIDE
-        # Passes over a sparse X keep what they multiply back with of all rows.
-        self._at_once = self._fitting(memory_limit / 2, 3 * self.n_rows if sparse else 0)
+        self.problem = problems.over(rows, precondition)
+        self._at_once = self._fitting(memory_limit / 2)
         step = max(1, self.n_rows // SAMPLE_ROWS)
-        some = passes.some(slice(0, self.n_rows, step) if rows is None else rows[::step])
-        K, head = rowwise.loss.n_outputs, None
-        self._width = (X.shape[1] + 1) * K
+        sample = self.passes.sample(
+            slice(0, self.n_rows, step) if rows.chosen is None else rows.chosen[::step]
+        )
+        (n_sets, m), n_atoms = self.penalties.shape, problems.counts.shape[1]
+        K, head = rows.rowwise.loss.n_outputs, None
+        self._width = (rows.X.shape[1] + 1) * K
         room = memory_limit / 2 / 8.0  # numbers
         most = self._most(room)
         if most == 0 or self._width > WORTH_PASSES * n_sets * m:
-            # As wide as leaves room for some, and a factor for each column, with no more to go over in a
-            # factor than in X.
-            entries = X.nnz if sparse else self.n_rows * X.shape[1]
-            there = min(entries, room / (n_sets * (self._at_once + 1) + 3 + SOME * counts.shape[1]))
-            width = min(HEAD, int(np.sqrt(there)))
-            head = _largest(some[0], width // K - 1 if all(view is None for view in views) else 0)
+            # As wide as leaves room for some Hessians, and for a factor of each column that has no more
+            # entries than X.
+            entries = min(rows.n_entries, room / (n_sets * (self._at_once + 1) + 3 + SOME * n_atoms))
+            width = min(HEAD, int(np.sqrt(entries)))
+            size = width // K - 1 if all(view is None for view in problems.views) else 0
+            head = _largest_features(sample, size)
             self._width = K * (len(head) + 1)
             most = max(self._most(room), SOME)
         self._partial = head is not None
-        self.hessians = Hessians(self.problem, head, some, most)
+        self.hessians = Hessians(self.problem, head, sample, most)
 
-    def _fitting(self, room: float, n_kept: int) -> int:
-        """Settings that are followed at once: as many as the solver's vectors leave room for.
-
-        Parameters
-        ----------
-        room : float
-            Bytes.
-        n_kept : int
-            Numbers that a pass keeps of each column and output.
-        """
+    def _fitting(self, room: float) -> int:
+        """Settings that are followed at once: the vectors of the solver fit in `room`, in bytes."""
         n_sets, m = self.penalties.shape
         K, d = self.problem.rowwise.loss.n_outputs, self.problem.n_features + 1
-        return settings_at_once(n_sets, m, K, d, self.solver.memory, room, n_kept)
+        return settings_at_once(n_sets, m, K, d, self.solver.memory, room, self.passes.kept_per_column)
 
     def _most(self, room: float) -> int:
         """Hessians that there is room for, beside a factor for each column that is followed."""
@@ -282,7 +220,10 @@ class Stage:
         n_sets, m = self.penalties.shape
         size = self._at_once
         if one_from_another:
-            size = min(size, settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self._wide))
+            size = min(
+                size,
+                settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self.passes.quick_columns),
+            )
         return np.array_split(np.argsort(-self.penalties[0], kind="stable"), -(-m // size))
 
     def _sound(self, begin: Array, zero: Array, columns: Array, goal: Tolerance) -> tuple[Array, Array]:
@@ -351,7 +292,7 @@ def settings_at_once(
     return int(np.clip(room // (vector * (2 * memory + 8) + number * n_kept), 1, m))
 
 
-def settings_of_a_wave(n_sets: int, n_outputs: int, wide: int = WIDE) -> int:
+def settings_of_a_wave(n_sets: int, n_outputs: int, wide: int) -> int:
     """Settings that make products wide enough."""
     return -(-wide // (n_sets * n_outputs))
 
@@ -387,11 +328,8 @@ def _depth(penalties: Any) -> Any:
     return -np.log(np.maximum(penalties, np.finfo(np.float64).tiny))
 
 
-def _largest(some: Any, size: int) -> Array:
+def _largest_features(sample: RowSample, size: int) -> Array:
     """The features with the largest squares in some rows, at most `size` of them, in order."""
-    if is_sparse(some):
-        squares = np.asarray(some.multiply(some).sum(axis=0)).ravel()
-    else:
-        squares = to_host(array_namespace(some).sum(some**2, axis=0))
+    squares = sample.column_squares()
     size = min(max(size, 0), squares.size)
     return np.sort(np.argsort(-squares, kind="stable")[:size])

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from manyfit.arrays import array_namespace, block_size, device, to_host
 from manyfit.families.smooth.solver._objective import Intercept, LinearProblem
-from manyfit.folds import Rows, is_sparse, map_threads, row_blocks
+from manyfit.folds import RowSample, map_threads, row_blocks
 
 Array = NDArray[Any]
 
@@ -183,12 +183,12 @@ class Hessians:
         self,
         problem: LinearProblem,
         head: Array | None,
-        some: tuple[Any, Rows],
+        sample: RowSample,
         most: int,
         dtype: Any = np.float32,
     ) -> None:
-        self.problem, self._head, self._some, self._most = problem, head, some, most
-        self._dtype, self._squares = dtype, _mean_square(some[0])
+        self.problem, self._head, self._sample, self._most = problem, head, sample, most
+        self._dtype, self._squares = dtype, sample.mean_square()
         self._anchors: list[_Anchor] = []  # the newest last
         self._used: dict[int, _Anchor] = {}
         self._factors: dict[int, Factor] = {}
@@ -300,22 +300,21 @@ class Hessians:
 
     def _samples(self, W: Array, columns: Array) -> Any:
         """Curvatures of some rows at the columns, (K, m, b), where X lies."""
-        X, rows = self._some
+        sample = self._sample
         split = self.problem.columns.split[columns]
         theta = self.problem.to_X(W, split)
         m, K, d = theta.shape
         out: Any = None
-        for some in _some_columns(m, K, X.shape[0]):
-            part = self.problem.passes.put(theta[some].transpose(1, 0, 2).reshape(-1, d))
-            Z = np.ascontiguousarray((X @ part[:, :-1].T).T) if is_sparse(X) else part[:, :-1] @ X.T
-            Z += part[:, -1:]
+        for some in _some_columns(m, K, sample.n_rows):
+            part = self.problem.passes.send(theta[some].transpose(1, 0, 2).reshape(-1, d))
+            Z = sample.predictors(part)
             xp = array_namespace(Z)
-            Z = xp.reshape(Z, (K, -1, X.shape[0]))
-            D = self.problem.rowwise.curvature(Z, rows, split[some])[0]
+            Z = xp.reshape(Z, (K, -1, sample.n_rows))
+            D = self.problem.rowwise.curvature(Z, sample.rows, split[some])[0]
             if Z.shape[1] == m:
                 return D
             if out is None:
-                out = xp.empty((K, m, X.shape[0]), dtype=D.dtype, device=device(D))
+                out = xp.empty((K, m, sample.n_rows), dtype=D.dtype, device=device(D))
             out[:, some, :] = D
             del Z, D
         return out
@@ -331,7 +330,7 @@ class Hessians:
         whole = self._head is None or self._head.size > 0
         sums = [self._blocks(W[[j]], columns[[j]], self._dtype) for j in range(n) if whole]
         more = [passes.squares(*self._at(W[[j]], columns[[j]])) for j in range(n) if self._head is not None]
-        home = passes.home(sums + more)
+        home = passes.to_host(sums + more)
         blocks = home[: len(sums)] or [np.empty((len(passes.rows), 0, 0))] * n
         diagonals: Sequence[Array | None] = home[len(sums) :] or [None] * n
         anchors = []
@@ -339,7 +338,7 @@ class Hessians:
             own, dtype = blocks[j], self._dtype
             if not np.isfinite(own).all():  # squares of large values overflow in a narrow type
                 dtype = np.float64
-                [own] = passes.home([self._blocks(W[[j]], columns[[j]], dtype)])
+                [own] = passes.to_host([self._blocks(W[[j]], columns[[j]], dtype)])
             anchors.append(_Anchor(samples[j], own, diagonals[j], dtype))
         return anchors
 
@@ -384,12 +383,6 @@ def _some_columns(m: int, K: int, b: int) -> Iterator[slice]:
 
 def _at_once(K: int, b: int) -> int:
     return max(1, int(WORKED_ON / (K * b * (OF_ONE if K == 1 else OF_MORE))))
-
-
-def _mean_square(X: Any) -> Any:
-    """Mean of the squares of all entries; on a device it stays there."""
-    with np.errstate(over="ignore"):
-        return X.multiply(X).mean() if is_sparse(X) else array_namespace(X).mean(X**2)
 
 
 def _chosen(away: Array, own: Array, share: float, room: int) -> list[int]:

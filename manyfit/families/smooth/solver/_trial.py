@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.arrays import numpy_dtype
 from manyfit.families.smooth.solver._lbfgs import LBFGS, Solution, State
 from manyfit.families.smooth.solver._objective import LinearProblem
+from manyfit.folds import RowSource
 
 Array = NDArray[Any]
 
@@ -102,12 +102,12 @@ class Trial:
         return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int))
 
 
-def resolution_of(X: Any) -> float:
+def loss_resolution(X: RowSource) -> float:
     """The smallest relative change of the loss that scikit-learn's own solvers see.
 
     It is the ``ftol`` that scikit-learn gives SciPy, or the rounding of float32 where X is of float32.
     """
-    eps = float(np.finfo(np.float32).eps) if numpy_dtype(X) == np.float32 else 0.0
+    eps = float(np.finfo(np.float32).eps) if X.dtype == np.float32 else 0.0
     return max(eps, 64 * float(np.finfo(np.float64).eps))
 
 

@@ -1,0 +1,87 @@
+"""Folded data of a single split whose rows are given as arrays."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds._fold import Fold
+from manyfit.folds.moments._moments import AtomRanges, Moments
+from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.rows._registry import wrap_rows
+from manyfit.folds.rows._source import RowSource
+from manyfit.folds.splits._atoms import Rows
+
+Array = NDArray[Any]
+
+
+class SingleFold:
+    """Folded data of one `Fold`, such as the output of shared steps; moments are summed once."""
+
+    n_splits = 1
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+        self._view: TransformedMoments | None = None
+        self._scoring: dict[str, Moments] = {}
+        self.X: RowSource = wrap_rows(fold.X_train)
+        self._ranges = AtomRanges(self.X, [slice(0, self.X.shape[0])])
+
+    @property
+    def moment_bytes(self) -> int:
+        """Host memory that the moments of the training and the test rows take."""
+        d = self.X.shape[1] + self._fold.y_train[0].size
+        return 2 * d * d * 8
+
+    def fold(self, i: int) -> Fold:
+        """The rows."""
+        return self._fold
+
+    def view(self, i: int) -> TransformedMoments:
+        """Training moments."""
+        if self._view is None:
+            self._view = self._root()
+        return self._view
+
+    @cached_property
+    def fitted_moments(self) -> Moments:
+        """Moments of the training rows with the weights of the fit."""
+        return _moments(self.X, self._fold.y_train, self._fold.fit_weight, "train")
+
+    def _root(self) -> TransformedMoments:
+        fold, plain = self._fold, self.fitted_moments
+        if fold.fit_weight is not None:
+            plain = _moments(self.X, fold.y_train, None, "train")
+        ranges = self._ranges  # not `self`, which keeps the view: X would wait for the garbage collector
+
+        def constant(columns: Array) -> Array:
+            return ranges.constant(columns, np.zeros(1, dtype=np.intp))
+
+        single_target = fold.y_train.ndim == 1
+        return TransformedMoments.root(plain, self.fitted_moments, constant, self.X, single_target)
+
+    def scoring_moments(self, i: int, role: str) -> Moments:
+        """Moments of the ``"train"`` or ``"test"`` rows, with the weights of the scores."""
+        if role not in self._scoring:
+            fold = self._fold
+            found = _moments(wrap_rows(fold.rows(role)), fold.targets(role), fold.score_weight(role), role)
+            self._scoring[role] = found
+        return self._scoring[role]
+
+
+def _moments(X: RowSource, y: Any, weights: Any, role: str) -> Moments:
+    moments = moments_of_rows(X, X.send(as_columns(y), "y"), slice(0, X.shape[0]), weights)
+    return require_squares(moments, 0, role, X.dtype)
+
+
+def moments_of_rows(X: Any, Y: Any, rows: Rows, weights: Any = None) -> Moments:
+    """Moments of ``[X, Y]`` over some rows, by one thread; Y and weights lie where X does."""
+    [(moments, _)] = wrap_rows(X).moments(Y, [rows], weights, in_pieces=False)
+    return moments
+
+
+def as_columns(y: Any) -> Any:
+    """Targets with two dimensions; a view."""
+    return y if y.ndim == 2 else y[:, None]

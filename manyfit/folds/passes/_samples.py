@@ -1,0 +1,88 @@
+"""Some rows of X, less the origin of the passes, on which Hessians of many columns are compared."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.arrays import array_namespace, to_host
+
+Array = NDArray[Any]
+
+
+class RowSample(Protocol):
+    """Some rows of X less the origin; callbacks are given their index, `rows`, which lies where X does."""
+
+    @property
+    def rows(self) -> Any:
+        """A slice, or an index."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of the rows."""
+
+    def predictors(self, theta: Any) -> Any:
+        """Linear predictors, (m, n_rows), of coefficients (m, p + 1) and values at the origin."""
+
+    def mean_square(self) -> Any:
+        """Mean of the squares of all entries, where X lies."""
+
+    def column_squares(self) -> Array:
+        """Sums of squares of the columns, (p,), on the host."""
+
+
+@dataclass(frozen=True)
+class DenseSample:
+    """Rows of a dense X, on the host or on a device."""
+
+    X: Any
+    rows: Any
+
+    @property
+    def n_rows(self) -> int:
+        """See `RowSample`."""
+        return int(self.X.shape[0])
+
+    def predictors(self, theta: Any) -> Any:
+        """See `RowSample`."""
+        Z = theta[:, :-1] @ self.X.T
+        Z += theta[:, -1:]
+        return Z
+
+    def mean_square(self) -> Any:
+        """See `RowSample`."""
+        with np.errstate(over="ignore"):
+            return array_namespace(self.X).mean(self.X**2)
+
+    def column_squares(self) -> Array:
+        """See `RowSample`."""
+        return to_host(array_namespace(self.X).sum(self.X**2, axis=0))
+
+
+@dataclass(frozen=True)
+class SparseSample:
+    """Rows of a CSR matrix."""
+
+    X: Any
+    rows: Any
+
+    @property
+    def n_rows(self) -> int:
+        """See `RowSample`."""
+        return int(self.X.shape[0])
+
+    def predictors(self, theta: Any) -> Any:
+        """See `RowSample`."""
+        Z = np.ascontiguousarray((self.X @ theta[:, :-1].T).T)
+        Z += theta[:, -1:]
+        return Z
+
+    def mean_square(self) -> Any:
+        """See `RowSample`."""
+        with np.errstate(over="ignore"):
+            return self.X.multiply(self.X).mean()
+
+    def column_squares(self) -> Array:
+        """See `RowSample`."""
+        return np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()

@@ -1,0 +1,109 @@
+"""Dense rows in host memory, or read into it a block at a time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds._row_index import n_rows, row_blocks
+from manyfit.folds.moments._host import column_ranges, sum_atoms
+from manyfit.folds.moments._moments import SummedMoments
+from manyfit.folds.passes._dense import DensePasses
+from manyfit.folds.passes._scan import Scan, scan_host
+from manyfit.folds.rows._source import Linear, RowSource
+from manyfit.folds.splits._atoms import Rows
+
+Array = NDArray[Any]
+
+# Rows that are predicted at a time.
+PREDICTED_ROWS = 4096
+
+
+class HostRows(ABC):
+    """Base class of a `RowSource` whose rows the host reads a block at a time.
+
+    A subclass sets `shape` and `dtype` and defines `take`. Several threads call `take` at once.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Numbers of rows and columns.
+    dtype : dtype
+        float32, float64, integer or bool.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    nnz: int | None = None
+    samples_pay = True
+
+    @abstractmethod
+    def take(self, rows: Any) -> Array:
+        """Some rows as an ndarray of shape (n_rows, p); see `RowSource`."""
+
+    def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
+        """See `RowSource`."""
+        for block in row_blocks(rows, size):
+            yield block, self.take(block)
+
+    def send(self, array: Any, label: str) -> Any:
+        """See `RowSource`: arrays of the host stay as they are."""
+        return array
+
+    def send_numbers(self, numbers: Array | None, label: str) -> Any:
+        """See `RowSource`: arrays of the host stay as they are."""
+        return numbers
+
+    def scan(self) -> Scan:
+        """See `RowSource`."""
+        return scan_host(self)
+
+    def moments(
+        self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
+    ) -> SummedMoments:
+        """See `RowSource`."""
+        return sum_atoms(self, Y, atoms, weights, in_pieces=in_pieces)
+
+    def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
+        """See `RowSource`."""
+        return column_ranges(self, atoms, columns)
+
+    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> DensePasses:
+        """See `RowSource`."""
+        return DensePasses(self, atoms, origin)
+
+    def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Array:
+        """See `RowSource`."""
+        rows = slice(0, self.shape[0]) if rows is None else rows
+        p, m, q = linear.coef.shape
+        flat = linear.coef.reshape(p, m * q)
+        dtype = np.float32 if keeps_single and self.dtype == np.float32 else np.float64
+        out, start = np.empty((m, n_rows(rows), q), dtype=dtype), 0
+        # About the origin, in blocks: nothing cancels if X lies far from 0, and X is not copied.
+        for _, block in self.blocks(rows, PREDICTED_ROWS):
+            stop = start + len(block)
+            predicted = (block - linear.origin) @ flat + linear.at_origin.ravel()
+            out[:, start:stop] = predicted.reshape(-1, m, q).transpose(1, 0, 2)
+            start = stop
+        return out
+
+    def sample(self, rows: Array) -> RowSource | None:
+        """See `RowSource`: a copy in memory."""
+        return NumPyRows(self.take(rows))
+
+    def merge_features(self) -> tuple[RowSource, None]:
+        """See `RowSource`: dense features stay as they are."""
+        return self, None
+
+
+class NumPyRows(HostRows):
+    """Rows of a NumPy array of shape (n, p), float32, float64, integer or bool."""
+
+    def __init__(self, X: Array) -> None:
+        self.X, self.shape, self.dtype = X, (X.shape[0], X.shape[1]), X.dtype
+
+    def take(self, rows: Any) -> Array:
+        """See `RowSource`."""
+        return self.X[rows]

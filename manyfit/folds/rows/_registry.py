@@ -1,0 +1,64 @@
+"""From X to the `RowSource` that reads it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from manyfit.arrays import is_xp_array
+from manyfit.folds.rows._csr import CsrRows
+from manyfit.folds.rows._device import DeviceRows
+from manyfit.folds.rows._host import NumPyRows
+from manyfit.folds.rows._inputs import as_csr, as_matrix
+from manyfit.folds.rows._source import RowSource
+
+_registered: list[tuple[Callable[[Any], bool], Callable[[Any], RowSource]]] = []
+
+
+def register_row_source(matches: Callable[[Any], bool], factory: Callable[[Any], RowSource]) -> None:
+    """Let a `RowSource` of your own read X in every search of this process.
+
+    Parameters
+    ----------
+    matches : callable
+        ``matches(X)`` says whether X, as the user passes it to ``fit``, is of this kind. The latest
+        registration that matches is used.
+    factory : callable
+        ``factory(X)`` returns the `RowSource`, or raises `Unsupported` with the reason why scikit-learn is to
+        fit X alone.
+    """
+    _registered.append((matches, factory))
+
+
+def unregister_row_source(factory: Callable[[Any], RowSource]) -> None:
+    """Take back all registrations of a factory.
+
+    Parameters
+    ----------
+    factory : callable
+        The object that was registered.
+    """
+    _registered[:] = [pair for pair in _registered if pair[1] is not factory]
+
+
+def as_row_source(X: Any) -> RowSource:
+    """The rows of X, of any kind that families can read; raises `Unsupported` for other kinds."""
+    for matches, factory in reversed(_registered):
+        if matches(X):
+            return factory(X)
+    raise AssertionError  # NumPy's registration matches everything
+
+
+def wrap_rows(X: Any) -> RowSource:
+    """The rows of an array or CSR matrix that was checked before, or of a `RowSource` itself."""
+    if isinstance(X, np.ndarray):
+        return NumPyRows(X)
+    if is_xp_array(X):
+        return DeviceRows(X)
+    return X if isinstance(X, RowSource) else CsrRows(X)
+
+
+register_row_source(lambda X: True, lambda X: NumPyRows(as_matrix(X)))
+register_row_source(is_xp_array, lambda X: DeviceRows(as_matrix(X)))
+register_row_source(lambda X: hasattr(X, "tocsr"), lambda X: CsrRows(as_csr(X)))
+register_row_source(lambda X: isinstance(X, RowSource), lambda X: X)
