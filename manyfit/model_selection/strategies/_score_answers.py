@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host, to_host_together
 from manyfit.estimators import Answers, GLMAnswers, LinearAnswers
-from manyfit.folds import Fold, FoldedData, Moments, Unsupported
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported, wrap_rows
 from manyfit.metrics import Residuals, ScoredTargets, SharedScoring, lost_to_rounding, residuals_from_moments
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
@@ -243,7 +243,8 @@ class _Role:
 
 def folded_there(folded: FoldedData) -> bool:
     """Whether predictions for the rows of some data are arrays of another library than NumPy."""
-    return is_xp_array(getattr(folded, "X", None))
+    X = getattr(folded, "X", None)
+    return X is not None and is_xp_array(wrap_rows(X).take(slice(0, 0)))
 
 
 def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
