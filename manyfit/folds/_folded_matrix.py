@@ -1,6 +1,6 @@
 """Folded data: X, y, weights and the splits, with summaries computed on first use, once a search."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -112,6 +112,8 @@ class FoldArrays:
         Targets of the training rows as the user gave them, for the scorers.
     given_test : array-like
         The same of the test rows.
+    score_weights : mapping of str to ndarray, or None
+        Weights of the scores, by role.
     """
 
     X_train: Array
@@ -122,6 +124,7 @@ class FoldArrays:
     X_train_score: Array
     given_train: Any
     given_test: Any
+    score_weights: Mapping[str, Array] | None = None
 
     def rows(self, role: str) -> Array:
         """Rows of X that the scores of a role read."""
@@ -132,8 +135,8 @@ class FoldArrays:
         return self.y_test if role == "test" else self.y_train
 
     def score_weight(self, role: str) -> Array | None:
-        """None: given rows have no weights of scores."""
-        return None
+        """Weights of the scores of a role, or None."""
+        return None if self.score_weights is None else self.score_weights[role]
 
     def scored_targets(self, role: str) -> Any:
         """Targets of the rows of a role, as they were given."""

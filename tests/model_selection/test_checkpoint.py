@@ -179,7 +179,7 @@ def test_every_kind_of_group(kind, n_jobs, path, monkeypatch):
     params = {"cv": 3, "n_jobs": n_jobs, "return_train_score": True}
     whole = Optimum(estimator, grid, **params).fit(data, targets)
     assert {group["kind"] for group in whole.report_.groups} == {kind}
-    add, left = engine.Arrivals.add, [2]
+    add, left = engine.ResultSink.add, [2]
 
     def stops(self, results, **options):
         add(self, results, **options)
@@ -187,13 +187,13 @@ def test_every_kind_of_group(kind, n_jobs, path, monkeypatch):
         if not left[0]:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine.Arrivals, "add", stops)
+    monkeypatch.setattr(engine.ResultSink, "add", stops)
     search = Optimum(estimator, grid, **params, checkpoint=path)
     with pytest.raises(KeyboardInterrupt):
         search.fit(data, targets)
     n_kept = len(search.partial_results_)
     assert 0 < n_kept < whole.report_.fits_requested
-    monkeypatch.setattr(engine.Arrivals, "add", add)
+    monkeypatch.setattr(engine.ResultSink, "add", add)
     search.fit(data, targets)
     # Groups that are answered together are restored whole or not at all.
     assert search.report_.fits_restored == (0 if kind in ("moments", "passes") else n_kept)

@@ -37,7 +37,7 @@ GRID = {"alpha": [0.1, 1.0, 10.0]}
 @pytest.fixture
 def gpu(monkeypatch):
     """array-api-strict's second device in place of a GPU."""
-    monkeypatch.setattr(_where, "cuda_place", lambda: place_of(there(X)))
+    monkeypatch.setattr(_where, "default_gpu", lambda: place_of(there(X)))
     with manyfit.config_context(device="cuda"):
         yield
 
