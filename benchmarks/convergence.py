@@ -25,8 +25,7 @@ from benchmarks._benchmark import register
 from benchmarks._scales import data_sets, regression_targets, scales
 from benchmarks._study import Column, Findings, Study, Tell
 from benchmarks._verdict import at_most
-from manyfit.estimators import Cost
-from manyfit.families._protocol import family_of
+from manyfit.estimators import Cost, family_of
 from manyfit.model_selection import GridSearchCV
 
 FOLDS = 3

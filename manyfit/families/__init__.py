@@ -1,15 +1,18 @@
 """Families: each answers many settings of one estimator at once."""
 
 from manyfit.families import _affine_steps, least_squares, smooth  # noqa: F401  (they register themselves)
+from manyfit.families._answers import Answers, LinearAnswers, Predictions
 from manyfit.families._parameter_values import require_usual_numbers
 from manyfit.families._protocol import (
     AffineStep,
-    Answers,
     Cost,
     Family,
-    LinearAnswers,
-    Predictions,
+    FoldRows,
+    Iterations,
+    MomentSums,
     Shape,
+)
+from manyfit.families._registry import (
     affine_step_of,
     family_of,
     register_affine_step,
@@ -23,8 +26,11 @@ __all__ = [
     "Answers",
     "Cost",
     "Family",
+    "FoldRows",
     "GLMAnswers",
+    "Iterations",
     "LinearAnswers",
+    "MomentSums",
     "Predictions",
     "Shape",
     "affine_step_of",

@@ -1,5 +1,6 @@
 """Protocols of folded data: the rows and the moments of each split."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,6 +64,7 @@ class FoldArrays:
     X_train_score: Array
     given_train: Any
     given_test: Any
+    score_weights: Mapping[str, Array] | None = None
 
     def rows(self, role: str) -> Array:
         """Rows of X that the scores of a role read."""
@@ -73,8 +75,8 @@ class FoldArrays:
         return self.y_test if role == "test" else self.y_train
 
     def score_weight(self, role: str) -> Array | None:
-        """None: given rows have no weights of scores."""
-        return None
+        """Weights of the scores of a role, or None."""
+        return None if self.score_weights is None else self.score_weights[role]
 
     def scored_targets(self, role: str) -> Any:
         """Targets of the rows of a role, as they were given."""

@@ -61,13 +61,13 @@ def test_an_interrupted_search_goes_on(kind, there, inside, tmp_path, monkeypatc
 
 def test_what_killed_a_worker_is_tried_again(inside, tmp_path, monkeypatch):
     """Another cluster may have the memory for it."""
-    real = _on_cluster._Search._results
+    real = _on_cluster.DaskExecutor._results
 
-    def one_dies(of, function, items):
-        for item, part in real(of, function, items):
+    def one_dies(of, items):
+        for item, part in real(of, items):
             yield item, WorkerLost(WorkerDied("as told")) if item.candidates == (1,) else part
 
-    monkeypatch.setattr(_on_cluster._Search, "_results", one_dies)
+    monkeypatch.setattr(_on_cluster.DaskExecutor, "_results", one_dies)
     search = GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=2, refit=False, error_score=-1.0, client=inside)
     search.set_params(checkpoint=tmp_path / "file")
     for restored in (0, 4):
@@ -75,6 +75,6 @@ def test_what_killed_a_worker_is_tried_again(inside, tmp_path, monkeypatch):
             search.fit(X, Y)
         assert np.array_equal(search.cv_results_["mean_test_score"] == -1.0, [False, True, False])
         assert (search.report_.fits_restored, search.report_.fits_done) == (restored, 6 - restored)
-    monkeypatch.setattr(_on_cluster._Search, "_results", real)
+    monkeypatch.setattr(_on_cluster.DaskExecutor, "_results", real)
     assert search.fit(X, Y).report_.fits_done == 2
     assert np.all(search.cv_results_["mean_test_score"] >= 0)

@@ -24,9 +24,12 @@ from manyfit.model_selection import GridSearchCV, cross_validate
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
-from manyfit.model_selection.running._dask_executor import cut
-from manyfit.model_selection.running._worker_items import Common, Item, run_item
+from manyfit.model_selection.running._worker_items import Common, run_item
 from manyfit.model_selection.sharing import _fit_and_score as _evaluate
+from manyfit.model_selection.strategies import _iterations
+from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
+from manyfit.model_selection.strategies._iterations import ITERATIONS, cut_group
+from manyfit.model_selection.strategies._strategy import WorkItem
 from tests.differential._subject import sharing_whatever_it_costs
 from tests.metrics._crossings import there
 from tests.model_selection._optimum import Optimum
@@ -61,12 +64,12 @@ def seen(monkeypatch):
 @pytest.mark.parametrize("n_groups", [1, 3])
 def test_a_group_is_cut_for_the_slots_where_it_is_long(operations, n_slots, n_groups):
     settings = (3, 5, 8, 9, 11, 20, 21)
-    group = Group("passes", settings, "", 35, 0, operations=operations)
-    parts = cut(group, n_slots, n_groups)
+    group = Group(ITERATIONS, settings, "", 35, 0, operations=operations)
+    parts = cut_group(group, n_slots, n_groups)
     assert [c for part in parts for c in part] == list(settings)
     assert all(parts)
     assert len(parts) <= max(1, -(-n_slots // n_groups))
-    assert len(parts) == 1 or operations / len(parts) >= _on_cluster.PART_OPERATIONS
+    assert len(parts) == 1 or operations / len(parts) >= _iterations.PART_OPERATIONS
     if operations == 1e15:
         assert len(parts) == min(7, -(-n_slots // n_groups))
 
@@ -74,7 +77,7 @@ def test_a_group_is_cut_for_the_slots_where_it_is_long(operations, n_slots, n_gr
 @pytest.mark.invariant("A group that is divided among workers stays within tol")
 @pytest.mark.parametrize("steps", [(), (StandardScaler(),)])
 def test_the_parts_of_a_long_group(steps, client, seen, monkeypatch):
-    monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
+    monkeypatch.setattr(_iterations, "PART_OPERATIONS", 1.0)
     monkeypatch.setattr(family_of(LogisticRegression), "cost", lambda *_: Cost(10.0, 100.0))
     model = make_pipeline(*steps, LogisticRegression())
     grid = {"logisticregression__C": C}
@@ -251,7 +254,7 @@ def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, monkeypat
         replace(common.job, candidates=candidates, options=options), get_config(), [*warnings.filters]
     )
     with at_task(Task(lambda: True, True, {})):
-        outcomes = [run_item(Item("one by one", (c,), (0,)), common) for c in range(3)]
+        outcomes = [run_item(WorkItem(INDIVIDUAL_FITS, ((c, 0),)), common) for c in range(3)]
     results = [outcome.results[c, 0] for c, outcome in enumerate(outcomes)]
     assert [result["fit_error"] is None for result in results] == [True, False, True]
     assert results[1]["test_scores"] == -7.0
@@ -281,7 +284,7 @@ def test_a_short_fit_that_fails_is_quoted_as_by_scikit_learn(client, seen):
     cross_validate(FailsAt(max_depth=1), X, Y, **options)
     ((_, common),) = seen
     common = replace(common, job=replace(common.job, estimator=FailsAt(max_depth=3), candidates=[{}, {}]))
-    item = Item("one by one", (0,), (0,))
+    item = WorkItem(INDIVIDUAL_FITS, ((0, 0),))
     texts, fitted = [], []
     for left in (None, {}):  # by scikit-learn's own function, and on copies
         with at_task(Task(lambda: True, True, left)):
@@ -300,11 +303,11 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
     with at_task(Task(lambda: True, True, left)):
         for item in items:
             run_item(item, common)
-    assert left["folds"] is None
+    assert left["context"].copied_folds is None
 
 
 def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp_path, monkeypatch):
-    monkeypatch.setattr(_on_cluster, "PART_OPERATIONS", 1.0)
+    monkeypatch.setattr(_iterations, "PART_OPERATIONS", 1.0)
     monkeypatch.setattr(family_of(LogisticRegression), "cost", lambda *_: Cost(10.0, 100.0))
     options = {"sharing": "optimum", "refit": False, "checkpoint": tmp_path / "file"}
     search = GridSearchCV(LogisticRegression(), {"C": C}, **options)
@@ -325,7 +328,7 @@ def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp
     assert len(kept) == 3
     search.fit(X, Y)
     (before, _), (after, _) = seen
-    assert len(before) == 2 and len(after) == 1 and set(after) < set(before)
+    assert len(before) == 2 and [item.candidates for item in after] == [before[1].candidates]
     assert (search.report_.fits_restored, search.report_.fits_shared) == (15, 15)
     for c, score in enumerate(search.cv_results_["split0_test_score"]):
         assert score == kept.get(C[c], score)
@@ -334,4 +337,4 @@ def test_finished_parts_of_a_long_group_are_not_answered_again(client, seen, tmp
 def test_little_data_are_one_task(client, seen):
     GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, Y * 1.0)
     ((items, _),) = seen
-    assert [(item.kind, item.splits) for item in items] == [("moments", None)]
+    assert [(item.strategy.kind, len(item.pairs)) for item in items] == [("moments", 10)]

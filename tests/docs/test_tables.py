@@ -15,7 +15,7 @@ from sklearn.utils import all_estimators
 from manyfit._compat import TESTED, scorer_parts
 from manyfit.estimators import affine_step_of, family_of
 from manyfit.estimators._catalog import ALL
-from manyfit.families import _protocol as _family
+from manyfit.families import _registry as _family
 from manyfit.folds import Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS

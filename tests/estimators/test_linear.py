@@ -131,8 +131,8 @@ def test_sharing_pays_for_long_data_and_not_for_wide():
     family = family_of(Ridge)
     long = family.cost(Ridge(), [{"alpha": 1.0}] * 10, Shape(100_000, 20, 1, 5))
     wide = family.cost(Ridge(), [{"alpha": 1.0}] * 2, Shape(50, 5000, 1, 5))
-    assert long.shared < 0.1 * long.one_by_one
-    assert wide.shared > wide.one_by_one
+    assert long.shared < 0.1 * long.individual
+    assert wide.shared > wide.individual
 
 
 def warns(alpha, Z, y):

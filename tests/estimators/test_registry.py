@@ -7,6 +7,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from manyfit.estimators import (
+    Family,
+    MomentSums,
     affine_step_of,
     family_of,
     register_family,
@@ -22,9 +24,10 @@ class MyScaler(StandardScaler):
     pass
 
 
-class Other:
+class Other(Family):
     serves = (Ridge, MyRidge)
     free = frozenset({"alpha"})
+    reads = MomentSums()
 
 
 @pytest.fixture

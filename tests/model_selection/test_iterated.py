@@ -459,7 +459,7 @@ def test_a_search_for_where_to_stop_is_not_shared(name):
     values = {"max_iter": [1, 100], "tol": [1e-1, 1e-4], "solver": ["lbfgs", "newton-cg"]}[name]
     plan = Optimum(LogisticRegression(), {"C": [0.1, 1.0], name: values}).plan(X, Y)
     assert [group.kind for group in plan.groups] == ["one by one"]
-    assert "the search varies max_iter or tol or solver" in str(plan)
+    assert f"the search varies {name}, which changes where a fit stops" in str(plan)
 
 
 def test_texts_of_pandas():

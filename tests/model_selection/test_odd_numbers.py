@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.estimators import Cost, Predictions, register_family, unregister_family
+from manyfit.estimators import Cost, Family, FoldRows, Predictions, register_family, unregister_family
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
 from tests.model_selection._optimum import Optimum
@@ -154,17 +154,17 @@ class Shrunken(RegressorMixin, BaseEstimator):
         return np.full(len(X), self.mean_)
 
 
-class ShrunkenFamily:
+class ShrunkenFamily(Family):
     """It looks at no type, as a family of few lines does."""
 
-    serves, free, result, needs = (Shrunken,), frozenset({"share"}), "exact", "rows"
+    serves, free, result, reads = (Shrunken,), frozenset({"share"}), "exact", FoldRows()
 
     def check(self, estimator, settings):
         if any(float(setting["share"]) < 0 for setting in settings):
             raise Unsupported("a share below 0")
 
     def cost(self, estimator, settings, shape):
-        return Cost(shared=1.0, one_by_one=2.0)
+        return Cost(shared=1.0, individual=2.0)
 
     def fit_many(self, estimator, settings, folded):
         for fold in map(folded.fold, range(folded.n_splits)):

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC
 
-from manyfit.estimators import Cost, Predictions, family_of
+from manyfit.estimators import Cost, Family, FoldRows, Predictions, family_of
 from manyfit.folds import _single_fold
 from manyfit.model_selection import GridSearchCV, Report
 from tests.model_selection._same import LABELS, WEIGHTS, X_CLASS, X, Y, both
@@ -157,11 +157,11 @@ def test_a_nan_is_the_largest_difference():
     assert np.isnan(report.largest_difference)
 
 
-class Converging:
+class Converging(Family):
     serves = (Lasso,)
     free = frozenset({"alpha"})
     result = "converged"
-    needs = "rows"
+    reads = FoldRows()
 
     def check(self, estimator, settings):
         pass

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
 from sklearn.metrics import get_scorer
 
-from manyfit.estimators import Cost, Predictions
+from manyfit.estimators import Cost, Family, FoldRows, Predictions
 from tests.model_selection._same import WEIGHTS, both
 
 ALPHAS = {"alpha": [1.0, 50.0, 200.0]}
@@ -52,8 +52,8 @@ class ScoredByItself(RegressorMixin, BaseEstimator):
         return -float(np.abs(y - self.predict(X)).mean())
 
 
-class FamilyOfIt:
-    serves, free, result, needs = (ScoredByItself,), frozenset({"factor"}), "exact", "rows"
+class FamilyOfIt(Family):
+    serves, free, result, reads = (ScoredByItself,), frozenset({"factor"}), "exact", FoldRows()
 
     def check(self, estimator, settings):
         pass

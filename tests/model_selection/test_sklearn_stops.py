@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.estimators import Cost
-from manyfit.families._protocol import family_of
+from manyfit.estimators import Cost, family_of
 from manyfit.families.smooth.solver import _coarse_to_fine as _path
 from manyfit.families.smooth.solver._trial import Trial
 from manyfit.model_selection import GridSearchCV

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
+from manyfit.families._answers import LinearAnswers
 from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, LinearAnswers, Shape, register_family
+from manyfit.families._protocol import Cost, Family, MomentSums, Shape
+from manyfit.families._registry import register_family
 from manyfit.folds import FoldedData, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding
 
@@ -26,7 +28,7 @@ MIN_DAMPED = 1e-17
 FIT_OVERHEAD = 1e6
 
 
-class RidgeFamily:
+class RidgeFamily(Family):
     """Ridge with a direct solver: ``(S + alpha I) coef = s`` with the centred scatter S of the fold.
 
     With ``S = V diag(l) V'`` the coefficients of every alpha are ``V (V's / (l + alpha))``.
@@ -39,7 +41,7 @@ class RidgeFamily:
     serves = (Ridge,)
     free = frozenset({"alpha"})
     result: Literal["exact"] = "exact"
-    needs: Literal["moments"] = "moments"
+    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""
@@ -80,16 +82,16 @@ def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
     return 0.0 if estimator.solver == "svd" else view.n_features * view.eps
 
 
-class LinearRegressionFamily:
+class LinearRegressionFamily(Family):
     """LinearRegression at full rank, from the same equations with ``alpha = 0``.
 
     scikit-learn cuts singular values under its ``cond``; wherever a cut is near, the fold is left to it.
     """
 
     serves = (LinearRegression,)
-    free: frozenset[str] = frozenset()
+    free = frozenset[str]()
     result: Literal["exact"] = "exact"
-    needs: Literal["moments"] = "moments"
+    reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""
@@ -174,8 +176,8 @@ def moment_cost(n_settings: int, shape: Shape) -> Cost:
     n, p, k = shape.n_train, shape.n_features, shape.n_splits
     d, short, long = p + shape.n_targets, min(n, p), max(n, p)
     shared = n * d**2 * k / max(k - 1, 1) + k * (10.0 * p**3 + 4.0 * n_settings * p**2 * shape.n_targets)
-    one_by_one = n_settings * k * (FIT_OVERHEAD + long * short**2 + short**3 / 3.0)
-    return Cost(shared, one_by_one)
+    individual = n_settings * k * (FIT_OVERHEAD + long * short**2 + short**3 / 3.0)
+    return Cost(shared, individual)
 
 
 RIDGE = register_family(RidgeFamily())

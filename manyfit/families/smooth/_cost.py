@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from manyfit.families._protocol import Cost, Shape
 from manyfit.families.smooth.solver._penalty_path import HEAD, WORTH_PASSES
 
+# Parameters that do not change an optimum, but where a solver stops on its way to it.
+PATH_PARAMS = frozenset({"max_iter", "tol", "solver"})
 # Passes that a fit takes where its Hessian is known in part.
 SLOW_PASSES = 60.0
 

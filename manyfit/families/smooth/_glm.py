@@ -9,8 +9,9 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegres
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Shape, register_family
-from manyfit.families.smooth._cost import pass_cost
+from manyfit.families._protocol import Cost, Family, Iterations, Shape
+from manyfit.families._registry import register_family
+from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
@@ -22,7 +23,7 @@ from manyfit.folds import PassData, Unsupported
 Array = NDArray[Any]
 
 
-class TweedieFamily:
+class TweedieFamily(Family):
     """Generalised linear models: half the mean deviance and ``alpha / 2 ||w||^2``, the intercept free.
 
     References
@@ -33,7 +34,8 @@ class TweedieFamily:
     serves = (PoissonRegressor, GammaRegressor, TweedieRegressor)
     free = frozenset({"alpha"})
     result: Literal["converged"] = "converged"
-    needs: Literal["passes"] = "passes"
+    reads = Iterations()
+    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, float_dtype
-from manyfit.families._protocol import Role
+from manyfit.families._answers import Answers, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold
@@ -128,7 +128,7 @@ class Probabilities:
 
 
 @dataclass(frozen=True)
-class GLMAnswers:
+class GLMAnswers(Answers):
     """Answers that a link makes of linear predictors.
 
     Attributes
@@ -145,20 +145,27 @@ class GLMAnswers:
     link: Link
     alone: Mapping[int, str] = field(default_factory=dict)
 
+    varies_within_tol = True
+
     @property
     def linear(self) -> LinearPredictors:
         """Linear predictors of each setting."""
         return self.fitted.linear
 
     @property
-    def rows_read(self) -> int:
+    def rows_read(self) -> int:  # type: ignore[override]
         """See `PathSolution`."""
         return self.fitted.rows_read
 
     @property
-    def classes(self) -> Array | None:
+    def classes(self) -> Array | None:  # type: ignore[override]
         """See `Answers`."""
         return self.link.classes
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Linear predictors of a row."""
+        return int(self.linear.coef.shape[2])
 
     def subset(self, settings: Sequence[int]) -> "GLMAnswers":
         """See `Answers`."""

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Shape, register_family
+from manyfit.families._protocol import Cost, Family, Iterations, Shape
+from manyfit.families._registry import register_family
 from manyfit.families.smooth._class_weights import class_weights
-from manyfit.families.smooth._cost import pass_cost
+from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
@@ -23,7 +24,7 @@ from manyfit.folds import PassData, Unsupported, require_classes
 Array = NDArray[Any]
 
 
-class LinearSVCFamily:
+class LinearSVCFamily(Family):
     """LinearSVC: ``C sum_i s_i max(0, 1 - t_i z_i)^2 + ||w||^2 / 2``, the intercept penalised as a weight.
 
     References
@@ -35,8 +36,8 @@ class LinearSVCFamily:
     serves = (LinearSVC,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    needs: Literal["passes"] = "passes"
-    coupled = False
+    reads = Iterations(coupled=False)
+    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""
@@ -81,7 +82,7 @@ class LinearSVCFamily:
         yield from linked_answers(fitted, Decisions(classes))
 
 
-class LinearSVRFamily:
+class LinearSVRFamily(Family):
     """LinearSVR: ``C sum_i s_i max(0, |z_i - y_i| - epsilon)^2 + ||w||^2 / 2``, the intercept penalised.
 
     References
@@ -92,7 +93,8 @@ class LinearSVRFamily:
     serves = (LinearSVR,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    needs: Literal["passes"] = "passes"
+    reads = Iterations()
+    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""

@@ -7,9 +7,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Shape, register_family
+from manyfit.families._protocol import Cost, Family, Iterations, Shape
+from manyfit.families._registry import register_family
 from manyfit.families.smooth._class_weights import class_weights
-from manyfit.families.smooth._cost import pass_cost
+from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
@@ -22,7 +23,7 @@ from manyfit.folds import PassData, Unsupported, require_classes
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
-class LogisticFamily:
+class LogisticFamily(Family):
     """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
 
     References
@@ -33,7 +34,8 @@ class LogisticFamily:
     serves = (LogisticRegression,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    needs: Literal["passes"] = "passes"
+    reads = Iterations()
+    path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         """See `Family`."""

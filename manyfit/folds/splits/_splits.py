@@ -1,6 +1,6 @@
 """The splits of one search, frozen and kept small."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -80,6 +80,20 @@ class _Whole:
 
     def atom_groups(self) -> list[AtomGroup]:
         return atoms_of_splits(self.splits, self.n_samples)
+
+
+@dataclass(frozen=True)
+class _Some:
+    """Some of the splits, as another process is sent them."""
+
+    splits: dict[int, Split]
+    n_splits: int
+
+    def indices(self, i: int) -> Split:
+        return self.splits[i]
+
+    def atom_groups(self) -> list[AtomGroup]:
+        raise TypeError("Atoms are of all splits, and these are some of them.")
 
 
 class Splits:
@@ -164,8 +178,17 @@ class Splits:
         """Train and test indices of split `i`, as the splitter gave them."""
         return self._store.indices(i)
 
+    def only(self, chosen: Collection[int]) -> "Splits":
+        """The same, of which another process reads the chosen ones only."""
+        return Splits(_Some({i: self.indices(i) for i in chosen}, self.n_splits), self.n_samples)
+
     def __iter__(self) -> Iterator[Split]:
         return (self.indices(i) for i in range(self.n_splits))
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """The splits whose indices are here: all, but for what `only` gives."""
+        return tuple(self._store.splits) if isinstance(self._store, _Some) else tuple(range(self.n_splits))
 
     @property
     def content(self) -> tuple[Any, ...]:

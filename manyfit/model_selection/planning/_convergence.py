@@ -18,8 +18,7 @@ def stops_as_sklearn(job: Job) -> bool:
 
 def require_gradient_stop(family: Family, estimator: Any, shape: Shape) -> None:
     """Refuse estimators whose fit in scikit-learn does not end at a small gradient, whatever the data."""
-    asked = getattr(family, "why_stops_elsewhere", None)
-    why = asked(estimator, shape) if asked is not None else None
+    why = family.why_stops_elsewhere(estimator, shape)
     tol = getattr(estimator, "tol", None)
     if why is None and tol is not None and not tol <= MOST_TOL:
         why = f"tol={tol:g} leaves scores open, where {MOST_TOL:g} would not"

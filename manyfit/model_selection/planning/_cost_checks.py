@@ -27,10 +27,10 @@ def require_cheaper(
     """
     cost = family.cost(estimator, settings, shape)
     least = LEAST_GAIN if family.result == "converged" and sharing == "auto" else 1.0
-    if cost.shared > cost.one_by_one:
+    if cost.shared > cost.individual:
         raise Unsupported("sharing would take more operations here")
-    if least * cost.shared > cost.one_by_one:
-        gain = cost.one_by_one / cost.shared
+    if least * cost.shared > cost.individual:
+        gain = cost.individual / cost.shared
         raise Unsupported(
             f"sharing is expected to be {gain:.1f} times as fast, and has to be {least:g} times"
         )

@@ -1,7 +1,7 @@
 """A setting of a pipeline, read as a chain of steps without building the pipeline."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,6 +69,10 @@ class StepSpec:
     rest: Mapping[str, Any] = field(default_factory=dict)
     keeps_params: bool = True
     requests: str = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields: keys hold identities, which are others on a worker."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def _value_keys(self) -> dict[str, Key]:

@@ -3,20 +3,29 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from manyfit.estimators import Family
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 
-Kind = Literal["moments", "passes", "family", "steps", "one by one"]
 
-_TITLES: dict[str, str] = {
-    "moments": "shared through moments",
-    "passes": "shared iterations: every pass over X serves all settings and splits",
-    "family": "steps before the last one shared, and fits of the last one where that pays",
-    "steps": "steps before the last one shared",
-    "one by one": "one by one",
-}
+class GroupStrategy(Protocol):
+    """What a plan reads of the strategy that answers a group; see `strategies._strategy.Strategy`."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def shares_fits(self) -> bool: ...
+
+    @property
+    def shares_steps(self) -> bool: ...
+
+    @property
+    def last_step_place(self) -> tuple[Literal["device", "host"], str]: ...
 
 
 @dataclass(frozen=True)
@@ -48,10 +57,11 @@ class Group:
 
     Attributes
     ----------
-    kind : {"moments", "passes", "family", "steps", "one by one"}
-        "moments": one pass over X serves all settings and folds. "passes": an iterative fit whose every pass
-        over X serves all settings and folds. "family": steps are fitted once a fold and
-        a family answers all settings of the last one. "steps": only the steps are shared.
+    strategy : Strategy
+        How they are answered; `kind` is its name: "moments" (one pass over X serves all settings and folds),
+        "passes" (an iterative fit whose every pass over X serves all settings and folds), "family" (steps are
+        fitted once a fold, and a family answers all settings of the last one), "steps" (only the steps are
+        shared) or "one by one".
     candidates : tuple of int
         Positions in the list of settings.
     estimator : str
@@ -76,6 +86,8 @@ class Group:
         Answers the settings; None where scikit-learn fits each.
     prototype : estimator or None
         The last estimator with the parameters that all settings share.
+    path : str
+        Names of the steps that lead to the last estimator in nested pipelines.
     operations : float
         What the shared iterations are expected to take; 0 for other kinds.
     once : tuple of str
@@ -84,7 +96,7 @@ class Group:
         Where its steps and its last estimator work; empty where all data are the host's.
     """
 
-    kind: Kind
+    strategy: GroupStrategy
     candidates: tuple[int, ...]
     estimator: str
     fits_requested: int
@@ -95,11 +107,17 @@ class Group:
     steps: tuple[StepSpec, ...] = ()
     family: Family | None = None
     prototype: Any = None
+    path: str = ""
     operations: float = 0.0
     once: tuple[str, ...] = ()
     fits_undecided: int = 0
     decided_by: str = ""
     places: tuple[WorkPlace, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The name of the strategy."""
+        return self.strategy.kind
 
     def only(self, candidates: Container[int]) -> "Group":
         """The part of it that serves some of its settings.
@@ -260,8 +278,8 @@ class Plan:
             names = dict.fromkeys(group.estimator for group in alike)
             several = self.n_workers > 1
             lines = [_Row.of(name, [g for g in alike if g.estimator == name], several) for name in names]
-            title = _TITLES[kind]
-            if self.from_predictions and kind in ("moments", "passes", "family"):
+            title = alike[0].strategy.title
+            if self.from_predictions and alike[0].strategy.shares_fits:
                 title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
             rows.append((f"{title}: {reason}" if reason else title, lines))
         return rows

@@ -31,8 +31,6 @@ from manyfit.model_selection.planning.steps._outputs import is_left_out, makes_s
 
 _MOMENTS = WorkPlace("moments of X and y", "device", "rows are summed where X lies")
 _FROM_MOMENTS = "it works on the moments, which are small"
-_OF_PASSES = "passes over X are made where it lies; the solver's steps are taken on the host"
-_OF_FAMILY = "its shared fits read the rows where they lie"
 
 
 class WorkPlaces:
@@ -60,13 +58,14 @@ class WorkPlaces:
         why_host = self._why_host()
         if why_host:
             return self._everywhere(group, "host", why_host)
-        if group.kind in ("moments", "passes"):
+        strategy = group.strategy
+        if strategy.shares_fits and not strategy.shares_steps:
             return tuple(_shared(group))
         names = host_only_estimators(self._job)
         if names:
             return self._everywhere(group, "host", why_unable(self._job, names))
-        first = group.candidates[:1] if group.kind == "family" else group.candidates
-        found = [self._walk(sample(self._job, c), group.kind == "family") for c in first]
+        first = group.candidates[:1] if strategy.shares_fits else group.candidates
+        found = [self._walk(sample(self._job, c), group if strategy.shares_fits else None) for c in first]
         return tuple(dict.fromkeys(place for places in found for place in places))
 
     def locate_refit(self) -> tuple[WorkPlace, ...]:
@@ -80,7 +79,7 @@ class WorkPlaces:
             why_host = why_unable(self._job, names)
         if why_host:
             return tuple(WorkPlace(_name(step), "host", why_host) for step in pipeline_steps(model))
-        return tuple(self._walk(model, family=False))
+        return tuple(self._walk(model))
 
     @property
     def _reads_host_memory(self) -> bool:
@@ -100,15 +99,15 @@ class WorkPlaces:
         )
         return tuple(WorkPlace(name, where, why) for name in names)
 
-    def _walk(self, model: Any, family: bool) -> list[WorkPlace]:
-        """The places of the steps of a setting; `family`: fits of the last one are shared."""
+    def _walk(self, model: Any, family: Group | None = None) -> list[WorkPlace]:
+        """The places of the steps of a setting; `family` is its group if fits of the last one are shared."""
         found: list[WorkPlace] = []
         *steps, last = pipeline_steps(model)
         stays = self._through(steps, "", found)
-        if stays or not family:
+        if stays or family is None:
             self._through([last], stays, found, n_targets=self._n_targets)
         else:
-            found.append(WorkPlace(_name(last), "device", _OF_FAMILY))
+            found.append(WorkPlace(_name(last), *family.strategy.last_step_place))
         return found
 
     def _through(
@@ -164,16 +163,13 @@ class WorkPlaces:
 
 
 def _shared(group: Group) -> Iterator[WorkPlace]:
-    """Places of a group that moments or iterations serve as a whole."""
-    if group.kind == "moments" or group.steps:
+    """Places of a group whose fits and affine steps are shared as a whole."""
+    where, why = group.strategy.last_step_place
+    if group.steps or where == "host":
         yield _MOMENTS
     for step in group.steps:
         yield WorkPlace(step.cls.__name__, "host", _FROM_MOMENTS)
-    what = type(group.prototype).__name__
-    if group.kind == "moments":
-        yield WorkPlace(what, "host", _FROM_MOMENTS)
-    else:
-        yield WorkPlace(what, "device", _OF_PASSES)
+    yield WorkPlace(type(group.prototype).__name__, where, why)
 
 
 def _why_device(step: Any) -> str:

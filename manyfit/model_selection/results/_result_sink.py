@@ -83,10 +83,11 @@ class ResultSink:
 
     def take(self, part: TaskResult, *, alone: bool) -> None:
         """Take the results of a part of the search; `alone` is for those that are not in `part.fitted`."""
+        self.steps_saved += part.work["transformer_fits_saved"]
         for own in (True, False):
             some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
             if some:
-                self.add(some, alone=alone or own, versions=part.versions)
+                self.add(some, alone=alone or own, lasting=part.lasting, versions=part.versions)
 
     def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
         """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""

@@ -27,6 +27,8 @@ class TaskResult:
         How far `tol` leaves test scores of shared iterations open, by the name of the scorer.
     rows_read : int
         Rows of X that iterating fits went over, each as often as it was.
+    fits_made : int
+        Fits that families made, each of which may answer many settings.
     seconds : float
         Of several workers, the sum.
     seconds_fitting : float
@@ -35,6 +37,10 @@ class TaskResult:
         What callbacks on a worker said, see `Callbacks`; for the search to deliver.
     versions : mapping of str to str, or None
         Versions of the packages that computed the results, where they are not those of the search's process.
+    unfinished : WorkItem or None
+        What is left of an item that took long, for this worker or another.
+    lasting : bool
+        Whether the results are written to the checkpoint: another run would find the same.
     """
 
     results: dict[Pair, Result] = field(default_factory=dict)
@@ -43,10 +49,13 @@ class TaskResult:
     work: Counter[str] = field(default_factory=Counter)
     doubts: dict[Pair, Mapping[str, float]] = field(default_factory=dict)
     rows_read: int = 0
+    fits_made: int = 0
     seconds: float = 0.0
     seconds_fitting: float = 0.0
     messages: list[Any] = field(default_factory=list)
     versions: Mapping[str, str] | None = None
+    unfinished: Any = None
+    lasting: bool = True
 
     @property
     def left(self) -> list[Pair]:
@@ -57,7 +66,8 @@ class TaskResult:
         self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
     ) -> None:
         """Add what answers on split `i` took, if they iterate, and the doubts of their settings."""
-        self.rows_read += getattr(answers, "rows_read", 0)
+        self.rows_read += answers.rows_read
+        self.fits_made += answers.fits_made
         self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
 
     def add(self, other: "TaskResult") -> None:
@@ -68,5 +78,6 @@ class TaskResult:
         self.work.update(other.work)  # which keeps negative counts
         self.doubts.update(other.doubts)
         self.rows_read += other.rows_read
+        self.fits_made += other.fits_made
         self.seconds += other.seconds
         self.seconds_fitting += other.seconds_fitting

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.estimators import Answers, GLMAnswers
+from manyfit.estimators import Answers
 from manyfit.folds import Fold, FoldedData
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair
@@ -57,7 +57,7 @@ class Doubts:
     ) -> None:
         self.there: list[Any] = []
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if not isinstance(answers, GLMAnswers) or len(answers.alone) == n_settings:
+        if not answers.varies_within_tol or len(answers.alone) == n_settings:
             return
         fold = folded.fold(i)
         if answers.classes is not None and scoring.label_scorers:
@@ -104,7 +104,7 @@ class Doubts:
 
 
 def _known_scores(
-    scoring: SharedScoring, answers: GLMAnswers, n_settings: int, fold: Fold, memory_limit: int
+    scoring: SharedScoring, answers: Answers, n_settings: int, fold: Fold, memory_limit: int
 ) -> dict[str, Array]:
     """Scores of all settings by metrics that need no scorer to be called; NaN where one would be."""
     y, given = fold.targets("test"), fold.scored_targets("test")

@@ -1,7 +1,7 @@
-"""Groups behind steps that are not affine: the steps once a fold, then a family for the last one."""
+"""Families behind steps that are not affine: the steps are fitted once a fold, then the family answers."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
-from manyfit.arrays import label_transfers, to_host_together
-from manyfit.estimators import Family, Shape
+from manyfit.arrays import is_xp_array, label_transfers, to_host_together
+from manyfit.estimators import Answers, Family, FoldRows, Iterations, MomentSums, Shape
 from manyfit.folds import (
     AtomGroup,
     FoldArrays,
@@ -21,223 +21,270 @@ from manyfit.folds import (
     as_matrix,
     as_matrix_or_csr,
     as_targets,
+    as_weights,
     finite_middle,
 )
+from manyfit.introspection.random_parameters import find_random_parameter
 from manyfit.metrics import SharedScoring
-from manyfit.model_selection.job._job import Job, Options, Pair, Result
-from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
-from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
-from manyfit.model_selection.planning._convergence import require_gradient_stop, stops_as_sklearn
+from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
 from manyfit.model_selection.planning._cost_checks import n_classes, require_cheaper, require_memory
+from manyfit.model_selection.planning._metadata_routing import fit_weights
+from manyfit.model_selection.planning._parameter_checks import WRITES
+from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._cached_transformer import share_prefixes
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, SharedFold
+from manyfit.model_selection.sharing._fit_and_score import FoldStore, SharedFold, evaluate
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import Doubts, without
-from manyfit.model_selection.strategies._individual_fits import Enough
-from manyfit.model_selection.strategies._moments import why_not
-from manyfit.model_selection.strategies._rest_of_fold import RestOfFold, Taker, Then
+from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
+from manyfit.model_selection.strategies._individual_fits import (
+    SHARED_STEPS,
+    TimeLimit,
+    progress_of,
+    retained_store,
+)
 from manyfit.model_selection.strategies._score_answers import score_answers
+from manyfit.model_selection.strategies._strategy import (
+    Batch,
+    RunContext,
+    Schedule,
+    Strategy,
+    WorkItem,
+    scoring_of,
+    why_not,
+)
 
 
 @dataclass(frozen=True)
-class _Group:
-    """Settings of one family behind the same steps."""
+class FoldFamilyStrategy(Strategy):
+    """The steps are fitted once a fold, and a family answers all settings of the last one.
 
-    first: Mapping[str, Any]
-    candidates: Sequence[int]
-    settings: Sequence[Mapping[str, Any]]
-    family: Family
-    prototype: Any
-
-
-@dataclass(frozen=True)
-class _Task:
-    """All groups on one split, answered by one worker, so that they share the steps that they share.
-
-    What they leave is fitted in the same task, with the steps that were fitted for them; unless `rest` is
-    None.
+    All groups of a split are one item, so that they share the steps that they have in common.
     """
 
-    estimator: Any
-    groups: Sequence[_Group]
-    i: int
-    split: tuple[Any, Any]
-    options: Options
-    sharing: str
-    sklearn_stops: bool
-    rest: RestOfFold | None
+    kind = "family"
+    title = "steps before the last one shared, and fits of the last one where that pays"
+    shares_fits = True
+    shares_steps = True
+    last_step_place = ("device", "its shared fits read the rows where they lie")
+
+    def matches(self, batch: Batch) -> bool:
+        """See `Strategy`."""
+        return batch.family is not None
+
+    def serve(self, batch: Batch, facts: SearchFacts) -> Group:
+        """See `Strategy`."""
+        group, spec = family_group(self, batch, facts), batch.spec
+        scoring = require_scoring(group, facts)
+        _require_shareable_rows(batch, facts)
+        _require_weights(group, scoring, facts.job)
+        _require_deterministic_last_step(batch, facts)
+        reason = reason_of(group.prototype, stops_as_sklearn(facts.job)) if _iterates(group) else ""
+        output = f"the output of {spec.steps[-1].cls.__name__}" if spec.steps else "the rows of a split"
+        return replace(
+            group,
+            reason=reason,
+            fits_planned=(made := _planned_fits(group, facts)),
+            fits_undecided=group.fits_requested - made,
+            decided_by=output,
+            once=tuple(step.cls.__name__ for step in spec.steps[: facts.n_rowwise_steps(spec)]),
+        )
+
+    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
+        """See `Strategy`. Items that are no whole round of the workers may be divided among them."""
+        plan, sink = schedule.plan, schedule.sink
+        # Fits in scikit-learn's order come later, and find the folds of all splits.
+        fits_rest = plan.order is not None and not plan.by_candidate if schedule.in_process else True
+        others = schedule.planned if schedule.in_process and fits_rest else ()
+        others = tuple(pair for pair in others if not sink.restore([pair], alone=True))
+        items: list[WorkItem] = []
+        for i in range(schedule.job.splits.n_splits):
+            left = [group for group in groups if not sink.restore([(c, i) for c in group.candidates])]
+            own = tuple(c for c, split in others if split == i)
+            pairs = tuple((c, i) for group in left for c in group.candidates)
+            if pairs or own:
+                kept = tuple(sorted(c for c, _ in sink.kept_alone(pairs)))
+                items.append(
+                    WorkItem(self, pairs or tuple((c, i) for c in own), tuple(left), own, kept, fits_rest)
+                )
+        if not items:
+            return []
+        n_slots = schedule.n_slots(items[0].candidates)
+        whole = len(items) - len(items) % n_slots
+        return items[:whole] + [replace(item, divisible=True) for item in items[whole:]]
+
+    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
+        """See `Strategy`."""
+        outcome, limit, start = TaskResult(), TimeLimit(), time.perf_counter()
+        job, i = context.answered, item.split
+        folds = self._folds(item, context, job)
+        before = folds.work
+        for group in _not_refused(item, context, folds, outcome):
+            begun = time.perf_counter()
+            try:
+                answered = _answer(group, i, folds, context, outcome)
+            except Exception as error:
+                # scikit-learn fits these pairs one by one, and raises what the user should see.
+                outcome.alone.update({(c, i): why_not(error) for c in group.candidates})
+                outcome.seconds += time.perf_counter() - begun
+            else:
+                context.add(answered, alone=False)
+        if item.fits_rest and context.may_fit_rest:
+            _fit_rest(item, context, folds, outcome, limit)
+        outcome.work.update(folds.work_since(before))
+        if context.sink is not None:
+            context.sink.steps_saved += outcome.work["transformer_fits_saved"]
+        outcome.seconds = time.perf_counter() - start
+        left = tuple(pair for pair in outcome.left if pair[0] not in item.kept)
+        if context.returns_early and left and not item.divisible:
+            outcome.unfinished = WorkItem(SHARED_STEPS, left)
+        context.refused.update(outcome.alone)
+        return outcome
+
+    def _folds(self, item: WorkItem, context: RunContext, job: Job) -> FoldStore:
+        if context.keeps_folds and context.by_candidate and context.may_fit_rest:
+            if context.folds is None:
+                context.folds = retained_store(context, job)
+            return context.folds
+        split = {item.split: job.splits.indices(item.split)}
+        return FoldStore(job.X, job.y, split, job.options, True, fronts=job.fronts)
+
+    def setting_fronts(self, item: WorkItem) -> Sequence[int]:
+        """See `Strategy`."""
+        return [group.candidates[0] for group in item.groups]
 
 
-def run_families(
-    job: Job, groups: Sequence[Group], arrivals: ResultSink, then: Then | None, folds: FoldStore | None = None
-) -> TaskResult:
-    """Answer the settings of `groups`.
+FOLD_FAMILIES = FoldFamilyStrategy()
 
-    Parameters
-    ----------
-    job : Job
-        The search.
-    groups : sequence of Group
-        Of its plan.
-    arrivals : Arrivals
-        Takes finished results.
-    then : Then or None
-        How the tasks go on with what the families leave; None: it is handed back.
-    folds : FoldStore, optional
-        Of all splits, in this process: what is fitted there stays for those who fit what is handed back.
+
+def _iterates(group: Group) -> bool:
+    return group.family is not None and isinstance(group.family.reads, Iterations)
+
+
+def _reads_sparse(family: Family) -> bool:
+    reads = family.reads
+    return isinstance(reads, Iterations) or (isinstance(reads, FoldRows) and reads.sparse)
+
+
+def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
+    """Raise `Unsupported` if the rows behind the steps are not the same for all settings."""
+    job, spec = facts.job, batch.spec
+    if not facts.may_share_rows:
+        raise Unsupported("rows of a device are not lent to estimators that may write into them")
+    if facts.fits_on_device and is_xp_array(job.X):
+        as_matrix(job.X)  # or the reason why not
+    if len(batch.candidates) < 2:
+        raise Unsupported("a single setting of the last step has nothing to share")
+    if spec.final.path.count("__") or any("__" in step.path for step in spec.steps):
+        raise Unsupported("a nested pipeline holds a step that is not affine")
+    drawing = facts.drawing.first(spec)
+    if drawing is not None:
+        step = spec.steps[drawing]
+        drawn = f"{step.cls.__name__} draws random numbers anew in each fit"
+        raise Unsupported(step.why_not_shared or drawn)
+    if facts.checks.writes_into_input(spec):
+        raise Unsupported(WRITES)
+
+
+def _not_refused(
+    item: WorkItem, context: RunContext, folds: FoldStore, outcome: TaskResult
+) -> Sequence[Group]:
+    """The groups of an item, without those that were left as a whole on an earlier split.
+
+    Where not all folds are kept, steps that are fitted for a group that is left would be fitted again.
     """
-    tasks = _tasks(job, groups, arrivals, then)
-    if joblib_workers(job.n_jobs) == 1:
-        return _run_here(job, tasks, arrivals, folds)
-    if tasks and job.fronts is not None:
-        for group in groups:  # by this process: none of theirs sees all of the others' splits
-            job.fronts.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
-    total, arguments = TaskResult(), [(task, job.X, job.y, job.fronts) for task in tasks]
-    for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
-        total.add(part)
-        arrivals.steps_saved += part.work["transformer_fits_saved"]
-        arrivals.take(part, alone=False)
-    return total
-
-
-def _tasks(job: Job, groups: Sequence[Group], arrivals: ResultSink, then: Then | None) -> list[_Task]:
-    """A task for each split with work; what is left of those that are no whole round of the workers may be
-    divided among them."""
+    if context.folds is None or folds.keeps_all:
+        return item.groups
     found = []
-    for i in range(job.splits.n_splits):
-        left = not_restored(groups, i, arrivals)
-        if left or (then is not None and then.others(i)):
-            found.append((left, i))
-    whole = len(found) - len(found) % joblib_workers(job.n_jobs)
-    return [_task(job, left, i, then, to_the_end=j < whole) for j, (left, i) in enumerate(found)]
-
-
-def _run_here(job: Job, tasks: Sequence[_Task], arrivals: ResultSink, folds: FoldStore | None) -> TaskResult:
-    """In this process, where each result arrives when it is there."""
-    total = TaskResult()
-
-    def take(results: Mapping[Pair, Result], alone: bool) -> None:
-        arrivals.add(results, alone=alone)
-
-    for task in tasks:
-        if folds is not None and not folds.keeps_all:
-            # Steps that were fitted to ask would be gone when they are needed: nobody asks twice.
-            task = _without_refused(task, total)
-        part = _run(task, job.X, job.y, job.fronts, folds=folds, take=take)
-        arrivals.steps_saved += part.work["transformer_fits_saved"]
-        total.add(part)
-    return total
-
-
-def _without_refused(task: _Task, total: TaskResult) -> _Task:
-    """The task without groups that were left as a whole on a split; these are left on this one, too."""
-    asked = []
-    for group in task.groups:
-        pairs = [pair for pair in total.alone if pair[0] in set(group.candidates)]
+    for group in item.groups:
+        pairs = [pair for pair in context.refused if pair[0] in set(group.candidates)]
         if len({c for c, _ in pairs}) < len(group.candidates):
-            asked.append(group)
+            found.append(group)
         else:
-            total.alone.update({(c, task.i): total.alone[pairs[0]] for c in group.candidates})
-    return replace(task, groups=asked)
+            why = context.refused[pairs[0]]
+            outcome.alone.update({(c, item.split): why for c in group.candidates})
+    return found
 
 
-def not_restored(groups: Sequence[Group], i: int, arrivals: ResultSink) -> list[Group]:
-    """The groups that are to be run on split `i`: each is restored whole, or not."""
-    return [group for group in groups if not arrivals.restore([(c, i) for c in group.candidates])]
+def _fit_rest(
+    item: WorkItem, context: RunContext, folds: FoldStore, outcome: TaskResult, limit: TimeLimit
+) -> None:
+    """Fit what families have left, and the others of the item, on the same fold.
+
+    The time that families took to leave their settings is added to the first fit: it has the steps.
+    """
+    seconds_refused, start, i = outcome.seconds, time.perf_counter(), item.split
+    job, order = context.fitted, context.order
+    folds, sizes = folds.under(job.options), (len(job.candidates), job.splits.n_splits)
+    left = [c for c in item.candidates if (c, i) in outcome.alone and c not in item.kept]
+    waiting = dict.fromkeys([*left, *item.others])
+    for c in sorted(waiting, key=lambda c: (() if order is None else order[c], c)):
+        result = evaluate(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
+        result["fit_time"], seconds_refused = result["fit_time"] + seconds_refused, 0.0
+        outcome.results[c, i] = result
+        outcome.fitted.add((c, i))
+        context.add({(c, i): result}, alone=True)
+        if (context.returns_early or item.divisible) and limit.is_over():
+            break
+    outcome.seconds_fitting += time.perf_counter() - start
 
 
-def run_family_split(
-    job: Job, groups: Sequence[Group], i: int, then: Then | None, enough: Enough
-) -> TaskResult:
-    """Answer `groups` on one split, and fit what they leave until it is enough."""
-    return _run(_task(job, groups, i, then, to_the_end=False), job.X, job.y, enough=enough)
-
-
-def _task(job: Job, groups: Sequence[Group], i: int, then: Then | None, to_the_end: bool) -> _Task:
-    slim = []
-    for group in groups:
-        assert group.family is not None
-        first = job.candidates[group.candidates[0]]
-        slim.append(_Group(first, group.candidates, group.settings, group.family, group.prototype))
-    candidates = [c for group in groups for c in group.candidates]
-    rest = None if then is None else then.rest(job, candidates, i, to_the_end)
-    split, options = job.splits.indices(i), job.options
-    return _Task(job.estimator, slim, i, split, options, job.sharing, stops_as_sklearn(job), rest)
-
-
-def _run(
-    task: _Task,
-    X: Any,
-    y: Any,
-    fronts: RowwiseOutputs | None = None,
-    folds: FoldStore | None = None,
-    enough: Enough | None = None,
-    take: Taker | None = None,
-) -> TaskResult:
-    outcome, enough, start = TaskResult(), enough or Enough(), time.perf_counter()
-    if folds is None:
-        folds = FoldStore(X, y, {task.i: task.split}, task.options, True, fronts=fronts)
-    before = folds.work
-    for group in task.groups:
-        begun = time.perf_counter()
-        try:
-            answered = _answer(task, group, folds, outcome)
-        except Exception as error:
-            # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
-            outcome.alone.update({(c, task.i): why_not(error) for c in group.candidates})
-            outcome.seconds += time.perf_counter() - begun
-        else:
-            if take is not None:
-                take(answered, False)
-    if task.rest is not None:
-        task.rest.fit(task.estimator, folds, outcome, enough, take)
-    outcome.work.update(folds.work_since(before))
-    outcome.seconds = time.perf_counter() - start
-    return outcome
-
-
-def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: TaskResult) -> dict[Pair, Result]:
+def _answer(
+    group: Group, i: int, folds: FoldStore, context: RunContext, outcome: TaskResult
+) -> dict[Pair, Result]:
     """The results that the family has for a group; what it leaves is noted."""
-    model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
-    fold = folds.get(task.i, model)
+    job = context.answered
+    first = job.candidates[group.candidates[0]]
+    model = clone(job.estimator).set_params(**clone(dict(first), safe=False))
+    fold = folds.get(i, model)
     before, answered = fold.cache.stands_for, dict[Pair, Result]()
     try:
-        answered = _ask(task, group, model, fold, folds, outcome)
+        answered = _ask_family(group, i, model, fold, folds, context, outcome)
     finally:
         # The fits of steps for the family stand for those of one setting; those that it leaves count theirs.
         fold.cache.count_saved((len(answered) - 1) * (fold.cache.stands_for - before))
     return answered
 
 
-def _ask(
-    task: _Task, group: _Group, model: Any, fold: SharedFold, folds: FoldStore, outcome: TaskResult
+def _ask_family(
+    group: Group,
+    i: int,
+    model: Any,
+    fold: SharedFold,
+    folds: FoldStore,
+    context: RunContext,
+    outcome: TaskResult,
 ) -> dict[Pair, Result]:
-    start = time.perf_counter()
+    start, options, family = time.perf_counter(), context.answered.options, group.family
+    assert family is not None
     with folds.at_work():
-        rows = _rows(model, fold, task.options.return_train_score, group.family.needs == "passes")
-        if not type(group.family).__module__.startswith("manyfit."):  # a user's family may write into them
+        scoring = scoring_of(group, options)
+        rows = _rows(group, model, fold, context.answered, scoring)
+        if not type(family).__module__.startswith("manyfit."):  # a user's family may write into them
             rows = FoldArrays(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
     folded = SingleFold(rows)
-    _require_worth(task, group, folded)
-    seen = _pass_data(rows, task) if group.family.needs == "passes" else folded
-    with label_transfers("iterations" if group.family.needs == "passes" else "moments"):
-        answers = next(iter(group.family.fit_many(group.prototype, group.settings, seen)))
+    _require_worth(group, folded, context)
+    seen = _pass_data(rows, context) if _iterates(group) else folded
+    with label_transfers("iterations" if _iterates(group) else "moments"):
+        answers = next(iter(family.fit_many(group.prototype, group.settings, seen)))
+    if not isinstance(answers, Answers):
+        raise Unsupported(f"{type(family).__name__} has to give Answers, not {type(answers).__name__}")
     fitted = time.perf_counter() - start
-    scoring = SharedScoring(task.options.scorer, task.options.score_params, group.prototype)
     n = len(group.candidates)
-    scored = score_answers(scoring, answers, n, folded, 0, task.options)
-    doubts = Doubts(scoring, answers, n, folded, 0, task.options)
+    scored = score_answers(scoring, answers, n, folded, 0, options)
+    doubts = Doubts(scoring, answers, n, folded, 0, options)
     found = doubts.finish(to_host_together(*doubts.there, label="scores"), scored)
-    left = doubts.too_open(found, scored) if task.sklearn_stops else {}
-    outcome.note_iterations(group.candidates, task.i, answers, without(found, left))
+    left = doubts.too_open(found, scored) if context.sklearn_stops else {}
+    outcome.note_iterations(group.candidates, i, answers, without(found, left))
     score_time = time.perf_counter() - start - fitted
-    return scored.keep(outcome, group.candidates, task.i, (fitted / n, score_time / n), left)
+    return scored.keep(outcome, group.candidates, i, (fitted / n, score_time / n), left)
 
 
-def _pass_data(rows: FoldArrays, task: _Task) -> PassData:
+def _pass_data(rows: FoldArrays, context: RunContext) -> PassData:
     """The training rows of one fold, to be gone over."""
     X, y = rows.X_train, rows.y_train
     if y.ndim != 1:
@@ -245,38 +292,91 @@ def _pass_data(rows: FoldArrays, task: _Task) -> PassData:
     origin = finite_middle(X)
     every = AtomGroup(range(1), [slice(0, y.shape[0])], np.ones((1, 1)), np.zeros((1, 1)))
     return PassData(
-        X, y, [every], rows.fit_weight, [None], task.options.memory_limit, origin=origin,
-        sklearn_stops=task.sklearn_stops,
+        X, y, [every], rows.fit_weight, [None], context.answered.options.memory_limit, origin=origin,
+        sklearn_stops=context.sklearn_stops,
     )  # fmt: skip
 
 
-def _require_worth(task: _Task, group: _Group, folded: SingleFold) -> None:
-    """The plan does not know the data behind the steps, so it is here that a group may be refused."""
-    rows = folded.fold(0)
+def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> None:
+    """Raise `Unsupported` if sharing does not pay, now that the data behind the steps are known."""
+    rows, family, job = folded.fold(0), group.family, context.answered
+    assert family is not None
     (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
     entries = getattr(rows.X_train, "nnz", None)
-    shape = Shape(n, p, q, 1, n_classes(group.prototype, rows.y_train), entries)
-    if task.sklearn_stops:
-        require_gradient_stop(group.family, group.prototype, shape)
-    require_cheaper(group.family, group.prototype, group.settings, shape, task.sharing)
-    if group.family.needs == "moments":
-        require_memory(folded.moment_bytes, task.options.memory_limit)
+    classes, n_test = n_classes(group.prototype, rows.y_train), rows.X_test.shape[0]
+    shape = Shape(n, p, q, 1, classes, entries, n_test)
+    if context.sklearn_stops:
+        require_gradient_stop(family, group.prototype, shape)
+    require_cheaper(family, group.prototype, group.settings, shape, job.sharing)
+    if isinstance(family.reads, MomentSums):
+        require_memory(folded.moment_bytes, job.options.memory_limit)
 
 
-def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> FoldArrays:
+def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedScoring) -> FoldArrays:
     """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
-    lend = fold.cache.lend
+    family, lend = group.family, fold.cache.lend
+    assert family is not None
     X_train, X_test = lend(fold.X_train), lend(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:
         before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, is_transformer=True)
         X_fitted = before.fit_transform(X_train, lend(fold.y_train))
         X_test = before.transform(X_test)
-        X_score = before.transform(X_train) if with_train else X_fitted
+        X_score = before.transform(X_train) if job.options.return_train_score else X_fitted
         X_train = X_fitted
-    read = as_matrix_or_csr if sparse else as_matrix
+    read = as_matrix_or_csr if _reads_sparse(family) else as_matrix
     train, test = read(X_train), read(X_test)
     score = train if X_score is X_train else read(X_score)
     read_y = as_labels if is_classifier(model) else as_targets
     y_train, y_test = read_y(fold.y_train), read_y(fold.y_test)
-    return FoldArrays(train, y_train, test, y_test, None, score, fold.y_train, fold.y_test)
+    n = job.splits.n_samples
+    weights = as_weights(fit_weights(model, group.path, job.options.fit_params), n)
+    scored = as_weights(scoring.weights, n)
+    score_weights = None if scored is None else {"train": scored[fold.train], "test": scored[fold.test]}
+    return FoldArrays(
+        train,
+        y_train,
+        test,
+        y_test,
+        None if weights is None else weights[fold.train],
+        score,
+        fold.y_train,
+        fold.y_test,
+        score_weights,
+    )
+
+
+def _require_weights(group: Group, scoring: SharedScoring, job: Job) -> None:
+    """Raise `Unsupported` if the search has weights that the family does not read."""
+    options, family = job.options, group.family
+    if not (options.fit_params or options.score_params):
+        return
+    assert family is not None
+    if not isinstance(family.reads, FoldRows):
+        raise Unsupported("fit or score parameters go through steps that are not affine")
+    given = fit_weights(sample(job, group.candidates[0]), group.path, options.fit_params)
+    if not family.reads.weights and not (given is None and scoring.weights is None):
+        raise Unsupported(f"{type(family).__name__} does not read weights")
+
+
+def _require_deterministic_last_step(batch: Batch, facts: SearchFacts) -> None:
+    """Raise `Unsupported` if fits of the last step differ by chance, and its seed is no free parameter."""
+    family = batch.family
+    if family is None or not isinstance(family.reads, FoldRows):
+        return
+    for spec in batch.specs:
+        if isinstance(spec, PipelineSpec) and facts.drawing.last_draws(spec):
+            drawn = find_random_parameter(spec.final.build())
+            if drawn is None or drawn.name not in family.free:
+                raise Unsupported(f"{spec.final.cls.__name__} draws random numbers anew in each fit")
+
+
+def _planned_fits(group: Group, facts: SearchFacts) -> int:
+    """Fits that the family says it makes on data of the size of X; it may be asked again behind the steps."""
+    assert group.family is not None
+    try:
+        shape = facts.data.rough_shape(group.prototype)
+        made = group.family.cost(group.prototype, group.settings, shape).fits
+        return min(int(made), group.fits_requested)
+    except Exception:  # X is no matrix, or y has no classes: it is only a forecast
+        return 0

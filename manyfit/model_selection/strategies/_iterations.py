@@ -1,50 +1,131 @@
-"""Runs the groups of iterating families: all splits at once, seen through the affine steps before them."""
+"""Iterations shared by all settings and splits, which see X through the affine steps before them."""
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import Answers, affine_step_of
+from manyfit.estimators import Answers, Iterations, affine_step_of
 from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._convergence import stops_as_sklearn
+from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
+from manyfit.model_selection.planning._cost_checks import operations_of, require_cheaper
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._doubts import Doubts, without
-from manyfit.model_selection.strategies._moments import why_not
+from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
 from manyfit.model_selection.strategies._score_answers import PendingScores, begin_scores
+from manyfit.model_selection.strategies._strategy import (
+    Batch,
+    RunContext,
+    Schedule,
+    Strategy,
+    WorkItem,
+    leave,
+    scoring_of,
+    why_not,
+)
+
+# A long group is cut into parts of at least so many nanoseconds, as its family expects. Its coarse problems,
+# and a pass or two, are made for each part anew.
+PART_OPERATIONS = 2.5e8
 
 
-def run_iterations(job: Job, groups: Sequence[Group], data: FoldedMatrix, arrivals: ResultSink) -> TaskResult:
-    """Answer all settings of `groups` on all folds, one group after the other."""
-    outcome = TaskResult()
-    start = time.perf_counter()
-    for group in groups:
-        # Where in its tolerance an answer ends may depend on the others of its group: all are restored, or
-        # none.
-        if arrivals.restore(job.pairs(group.candidates)):
-            continue
+@dataclass(frozen=True)
+class IterationStrategy(Strategy):
+    """Affine steps and a family that iterates: every pass over X serves all settings and splits."""
+
+    kind = "passes"
+    title = "shared iterations: every pass over X serves all settings and splits"
+    shares_fits = True
+    takes_all_cores = True
+    last_step_place = (
+        "device",
+        "passes over X are made where it lies; the solver's steps are taken on the host",
+    )
+
+    def matches(self, batch: Batch) -> bool:
+        """See `Strategy`."""
+        return batch.family is not None and isinstance(batch.family.reads, Iterations) and batch.is_affine
+
+    def serve(self, batch: Batch, facts: SearchFacts) -> Group:
+        """See `Strategy`."""
+        group, job = family_group(self, batch, facts), facts.job
+        scoring = require_scoring(group, facts)
+        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        facts.checks.require_affine_steps(batch.spec)
+        data = facts.data.for_iterations(group.prototype, bool(group.steps))
+        shape, family = facts.data.shape(data, group.prototype), batch.family
+        assert family is not None
+        checked = stops_as_sklearn(job)
+        if checked:
+            require_gradient_stop(family, group.prototype, shape)
+        if facts.on_device:  # steps take the time there, and they are as many for one fit as for all
+            operations = operations_of(family, group.prototype, group.settings, shape)
+        else:
+            operations = require_cheaper(family, group.prototype, group.settings, shape, job.sharing)
+        return replace(
+            group,
+            reason=reason_of(group.prototype, checked),
+            operations=operations,
+            fits_undecided=group.fits_requested if checked else 0,
+            decided_by="a trial of scikit-learn's solver" if checked else "",
+        )
+
+    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
+        """See `Strategy`.
+
+        Where in its tolerance an answer ends may depend on the others of its part: a part is restored whole,
+        or not at all.
+        """
+        job, items = schedule.job, list[WorkItem]()
+        for group in groups:
+            if schedule.sink.restore(job.pairs(group.candidates)):
+                continue
+            for part in cut_group(group, schedule.n_slots(group.candidates), len(groups)):
+                pairs = job.pairs(part)
+                if not schedule.sink.restore(pairs):
+                    items.append(WorkItem(self, tuple(pairs), (group.only(part),)))
+        return items
+
+    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
+        """See `Strategy`."""
+        outcome, start = TaskResult(), time.perf_counter()
+        (group,) = item.groups
         try:
-            _answer(job, group, data, outcome, arrivals)
+            _answer(group, context, outcome)
         except Exception as error:
-            # Whatever fails here is fitted one by one by scikit-learn, which raises what the user should see.
-            done = {pair for pair in outcome.results if pair[0] in set(group.candidates)}
-            rest = set(job.pairs(group.candidates)) - done
-            outcome.alone.update(dict.fromkeys(rest, why_not(error)))
-    outcome.seconds = time.perf_counter() - start
-    return outcome
+            # scikit-learn fits these pairs one by one, and raises what the user should see.
+            leave(outcome, item.pairs, why_not(error))
+        outcome.seconds = time.perf_counter() - start
+        return outcome
 
 
-def _answer(job: Job, group: Group, data: FoldedMatrix, outcome: TaskResult, arrivals: ResultSink) -> None:
-    assert group.family is not None
-    scoring = SharedScoring(job.options.scorer, job.options.score_params, group.prototype)
+ITERATIONS = IterationStrategy()
+
+
+def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]]:
+    """The settings of a group, in parts for several workers if it is long.
+
+    They are cut by settings and not by splits: splits share Hessians, and passes over few columns are no
+    quicker.
+    """
+    n = min(-(-n_slots // n_groups), int(group.operations / PART_OPERATIONS), len(group.candidates))
+    return [tuple(int(c) for c in part) for part in np.array_split(group.candidates, max(1, n))]
+
+
+def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
+    job, scoring = context.job, scoring_of(group, context.job.options)
+    context.data.require_weights(group.candidates[0], group.path, scoring)
+    data = context.data.for_iterations(group.prototype, bool(group.steps))
     start = time.perf_counter()
     seen = _pass_data(job, group.steps, data)
     n, k = len(group.candidates), data.n_splits
@@ -66,7 +147,7 @@ def _answer(job: Job, group: Group, data: FoldedMatrix, outcome: TaskResult, arr
         if begun.there or doubts.there:
             waiting.append(split)
         else:
-            arrivals.add(split.finish([], [], outcome), alone=False)
+            context.add(split.finish([], [], outcome), alone=False)
         start = time.perf_counter()
     # What lies on a device comes home together.
     pending = [one for split in waiting for one in (*split.begun.there, *split.doubts.there)]
@@ -74,7 +155,7 @@ def _answer(job: Job, group: Group, data: FoldedMatrix, outcome: TaskResult, arr
     for split in waiting:
         scores = [next(home) for _ in split.begun.there]
         shifted = [next(home) for _ in split.doubts.there]
-        arrivals.add(split.finish(scores, shifted, outcome), alone=False)
+        context.add(split.finish(scores, shifted, outcome), alone=False)
 
 
 def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:

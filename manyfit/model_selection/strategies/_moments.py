@@ -3,23 +3,35 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.arrays import retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import LinearAnswers, affine_step_of
+from manyfit.estimators import Answers, LinearAnswers, MomentSums, affine_step_of
 from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
-from manyfit.metrics import LinearPredictors, Rounding, SharedScoring
-from manyfit.model_selection.job._job import Job, Options
+from manyfit.metrics import SharedScoring
+from manyfit.model_selection.job._job import Options
+from manyfit.model_selection.planning._cost_checks import require_cheaper
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.results._result_sink import ResultSink
+from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
 from manyfit.model_selection.strategies._score_answers import PendingScores, begin_scores
+from manyfit.model_selection.strategies._strategy import (
+    Batch,
+    RunContext,
+    Schedule,
+    Strategy,
+    WorkItem,
+    leave,
+    scoring_of,
+    why_not,
+)
 
 Array = NDArray[Any]
+_Part = tuple[tuple[int, ...], LinearAnswers]
 
 
 @dataclass
@@ -59,56 +71,97 @@ class _OneView:
         return self.data.scoring_moments(self.i, role)
 
 
-def run_moments(
-    job: Job,
-    groups: Sequence[Group],
-    data: FoldedMatrix,
-    scoring: SharedScoring,
-    arrivals: ResultSink,
-) -> TaskResult:
-    """Answer all settings of `groups` on all folds.
+@dataclass(frozen=True)
+class MomentStrategy(Strategy):
+    """Affine steps and a family that reads moments: one pass over X answers all settings on all folds."""
 
-    One pass over X a group of atoms; the memory of one fold's views and answers at a time. Of a device,
-    answers of as many folds are kept as take an eighth of the memory limit: one synchronisation for these.
-    """
-    # All groups of a fold are one batch, whose size may move the last bit: so all are restored, or none.
-    if arrivals.restore(job.pairs([c for group in groups for c in group.candidates])):
-        return TaskResult()
-    root = _Node()
+    kind = "moments"
+    title = "shared through moments"
+    shares_fits = True
+    takes_all_cores = True
+    last_step_place = ("host", "it works on the moments, which are small")
+
+    def matches(self, batch: Batch) -> bool:
+        """See `Strategy`."""
+        return batch.family is not None and isinstance(batch.family.reads, MomentSums) and batch.is_affine
+
+    def serve(self, batch: Batch, facts: SearchFacts) -> Group:
+        """See `Strategy`."""
+        group = family_group(self, batch, facts)
+        scoring = require_scoring(group, facts)
+        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        facts.checks.require_affine_steps(batch.spec)
+        data = facts.data.for_moments()
+        shape = facts.data.shape(data, group.prototype)
+        assert batch.family is not None
+        require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job.sharing)
+        if scoring.by_itself and not scoring.reads_moments:
+            raise Unsupported("a score of its own is not had from moments")
+        return group
+
+    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
+        """See `Strategy`. All groups of a fold are one batch, whose size may move the last bit of scores."""
+        pairs = schedule.job.pairs([c for group in groups for c in group.candidates])
+        if not pairs or schedule.sink.restore(pairs):
+            return []
+        return [WorkItem(self, tuple(pairs), tuple(groups))]
+
+    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
+        """See `Strategy`. One fold after the other, and all settings of a fold together.
+
+        Scores on a device are fetched together for as many folds as fit in an eighth of the memory limit.
+        """
+        outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
+        try:
+            data = _load(item.groups, context)
+        except Exception as error:
+            leave(outcome, item.pairs, why_not(error))
+            return outcome
+        root, passes_before = _Node(), data.passes
+        for group in item.groups:
+            root.insert(group)
+        waiting: list[_Fold] = []
+        for i in range(data.n_splits):
+            fold = _Fold(options, data, i)
+            fold.run(root)
+            waiting.append(fold)
+            if not fold.there or sum(one.held for one in waiting) > options.memory_limit // 8:
+                _finish(waiting, outcome, context)
+        _finish(waiting, outcome, context)
+        outcome.rows_read = round((data.passes - passes_before) * context.job.splits.n_samples)
+        outcome.seconds = time.perf_counter() - start
+        return outcome
+
+
+MOMENTS = MomentStrategy()
+
+
+def _load(groups: Sequence[Group], context: RunContext) -> FoldedMatrix:
     for group in groups:
-        root.insert(group)
-    outcome = TaskResult()
-    start = time.perf_counter()
-    waiting: list[_Fold] = []
+        scoring = scoring_of(group, context.job.options)
+        context.data.require_weights(group.candidates[0], group.path, scoring)
+    return context.data.for_moments()
 
-    def settle() -> None:
-        home = to_host_together(*(table for fold in waiting for table in fold.there), label="scores")
-        for fold in waiting:
-            own, home = home[: len(fold.there)], home[len(fold.there) :]
-            fold.finish(own)
-            outcome.add(fold.outcome)
-            arrivals.add(fold.outcome.results, alone=False)
-        waiting.clear()
 
-    for i in range(data.n_splits):
-        fold = _Fold(job.options, data, scoring, i)
-        fold.run(root)
-        waiting.append(fold)
-        # Scores that lie on a device come home together, for as many folds as may be kept until then.
-        if not fold.there or sum(one.held for one in waiting) > job.options.memory_limit // 8:
-            settle()
-    settle()
-    outcome.seconds = time.perf_counter() - start
-    return outcome
+def _finish(waiting: list["_Fold"], outcome: TaskResult, context: RunContext) -> None:
+    """Fetch the scores of some folds from the device, and hand them on."""
+    home = to_host_together(*(table for fold in waiting for table in fold.there), label="scores")
+    for fold in waiting:
+        own, home = home[: len(fold.there)], home[len(fold.there) :]
+        fold.finish(own)
+        outcome.add(fold.outcome)
+        context.add(fold.outcome.results, alone=False)
+    waiting.clear()
 
 
 class _Fold:
     """One fold of a run."""
 
-    def __init__(self, options: Options, data: FoldedMatrix, scoring: SharedScoring, i: int) -> None:
-        self.options, self.data, self.scoring, self.i = options, data, scoring, i
+    def __init__(self, options: Options, data: FoldedMatrix, i: int) -> None:
+        self.options, self.data, self.i = options, data, i
         self.outcome = TaskResult()
-        self.linear: list[tuple[tuple[int, ...], LinearAnswers]] = []
+        # Answers of one shape, scored alike, are scored as one batch.
+        self.linear: dict[Any, tuple[SharedScoring, list[_Part]]] = {}
         self._begun: list[tuple[list[int], float, PendingScores]] = []
         self.held = 0  # bytes of the host, until it is finished
 
@@ -126,19 +179,18 @@ class _Fold:
             self._walk(root, view)
         except Exception as error:
             self._leave(root, why_not(error))
-        for flat in (False, True):
-            parts = [part for part in self.linear if part[1].flat == flat]
-            if parts:
-                self._begin(parts, start)
-                start = time.perf_counter()
+        for key in sorted(self.linear, key=lambda key: bool(key[0])):
+            self._begin(*self.linear[key], start)
+            start = time.perf_counter()
 
-    def _begin(self, parts: Sequence[tuple[tuple[int, ...], LinearAnswers]], start: float) -> None:
+    def _begin(self, scoring: SharedScoring, parts: Sequence["_Part"], start: float) -> None:
         """Begin to score some answers of the same shape as one batch."""
-        candidates, answers = _joined(parts)
+        candidates = [c for members, _ in parts for c in members]
+        answers = LinearAnswers.joined([one for _, one in parts])
         fitted = time.perf_counter() - start
         try:
             begun = retry_in_smaller_blocks(
-                lambda: begin_scores(self.scoring, answers, len(candidates), self.data, self.i, self.options),
+                lambda: begin_scores(scoring, answers, len(candidates), self.data, self.i, self.options),
                 lambda: f"the scores of {len(candidates)} settings",
             )
         except Exception as error:
@@ -171,10 +223,13 @@ class _Fold:
             except Exception as error:
                 self._leave(_Node(groups=[group]), why_not(error))
                 continue
-            if isinstance(answers, LinearAnswers):
-                self.linear.append((group.candidates, answers))
+            if isinstance(answers, Answers) and answers.reads_moments:
+                scoring = scoring_of(group, self.options)
+                linear = cast(LinearAnswers, answers)
+                key = linear.flat, type(group.prototype) if scoring.by_itself else None
+                self.linear.setdefault(key, (scoring, []))[1].append((group.candidates, linear))
             else:
-                why = f"{type(group.family).__name__} needs moments and has to give LinearAnswers"
+                why = f"{type(group.family).__name__} reads moments, and has to give LinearAnswers"
                 self._leave(_Node(groups=[group]), f"{why}, not {type(answers).__name__}")
         for child in node.children.values():
             assert child.step is not None
@@ -192,25 +247,3 @@ class _Fold:
 
 def _titles(root: _Node) -> str:
     return ", ".join(dict.fromkeys(group.estimator for group in root.all_groups()))
-
-
-def why_not(error: Exception) -> str:
-    """The reason that an exception in shared work gives; scikit-learn fits the pairs instead."""
-    return str(error) if isinstance(error, Unsupported) else f"shared work failed ({type(error).__name__})"
-
-
-def _joined(parts: Sequence[tuple[tuple[int, ...], LinearAnswers]]) -> tuple[list[int], LinearAnswers]:
-    """The answers of some groups of a fold as one batch: they share the columns of X."""
-    candidates: list[int] = []
-    alone: dict[int, str] = {}
-    for members, answers in parts:
-        alone.update({len(candidates) + j: why for j, why in answers.alone.items()})
-        candidates += members
-    linear = [answers.linear for _, answers in parts]
-    joined = LinearPredictors(
-        np.concatenate([one.coef for one in linear], axis=1),
-        np.concatenate([one.at_origin for one in linear]),
-        linear[0].origin,
-    )
-    roundings = [r for _, one in parts for r in one.roundings or (Rounding.none(one.linear),)]
-    return candidates, LinearAnswers(joined, alone, tuple(roundings), parts[0][1].flat)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from manyfit._compat import raise_scorer_errors, score
 from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host, to_host_together
-from manyfit.estimators import Answers, GLMAnswers, LinearAnswers
+from manyfit.estimators import Answers
 from manyfit.folds import Fold, FoldedData, Moments, Unsupported, wrap_rows
-from manyfit.metrics import Residuals, ScoredTargets, SharedScoring, lost_to_rounding, residuals_from_moments
+from manyfit.metrics import Residuals, ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
@@ -171,7 +171,7 @@ class _Role:
         self._missing = [j for j in range(n_settings) if j not in answers.alone]
         self._from_moments()
         self.there: list[Any] = []
-        if self._missing and isinstance(answers, LinearAnswers) and _constant(self._y):
+        if self._missing and answers.reads_moments and _constant(self._y):
             # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
             for j in self._missing:
                 self._scores[j] = Unsupported("a target is constant in the rows to score")
@@ -184,8 +184,8 @@ class _Role:
         residuals = _residuals(scoring, answers, self.rows)
         if residuals is None:
             return
-        if isinstance(answers, LinearAnswers) and answers.roundings:
-            lost = lost_to_rounding(residuals, answers.roundings, self.rows.moments)
+        if answers.checks_rounding:
+            lost = answers.lost_digits(residuals, self.rows.moments)
             for j in map(int, np.flatnonzero(lost)):
                 self._scores[j] = Unsupported("the normal equations would lose digits of the score")
             self._missing = [j for j in self._missing if not lost[j]]
@@ -260,12 +260,12 @@ def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> M
 
 def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Residuals | None:
     """What moments say of the residuals; None where nobody asks, or where the rows have no moments."""
-    if not isinstance(answers, LinearAnswers) or not (answers.roundings or scoring.reads_moments):
+    if not answers.reads_moments or not (answers.checks_rounding or scoring.reads_moments):
         return None
     try:
-        return residuals_from_moments(answers.linear, rows.moments)
+        return answers.from_moments(rows.moments)
     except Unsupported:
-        if answers.roundings:
+        if answers.checks_rounding:
             raise
         return None
 
@@ -283,8 +283,7 @@ def blocks_of_settings(
     missing: Sequence[int], n_rows: int, answers: Answers, limit: int
 ) -> list[Sequence[int]]:
     """Settings whose predictions fit in so many bytes together."""
-    outputs = answers.linear.coef.shape[2] if isinstance(answers, LinearAnswers | GLMAnswers) else 1
-    size = max(1, block_size(limit) // max(8 * n_rows * outputs, 1))
+    size = max(1, block_size(limit) // max(8 * n_rows * answers.n_outputs, 1))
     return [missing[j : j + size] for j in range(0, len(missing), size)]
 
 

@@ -22,7 +22,6 @@ from manyfit.model_selection.sharing._cached_transformer import is_shareable
 from manyfit.model_selection.sharing._fold_store import retained_folds
 
 Key = Hashable
-_SHARING = ("family", "steps")
 
 
 @dataclass(frozen=True)
@@ -64,9 +63,9 @@ class StepCounts:
         if order is None:
             # Without a step that can be shared, families still fit steps of their own once a split.
             order, by_candidate = [()] * len(self._chains), False
-            groups_ = [group for group in groups if group.kind == "family"]
+            groups_ = [group for group in groups if _is_family_behind_steps(group)]
         else:
-            groups_ = [group for group in groups if group.kind in _SHARING]
+            groups_ = [group for group in groups if group.strategy.shares_steps]
         fits = {c: self._fits_or_none(c) for group in groups_ for c in group.candidates}
         where = {c: j for j, group in enumerate(groups_) for c in group.candidates}
         found, made_once = Counter[int](), set[Key]()
@@ -92,8 +91,8 @@ class StepCounts:
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
     ) -> Iterator[tuple[Sequence[int], int]]:
         """Settings that are fitted with the same fold at hand, and on how many splits they are."""
-        families = [c for group in groups if group.kind == "family" for c in group.candidates]
-        rest = [c for group in groups if group.kind == "steps" for c in group.candidates]
+        families = [c for group in groups if _is_family_behind_steps(group) for c in group.candidates]
+        rest = [c for group in groups if not group.strategy.shares_fits for c in group.candidates]
         k = self._job.splits.n_splits
         if self._n_workers > 1:
             yield families, k
@@ -137,6 +136,10 @@ class StepCounts:
             return clone(self._job.estimator).set_params(**params)
         except Exception:  # scikit-learn raises it again, in its own words, when it is fitted
             return None
+
+
+def _is_family_behind_steps(group: Group) -> bool:
+    return group.strategy.shares_steps and group.strategy.shares_fits
 
 
 def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:

@@ -1,0 +1,59 @@
+"""What the strategies of a plan ask about a search before anything is fitted."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from manyfit.arrays import is_xp_array
+from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.job._rowwise_prefix import n_front, saves_work
+from manyfit.model_selection.planning._data_location import (
+    host_only_estimators,
+    may_share_device_rows,
+    moves_to_gpu,
+)
+from manyfit.model_selection.planning._parameter_checks import ParameterChecks
+from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
+from manyfit.model_selection.planning._search_data import SearchData
+from manyfit.model_selection.planning.steps._random import DrawingSteps
+
+
+class SearchFacts:
+    """A job with its data, the checks of its parameters, and where its fits may be made."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.data = SearchData(job)
+        self.checks = ParameterChecks()
+        self.drawing = DrawingSteps(job)
+
+    @cached_property
+    def on_device(self) -> bool:
+        """Whether X or y lies on a device, or X is to be sent to one."""
+        sent = self.job.client is None and moves_to_gpu(self.job.X)
+        return sent or is_xp_array(self.job.X) or is_xp_array(self.job.y)
+
+    @cached_property
+    def may_share_rows(self) -> bool:
+        """Whether several fits may read the same rows."""
+        return not self.on_device or may_share_device_rows(self.job)
+
+    @cached_property
+    def fits_on_device(self) -> bool:
+        """Whether single fits are made on the device."""
+        return (
+            self.on_device
+            and not host_only_estimators(self.job)
+            and (is_xp_array(self.job.X) or moves_to_gpu(self.job.X))
+        )
+
+    def n_rowwise_steps(self, spec: PipelineSpec) -> int:
+        """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
+        if self.job.client is not None or self.on_device:
+            return 0
+        found = n_front((step.build() for step in spec.steps), self.job.X)
+        return found if found and self._rowwise_saves_work else 0
+
+    @cached_property
+    def _rowwise_saves_work(self) -> bool:
+        return saves_work(self.job.splits)
