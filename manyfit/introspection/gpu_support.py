@@ -1,14 +1,14 @@
 """Which objects take a GPU to work with: those of a device, and estimators that compute there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn import get_config
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import on_device
+from manyfit.introspection.composites import params_of, pipeline_steps
 
 # Estimators, frames and arrays of these packages are of the GPU.
 _PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))
@@ -70,24 +70,6 @@ def has_gpu_params(params: Mapping[str, Any]) -> bool:
 
 def _chosen(name: str, value: Any) -> bool:
     return name.rpartition("__")[2] in _CHOICES and str(value).lower().startswith(("cuda", "gpu"))
-
-
-def params_of(value: Any) -> Mapping[str, Any]:
-    """The parameters of an estimator and of those in it; none of anything else.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    mapping of str to object
-        By their names, those of steps too.
-    """
-    if isinstance(value, type) or not hasattr(value, "get_params"):
-        return {}
-    return dict(value.get_params(deep=True))
 
 
 def supports_device_data(estimator: Any) -> bool:
@@ -166,24 +148,3 @@ def supports_array_api(step: Any) -> bool:
         return bool(get_tags(step).array_api_support)
     except Exception:  # whatever a class that is no estimator raises
         return False
-
-
-def pipeline_steps(estimator: Any) -> Iterator[Any]:
-    """Find the estimators that a pipeline is made of.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Any.
-
-    Yields
-    ------
-    estimator
-        The steps of a pipeline, at any depth, "passthrough" left out; any other estimator itself.
-    """
-    if not isinstance(estimator, Pipeline):
-        yield estimator
-        return
-    for _, step in estimator.steps:
-        if step is not None and step != "passthrough":
-            yield from pipeline_steps(step)

@@ -24,9 +24,9 @@ from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._gpu_needs import gpu_needs
 from manyfit.model_selection.running._remote_callbacks import Callbacks, deliver_all
 from manyfit.model_selection.running._worker_items import Common, Item, run_item
-from manyfit.model_selection.sharing._fit_and_score import FoldStore
 from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn as fit_alone
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator
+from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.strategies._fold_families import not_restored
 
 # A group that iterates is cut into parts of at least so many nanoseconds, as its family expects. Its coarse

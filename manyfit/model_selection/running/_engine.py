@@ -19,7 +19,7 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._dask_executor import fit_on_workers, run_on_workers
 from manyfit.model_selection.running._remote_callbacks import travel
-from manyfit.model_selection.sharing._fit_and_score import FoldStore
+from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._fold_families import run_families
 from manyfit.model_selection.strategies._individual_fits import folds_here, run_individually
@@ -42,12 +42,12 @@ def run(job: Job, prepared: Prepared, arrivals: ResultSink | None = None) -> tup
     """
     on_cluster = _on_cluster(job)
     on_host = not (on_cluster or is_xp_array(job.X))
-    fronts = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
-    job = replace(job, fronts=fronts)
+    rowwise = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
+    job = replace(job, rowwise=rowwise)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.advice = list(prepared.plan.advice)
     with transfers() as crossed, arrivals or ResultSink(job) as arrived:
-        arrived.fronts = fronts
+        arrived.rowwise = rowwise
         planned = _planned_pairs(job, prepared.plan)
         if on_cluster:
             shared = run_on_workers(job, prepared.plan, arrived)
@@ -56,8 +56,8 @@ def run(job: Job, prepared: Prepared, arrivals: ResultSink | None = None) -> tup
             shared, folds = _run_shared(job, prepared, report, arrived)
             _run_rest(job, prepared.plan, [*planned, *shared.left], report, arrived, folds)
         arrived.doubts.update(shared.doubts)
-    if fronts is not None:
-        report.add({"transformer_fits": fronts.fits, "transformer_fits_saved": -fronts.fits})
+    if rowwise is not None:
+        report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
     results, report.fits_restored = arrived.results, len(arrived.restored)
     report.fits_done = len({*shared.alone, *planned} - arrived.restored)
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored

@@ -23,7 +23,7 @@ from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._remote_callbacks import Callbacks
-from manyfit.model_selection.sharing._fit_and_score import FoldStore
+from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.strategies._fold_families import run_family_split
 from manyfit.model_selection.strategies._individual_fits import Enough, fit_on, fit_piece, folds_to_share
 from manyfit.model_selection.strategies._iterations import run_iterations

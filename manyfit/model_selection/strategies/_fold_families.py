@@ -33,8 +33,8 @@ from manyfit.model_selection.planning._cost_checks import n_classes, require_che
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._cached_transformer import share_prefixes
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, SharedFold
+from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
+from manyfit.model_selection.sharing._step_wrappers import share_prefixes
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import Doubts, without
 from manyfit.model_selection.strategies._individual_fits import Enough
@@ -93,10 +93,10 @@ def run_families(
     tasks = _tasks(job, groups, arrivals, then)
     if joblib_workers(job.n_jobs) == 1:
         return _run_here(job, tasks, arrivals, folds)
-    if tasks and job.fronts is not None:
+    if tasks and job.rowwise is not None:
         for group in groups:  # by this process: none of theirs sees all of the others' splits
-            job.fronts.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
-    total, arguments = TaskResult(), [(task, job.X, job.y, job.fronts) for task in tasks]
+            job.rowwise.prepare_setting(job.estimator, job.candidates[group.candidates[0]])
+    total, arguments = TaskResult(), [(task, job.X, job.y, job.rowwise) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
         arrivals.steps_saved += part.work["transformer_fits_saved"]
@@ -127,7 +127,7 @@ def _run_here(job: Job, tasks: Sequence[_Task], arrivals: ResultSink, folds: Fol
         if folds is not None and not folds.keeps_all:
             # Steps that were fitted to ask would be gone when they are needed: nobody asks twice.
             task = _without_refused(task, total)
-        part = _run(task, job.X, job.y, job.fronts, folds=folds, take=take)
+        part = _run(task, job.X, job.y, job.rowwise, folds=folds, take=take)
         arrivals.steps_saved += part.work["transformer_fits_saved"]
         total.add(part)
     return total
@@ -173,14 +173,14 @@ def _run(
     task: _Task,
     X: Any,
     y: Any,
-    fronts: RowwiseOutputs | None = None,
+    rowwise: RowwiseOutputs | None = None,
     folds: FoldStore | None = None,
     enough: Enough | None = None,
     take: Taker | None = None,
 ) -> TaskResult:
     outcome, enough, start = TaskResult(), enough or Enough(), time.perf_counter()
     if folds is None:
-        folds = FoldStore(X, y, {task.i: task.split}, task.options, True, fronts=fronts)
+        folds = FoldStore(X, y, {task.i: task.split}, task.options, True, rowwise=rowwise)
     before = folds.work
     for group in task.groups:
         begun = time.perf_counter()
@@ -204,12 +204,12 @@ def _answer(task: _Task, group: _Group, folds: FoldStore, outcome: TaskResult) -
     """The results that the family has for a group; what it leaves is noted."""
     model = clone(task.estimator).set_params(**clone(dict(group.first), safe=False))
     fold = folds.get(task.i, model)
-    before, answered = fold.cache.stands_for, dict[Pair, Result]()
+    before, answered = fold.cache.fits_requested, dict[Pair, Result]()
     try:
         answered = _ask(task, group, model, fold, folds, outcome)
     finally:
         # The fits of steps for the family stand for those of one setting; those that it leaves count theirs.
-        fold.cache.count_saved((len(answered) - 1) * (fold.cache.stands_for - before))
+        fold.cache.count_saved((len(answered) - 1) * (fold.cache.fits_requested - before))
     return answered
 
 
@@ -217,7 +217,7 @@ def _ask(
     task: _Task, group: _Group, model: Any, fold: SharedFold, folds: FoldStore, outcome: TaskResult
 ) -> dict[Pair, Result]:
     start = time.perf_counter()
-    with folds.at_work():
+    with folds.shared_fits():
         rows = _rows(model, fold, task.options.return_train_score, group.family.needs == "passes")
         if not type(group.family).__module__.startswith("manyfit."):  # a user's family may write into them
             rows = FoldArrays(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
@@ -270,7 +270,7 @@ def _rows(model: Any, fold: SharedFold, with_train: bool, sparse: bool) -> FoldA
     X_train, X_test = lend(fold.X_train), lend(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:
-        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, is_transformer=True)
+        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, ends_in_transformer=True)
         X_fitted = before.fit_transform(X_train, lend(fold.y_train))
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if with_train else X_fitted

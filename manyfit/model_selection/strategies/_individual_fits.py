@@ -15,8 +15,9 @@ from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, evaluate, fit_with_sklearn
+from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn
 from manyfit.model_selection.sharing._fit_on_copies import fit_on_copies
+from manyfit.model_selection.sharing._fold_store import FoldStore
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
 HAND_BACK_S, HAND_BACK = 2.0, 10.0
@@ -57,7 +58,7 @@ def fit_piece(
     if job.contexts is not None:
         return _in_context(job, i, candidates[0]), candidates[1:]
     task = _task(job, candidates, i, {i: job.splits.indices(i)}, share_steps)
-    outcome = _run(task, job.X, job.y, job.fronts, enough)
+    outcome = _run(task, job.X, job.y, job.rowwise, enough)
     return outcome, candidates[len(outcome.results) :]
 
 
@@ -83,11 +84,11 @@ def _run(
     task: _Task,
     X: Any,
     y: Any,
-    fronts: RowwiseOutputs | None = None,
+    rowwise: RowwiseOutputs | None = None,
     enough: Callable[[], bool] = lambda: False,
 ) -> TaskResult:
     make = evaluate if task.share_steps else fit_with_sklearn  # with nothing to share, scikit-learn's own way
-    folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps, fronts=fronts)
+    folds = FoldStore(X, y, {task.i: task.split}, task.options, task.share_steps, rowwise=rowwise)
     start = time.perf_counter()
     results = {}
     for c, params in task.settings:
@@ -123,10 +124,10 @@ def run_individually(
         return _here(job, pairs, plan, arrivals, folds)
     total = TaskResult()
     tasks = _tasks(job, pairs, plan.order)
-    if job.fronts is not None and plan.order is not None:
+    if job.rowwise is not None and plan.order is not None:
         for c in sorted({c for c, _ in pairs}):  # by this process: none of theirs sees all splits
-            job.fronts.prepare_setting(job.estimator, job.candidates[c])
-    arguments = [(task, job.X, job.y, job.fronts) for task in tasks]
+            job.rowwise.prepare_setting(job.estimator, job.candidates[c])
+    arguments = [(task, job.X, job.y, job.rowwise) for task in tasks]
     for part in run_tasks(_run, arguments, job.n_jobs, job.pre_dispatch):
         total.add(part)
         arrivals.steps_saved += part.work["transformer_fits_saved"]
@@ -137,7 +138,7 @@ def run_individually(
 def folds_here(job: Job, plan: Plan) -> FoldStore:
     """The folds of a job for fits in this process."""
     in_turn = plan.order is not None and not plan.by_candidate
-    return FoldStore(job.X, job.y, job.splits, job.options, plan.order is not None, in_turn, job.fronts)
+    return FoldStore(job.X, job.y, job.splits, job.options, plan.order is not None, in_turn, job.rowwise)
 
 
 def _here(
@@ -146,7 +147,7 @@ def _here(
     """In this process, on folds that are cut once."""
     order = plan.order
     in_turn = order is not None and not plan.by_candidate
-    folds = folds_here(job, plan) if folds is None else folds.under(job.options)
+    folds = folds_here(job, plan) if folds is None else folds.with_options(job.options)
     before, sizes = folds.work, (len(job.candidates), job.splits.n_splits)
     total, start, saved_before = TaskResult(), time.perf_counter(), arrivals.steps_saved
     queue = list(pairs)

@@ -7,7 +7,8 @@ from typing import Any
 
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, evaluate
+from manyfit.model_selection.sharing._fit_and_score import evaluate
+from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.strategies._individual_fits import Enough, progress_of
 
 # Takes finished results, and whether they were fitted one by one.
@@ -87,7 +88,7 @@ class RestOfFold:
         The time that families took to leave their settings is added to the first fit: it has the steps.
         """
         asked, start = outcome.seconds, time.perf_counter()
-        folds, i = folds.under(self.options), self.i
+        folds, i = folds.with_options(self.options), self.i
         waiting = [c for c in self.settings if c in self.others or (c, i) in outcome.alone]
         for c in sorted(waiting, key=lambda c: (self.order[c], c)):
             result = evaluate(estimator, self.settings[c], i, folds, progress_of(c, i, self.sizes))
