@@ -100,7 +100,7 @@ CASES = {
 @pytest.fixture
 def gpu(monkeypatch):
     """array-api-strict's second device in place of a GPU, to which data of the host are sent."""
-    monkeypatch.setattr(_where, "cuda_place", lambda: place_of(there(X)))
+    monkeypatch.setattr(_where, "default_gpu", lambda: place_of(there(X)))
     with manyfit.config_context(device="cuda"):
         yield
 
