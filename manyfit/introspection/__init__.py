@@ -1,4 +1,4 @@
-"""What can be told of an estimator without fitting it: keys, digests, randomness, GPU support.
+"""Facts about an estimator without a fit: its parts, keys, digests, randomness and GPU support.
 
-Other rooms import its modules, which are public to them: each loads many of scikit-learn's.
+Other rooms import the modules themselves, since each of these loads many modules of scikit-learn.
 """

@@ -1,4 +1,4 @@
-"""What a function does, as far as its code says: for digests that another process comes to as well."""
+"""The code of functions, for digests that are the same in every process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-# Packages whose versions are parts of what a search depends on by themselves.
+# The versions of these packages count in every search.
 _LIBRARIES = frozenset(("builtins", "manyfit", "numpy", "scipy", "sklearn")) | sys.stdlib_module_names
 
 
@@ -17,14 +17,14 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def package_version(module: str | None) -> str | None:
-    """The version of the package of a module, if it says so; None of those whose versions count anyway."""
+    """The version of the package of a module; None if it has none, or counts in every search."""
     package = str(module).partition(".")[0]
     version = None if package in _LIBRARIES else getattr(sys.modules.get(package), "__version__", None)
     return version if isinstance(version, str) else None
 
 
 def is_library_module(module: str) -> bool:
-    """Whether the version of a package says what a module does: of one that is installed, not worked on."""
+    """Whether a module belongs to an installed package with a version, which then stands for its code."""
     package = module.partition(".")[0]
     file = getattr(sys.modules.get(package), "__file__", None)
     installed = isinstance(file, str) and bool(_INSTALLED & set(Path(file).parts))
@@ -34,7 +34,7 @@ def is_library_module(module: str) -> bool:
 
 
 def is_importable(thing: Any) -> bool:
-    """Whether a function or class is what another process finds by its name."""
+    """Whether an import by name finds this function or class."""
     module = getattr(thing, "__module__", None)
     found: Any = sys.modules.get(module) if isinstance(module, str) and module != "__main__" else None
     for name in thing.__qualname__.split("."):
@@ -43,7 +43,7 @@ def is_importable(thing: Any) -> bool:
 
 
 def code_parts(code: types.CodeType) -> tuple[Any, ...]:
-    """What a code object does, without where it stands; constants with their types."""
+    """The parts of a code object that say what it does: not its line numbers."""
     inner = tuple(code_parts(one) if isinstance(one, types.CodeType) else one for one in code.co_consts)
     return (
         code.co_code, getattr(code, "co_exceptiontable", b""), code.co_names, code.co_varnames,
@@ -53,7 +53,7 @@ def code_parts(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def names_read(function: types.FunctionType) -> dict[str, Any]:
-    """The global names that a function and those within it read, and what they stand for now."""
+    """The global names that a function and its inner functions read, with their values."""
     names = sorted(set(_global_names(function.__code__)))
     return {name: function.__globals__[name] for name in names if name in function.__globals__}
 

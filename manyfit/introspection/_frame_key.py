@@ -1,4 +1,4 @@
-"""What frames and series of pandas and polars consist of, as plain arrays and values that have keys."""
+"""The content of frames, series and indexes of pandas and polars as arrays and values that have keys."""
 
 from __future__ import annotations
 
@@ -10,24 +10,16 @@ import numpy as np
 
 
 def frame_parts(thing: Any) -> tuple[Any, ...] | None:
-    """All that a frame, a series or an index of pandas or polars holds.
+    """Values, labels, dtypes and memory layout of a frame, a series or an index.
 
-    Parameters
-    ----------
-    thing : object
-        Anything.
-
-    Returns
-    -------
-    tuple or None
-        Values, labels, dtypes, and how columns lie together in memory: arrays made of them, and sums over
-        these, depend on it. None for subclasses, and for columns of types that are not the library's own.
+    Arrays made of a frame, and sums over these, depend on its memory layout. None for all other things, for
+    subclasses, and for extension types of other libraries.
     """
     kind = type(thing)
     library = sys.modules.get(kind.__module__.partition(".")[0])
     name = getattr(library, "__name__", None)
     if name == "polars" and kind in (library.DataFrame, library.Series):  # type: ignore[union-attr]
-        return _of_polars(thing if kind is library.DataFrame else thing.to_frame())  # type: ignore[union-attr]
+        return _polars_parts(thing if kind is library.DataFrame else thing.to_frame())  # type: ignore[union-attr]
     if name != "pandas":
         return None
     try:
@@ -37,17 +29,17 @@ def frame_parts(thing: Any) -> tuple[Any, ...] | None:
         if kind is library.Series:  # type: ignore[union-attr]
             return (thing.name, _columns([thing]), *_rest(thing))
         return _index(thing) if isinstance(thing, library.Index) else None  # type: ignore[union-attr]
-    except _NotKnown:
+    except _UnknownType:
         return None
 
 
-class _NotKnown(Exception):
-    """A column or an index of a type whose content is not known."""
+class _UnknownType(Exception):
+    """The content of a column or an index of this type is not known."""
 
 
-def _of_polars(frame: Any) -> tuple[Any, ...] | None:
+def _polars_parts(frame: Any) -> tuple[Any, ...] | None:
     dtypes = [repr(dtype) for dtype in frame.dtypes]
-    if any("Object" in dtype for dtype in dtypes):  # of Python's objects
+    if any("Object" in dtype for dtype in dtypes):  # Python objects
         return None
     return list(frame.columns), dtypes, pickle.dumps(frame)
 
@@ -57,7 +49,7 @@ def _rest(thing: Any) -> tuple[Any, ...]:
 
 
 def _columns(columns: list[Any]) -> list[Any]:
-    """Values of each column, and where they lie: in which piece of memory, and how far from its start."""
+    """Values of each column, the piece of memory that they are in, and their offset in it."""
     pieces: dict[int, int] = {}
     found = []
     for column in columns:
@@ -79,11 +71,11 @@ def _address(X: np.ndarray) -> int:
 def _extension(values: Any) -> tuple[Any, ...]:
     dtype = values.dtype
     if not (_is_pandas(type(values)) and _is_pandas(type(dtype))):
-        raise _NotKnown
+        raise _UnknownType
     if hasattr(values, "categories") and hasattr(values, "codes"):
         return type(dtype), np.asarray(values.codes), _index(values.categories), values.ordered
-    if "object" in repr(dtype):  # sparse or intervals, of Python's objects
-        raise _NotKnown
+    if "object" in repr(dtype):  # sparse or intervals of Python objects
+        raise _UnknownType
     return type(dtype), repr(dtype), pickle.dumps(values, protocol=5)
 
 
@@ -94,7 +86,7 @@ def _is_pandas(kind: type) -> bool:
 def _index(index: Any) -> tuple[Any, ...]:
     kind = type(index)
     if not _is_pandas(kind):
-        raise _NotKnown
+        raise _UnknownType
     head = (kind, list(index.names), repr(getattr(index, "freq", None)))
     if hasattr(index, "levels"):
         return *head, [_index(level) for level in index.levels], [np.asarray(codes) for codes in index.codes]

@@ -1,189 +1,78 @@
-"""Which objects take a GPU to work with: those of a device, and estimators that compute there."""
+"""Which objects need a GPU, and which estimators can be fitted on device arrays."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sklearn import get_config
-from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import is_on_device
+from manyfit.introspection.composites import params_of, pipeline_steps
 
-# Estimators, frames and arrays of these packages are of the GPU.
+# Estimators, frames and arrays of these packages belong to a GPU.
 _PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))
-# How estimators that can do both are told: XGBoost, LightGBM, CatBoost and skorch.
+# Parameters by which XGBoost, LightGBM, CatBoost and skorch choose a GPU.
 _CHOICES = frozenset(("device", "device_type", "task_type", "tree_method"))
 
 
 def needs_gpu(value: Any) -> bool:
-    """Whether something is of a GPU, or an estimator that is, or holds one that is.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        As far as can be told from outside.
-    """
+    """Whether an array, a frame or an estimator, or an estimator inside it, visibly belongs to a GPU."""
     return is_gpu_object(value) or has_gpu_params(params_of(value))
 
 
 def is_gpu_object(value: Any) -> bool:
-    """Whether something is itself of a GPU.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        As far as can be told from outside.
-    """
+    """Whether `value` itself belongs to a GPU: by its device, or the package of its class."""
     packages = {cls.__module__.partition(".")[0] for cls in type(value).__mro__}
     return is_on_device(value) or not packages.isdisjoint(_PACKAGES)
 
 
 def has_gpu_params(params: Mapping[str, Any]) -> bool:
-    """Whether parameters have an estimator compute on a GPU: by what they are, hold or say.
-
-    Parameters
-    ----------
-    params : mapping of str to object
-        By their names, those of steps too.
-
-    Returns
-    -------
-    bool
-        As far as can be told from outside.
-    """
+    """Whether parameters, with those of inner estimators, make an estimator compute on a GPU."""
     return any(
-        is_gpu_object(value) or _chosen(name, value) or has_gpu_params(params_of(value))
+        is_gpu_object(value) or _chooses_gpu(name, value) or has_gpu_params(params_of(value))
         for name, value in params.items()
     )
 
 
-def _chosen(name: str, value: Any) -> bool:
+def _chooses_gpu(name: str, value: Any) -> bool:
     return name.rpartition("__")[2] in _CHOICES and str(value).lower().startswith(("cuda", "gpu"))
 
 
-def params_of(value: Any) -> Mapping[str, Any]:
-    """The parameters of an estimator and of those in it; none of anything else.
-
-    Parameters
-    ----------
-    value : object
-        Anything.
-
-    Returns
-    -------
-    mapping of str to object
-        By their names, those of steps too.
-    """
-    if isinstance(value, type) or not hasattr(value, "get_params"):
-        return {}
-    return dict(value.get_params(deep=True))
-
-
 def supports_device_data(estimator: Any) -> bool:
-    """Whether an estimator can be fitted on arrays of a device, as things are here.
+    """Whether an estimator, or every step of a pipeline, can be fitted on device arrays.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted; of a pipeline every step counts.
-
-    Returns
-    -------
-    bool
-        Of scikit-learn's own, for those that say so by their tags, under ``array_api_dispatch=True``; of all
-        others, who know what they can be given.
+    scikit-learn's own need the tag and ``array_api_dispatch=True``; other libraries' are assumed to.
     """
-    return all(_takes(step) for step in pipeline_steps(estimator))
+    return all(_supports_device_data(step) for step in pipeline_steps(estimator))
+
+
+def _supports_device_data(step: Any) -> bool:
+    if supports_device_data_natively(step) or is_drop_in(step):
+        return True
+    if not type(step).__module__.startswith("sklearn."):
+        return True
+    return bool(get_config()["array_api_dispatch"]) and supports_array_api(step)
 
 
 def is_drop_in(estimator: Any) -> bool:
-    """Whether an estimator, and every step of a pipeline, is one of `manyfit.estimators`.
+    """Whether an estimator, or every step of a pipeline, is one of `manyfit.estimators`.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Any.
-
-    Returns
-    -------
-    bool
-        These take data of any place, y of another place than X, too.
+    They take data on any device, and y on another device than X.
     """
     return all(sklearn_class_of(type(step)) is not type(step) for step in pipeline_steps(estimator))
 
 
-def _takes(step: Any) -> bool:
-    if supports_device_data_natively(step) or is_drop_in(step):
-        return True
-    if not type(step).__module__.startswith("sklearn."):
-        return True  # whoever wrote it knows
-    return bool(get_config()["array_api_dispatch"]) and supports_array_api(step)
-
-
 def supports_device_data_natively(step: Any) -> bool:
-    """Whether an estimator takes arrays of a device without scikit-learn's help.
-
-    Parameters
-    ----------
-    step : estimator
-        No pipeline.
-
-    Returns
-    -------
-    bool
-        For those of the GPU, and XGBoost's that are told to compute there.
-    """
+    """Whether an estimator takes device arrays without scikit-learn's dispatch: cuML's, or XGBoost's."""
     return is_gpu_object(step) or (
         type(step).__module__.startswith("xgboost.") and has_gpu_params(params_of(step))
     )
 
 
 def supports_array_api(step: Any) -> bool:
-    """Whether an estimator takes arrays of a device under scikit-learn's array API dispatch, by its tags.
-
-    Parameters
-    ----------
-    step : estimator
-        No pipeline.
-
-    Returns
-    -------
-    bool
-        False for whatever is no estimator to scikit-learn.
-    """
+    """Whether an estimator supports scikit-learn's array API dispatch, by its tags."""
     try:
         return bool(get_tags(step).array_api_support)
-    except Exception:  # whatever a class that is no estimator raises
+    except Exception:  # a class that is no estimator may raise anything
         return False
-
-
-def pipeline_steps(estimator: Any) -> Iterator[Any]:
-    """Find the estimators that a pipeline is made of.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Any.
-
-    Yields
-    ------
-    estimator
-        The steps of a pipeline, at any depth, "passthrough" left out; any other estimator itself.
-    """
-    if not isinstance(estimator, Pipeline):
-        yield estimator
-        return
-    for _, step in estimator.steps:
-        if step is not None and step != "passthrough":
-            yield from pipeline_steps(step)

@@ -1,7 +1,7 @@
-"""The content of anything as a digest that another process comes to as well.
+"""Digests of content that are the same in every process.
 
-Keys of `_structural_key` are compared within one search and may name objects by identity; these outlive the
-process. Equal digests stand for equal content; what is equal may have two digests, never the other way round.
+Equal digests mean equal content; equal content may have two digests. (`structural_key` is for one search, and
+knows some objects by identity.)
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ from manyfit.introspection._code_digest import (
     names_read,
     package_version,
 )
-from manyfit.introspection.structural_key import Unkeyable, keeps_its_parameters, plain_state
+from manyfit.introspection.structural_key import SCALARS, Unkeyable, keeps_its_parameters, plain_state
 
 __all__ = ["Digester", "ProcessDigester", "Unkeyable"]
 
-_SCALARS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented))
 _BY_NAME = (
     types.BuiltinFunctionType,
     types.MethodDescriptorType,
@@ -43,7 +42,7 @@ _BY_NAME = (
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
 )
-# What a class has that does not say what it does.
+# Attributes of a class that do not say what it does.
 _NOT_CONTENT = frozenset(
     ("__dict__", "__weakref__", "__module__", "__doc__", "__annotations__", "__annotate__",
      "__annotate_func__", "__annotations_cache__", "__abstractmethods__", "__firstlineno__",
@@ -53,13 +52,13 @@ _DEEPEST = 60  # four calls each
 
 
 class Digester:
-    """Digests of things, each looked at once.
+    """Computes digests; each object is read once.
 
-    Numbers count with their types (1, 1.0 and True differ) and arrays with their layout in memory; estimators
-    and other objects by their class and all that they hold; functions and classes by their names and their
-    code. What a function or class of an installed package does is a matter of its version. A function or
-    class that no import finds (a lambda, what a script or notebook defines) counts with the values of the
-    global names that it reads; an imported one with the functions, classes and plain values of its module.
+    Types of numbers count (1, 1.0 and True differ), and the memory layout of arrays. Objects count with their
+    class and state, functions and classes with their names and code, those of installed packages with the
+    package's version. A function or class that cannot be imported (a lambda, one of a script or notebook)
+    also counts with the values of the global names that it reads; an imported one with the functions,
+    classes and plain values of its module that it reads.
     """
 
     def __init__(self) -> None:
@@ -67,12 +66,12 @@ class Digester:
         self._open: dict[int, int] = {}
 
     def __call__(self, thing: Any) -> str:
-        """The digest of `thing`; `Unkeyable` says what in it has no content that can be compared."""
+        """The digest of `thing`; `Unkeyable` names the part whose content cannot be compared."""
         return self._of(thing).hex()
 
     def _of(self, thing: Any) -> bytes:
         kind = type(thing)
-        if kind in _SCALARS:
+        if kind in SCALARS:
             shown = thing if kind is bytes else _text(thing).encode("utf-8", "backslashreplace")
             return _hash(kind.__name__, shown)
         known = self._known.get(id(thing))
@@ -134,7 +133,7 @@ class Digester:
 
     def _set(self, kind: type, things: Any) -> bytes:
         digests = list(map(self._of, things))
-        # They are read in an order of their own, which for texts is another one in another process.
+        # The order of strings in a set differs between processes.
         texts = any(isinstance(thing, (str, bytes)) for thing in things)
         return _hash(kind.__name__, *(sorted(digests) if texts else digests))
 
@@ -150,13 +149,13 @@ class Digester:
             return self._all("objects", (X.shape, X.dtype, X.ravel().tolist()))
         if not X.size:
             return self._all("ndarray", (X.dtype, X.shape))
-        # In one dimension the layout changes no sum.
+        # The layout of one dimension changes no sum.
         X = np.ascontiguousarray(X) if X.ndim == 1 else np.asarray(X)
         _, *described, content = array_digest(X)
         return self._all("ndarray", (X.dtype, *map(repr, described), content))
 
     def _subclass(self, kind: type, X: Any) -> bytes:
-        """An array or scalar of a subclass: NumPy's own pickles leave its attributes out."""
+        """An array or scalar of a subclass, with its attributes, which NumPy's own pickles leave out."""
         own = [] if kind.__reduce__ is np.ndarray.__reduce__ else self._pickled(kind, X)
         return self._all("subclass", (kind, np.asarray(X), getattr(X, "__dict__", {}), *own))
 
@@ -168,15 +167,15 @@ class Digester:
         return self._all("sparse", (kind.__name__, X.shape, *(getattr(X, name) for name in inside)))
 
     def _frame(self, kind: type, frame: Any) -> bytes:
-        """By columns: reading a frame may move them in memory."""
+        """By columns, since reading a whole frame may move them in memory."""
         if not hasattr(frame, "columns"):
             values = frame.to_numpy() if isinstance(frame.dtype, np.dtype) else frame.array
-            return self._all("series", (kind, frame.name, frame.index, values, *_beside(frame)))
+            return self._all("series", (kind, frame.name, frame.index, values, *_metadata(frame)))
         columns = (frame.iloc[:, j] for j in range(frame.shape[1]))
-        return self._all("frame", (kind, frame.columns, frame.index, *columns, *_beside(frame)))
+        return self._all("frame", (kind, frame.columns, frame.index, *columns, *_metadata(frame)))
 
     def _object(self, kind: type, thing: Any) -> bytes:
-        if kind is PassthroughScorer:  # the estimator's own score; the estimator is looked at by itself
+        if kind is PassthroughScorer:  # the estimator's own score; the estimator counts by itself
             return self._all("own score", ())
         if kind is FrozenEstimator:
             return self._all("frozen", (thing.estimator,))
@@ -184,27 +183,27 @@ class Digester:
             return self._all("partial", (thing.func, thing.args, thing.keywords, vars(thing)))
         if isinstance(thing, (np.ndarray, np.generic)):
             return self._subclass(kind, thing)
-        state = None if _says_itself(kind) else plain_state(thing)
+        state = None if _defines_pickling(kind) else plain_state(thing)
         if state is not None:
             state = {name: value for name, value in state.items() if name != "_skl_callbacks"}
             state |= _params_elsewhere(thing)
             try:
-                # By name: the order in which attributes were set does not matter.
+                # Sorted by name, since attributes have no order.
                 return self._all("object", (kind, *(part for item in sorted(state.items()) for part in item)))
-            except Unkeyable:  # what it keeps beside its content may have none
+            except Unkeyable:  # a part that is no content may have no digest
                 pass
         return self._all("pickled", (kind, *self._pickled(kind, thing), _params_elsewhere(thing)))
 
     def _pickled(self, kind: type, thing: Any) -> list[Any]:
-        """What pickle would be told of an object."""
+        """The parts from which pickle would make an object."""
         reduce = copyreg.dispatch_table.get(kind)
         try:
-            told = reduce(thing) if reduce is not None else thing.__reduce_ex__(4)
-        except Exception as error:  # whatever cannot be pickled, for whatever reason
+            parts = reduce(thing) if reduce is not None else thing.__reduce_ex__(4)
+        except Exception as error:  # it cannot be pickled, for any reason
             raise Unkeyable(f"a {kind.__name__}, which cannot be pickled") from error
-        if isinstance(told, str):  # a global name
-            return [told, getattr(thing, "__module__", None), getattr(thing, "__wrapped__", None)]
-        return [list(part) if j > 2 and part is not None else part for j, part in enumerate(told)]
+        if isinstance(parts, str):  # a global name
+            return [parts, getattr(thing, "__module__", None), getattr(thing, "__wrapped__", None)]
+        return [list(part) if j > 2 and part is not None else part for j, part in enumerate(parts)]
 
     def _named(self, thing: Any) -> bytes:
         owner = getattr(thing, "__objclass__", None) or getattr(thing, "__self__", None)
@@ -230,7 +229,9 @@ class Digester:
             [_cell(cell) for cell in function.__closure__ or ()],
         )
         read = {
-            name: value for name, value in names_read(function).items() if not found or _near(value, function)
+            name: value
+            for name, value in names_read(function).items()
+            if not found or _is_own_value(value, function)
         }
         return self._all("function", (*name, *own, read))
 
@@ -252,7 +253,7 @@ class Digester:
 
 
 class ProcessDigester(Digester):
-    """Digests to be compared within one process: functions and classes are known by their identity."""
+    """Digests for one process, in which functions and classes are known by identity."""
 
     def _function(self, function: types.FunctionType) -> bytes:
         return _hash("function", str(id(function)).encode())
@@ -262,19 +263,19 @@ class ProcessDigester(Digester):
 
 
 def _params_elsewhere(thing: Any) -> dict[str, Any]:
-    """Parameters of an estimator that keeps them elsewhere than in its attributes."""
+    """Parameters of an estimator that are not its attributes."""
     if not hasattr(type(thing), "get_params") or keeps_its_parameters(thing):
         return {}
     return dict(thing.get_params(deep=False))
 
 
-def _beside(frame: Any) -> tuple[Any, ...]:
+def _metadata(frame: Any) -> tuple[Any, ...]:
     return frame.attrs, frame.flags.allows_duplicate_labels
 
 
-def _says_itself(kind: type) -> bool:
-    """Whether a class tells pickle what its content is: without what it keeps beside it, such as caches."""
-    if issubclass(kind, BaseEstimator):  # whose own method adds the version
+def _defines_pickling(kind: type) -> bool:
+    """Whether a class chooses what is pickled, which leaves out its caches, say."""
+    if issubclass(kind, BaseEstimator):  # its own method adds the version
         return False
     return any(
         getattr(kind, name) is not getattr(object, name)
@@ -291,7 +292,7 @@ def _hash(tag: str, *parts: bytes) -> bytes:
 
 
 def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
-    """Many scalars of one type as bytes, at once; empty where they are not."""
+    """Many scalars of one type as bytes; empty for others."""
     if len(things) < 20:
         return ()
     kinds = set(map(type, things))
@@ -306,7 +307,7 @@ def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
 
 
 def _text(thing: Any) -> str:
-    """A scalar as a text; integers of thousands of digits, which Python does not print, by their bits."""
+    """A scalar as text; integers of thousands of digits, which Python does not print, in hexadecimal."""
     try:
         return repr(thing)
     except ValueError:
@@ -324,9 +325,8 @@ def _ufunc(module: str, ufunc: np.ufunc) -> bool:
     return getattr(sys.modules.get(module), ufunc.__name__, None) is ufunc
 
 
-def _near(value: Any, function: Callable[..., Any]) -> bool:
-    """Whether a global name of an imported function is part of what it does: not what its module imports or
-    keeps count in."""
+def _is_own_value(value: Any, function: Callable[..., Any]) -> bool:
+    """Whether a global value belongs to an imported function: its module neither imports nor changes it."""
     if isinstance(value, (types.FunctionType, type)):
         return value.__module__ == function.__module__
-    return type(value) in (*_SCALARS, tuple, frozenset, np.ndarray)
+    return type(value) in (*SCALARS, tuple, frozenset, np.ndarray)

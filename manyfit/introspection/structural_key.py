@@ -1,12 +1,12 @@
-"""A key of an unfitted estimator or of a parameter value: what has one key cannot be told apart by a fit.
+"""Keys of unfitted estimators and parameter values: fits of things with equal keys give equal results.
 
-Only exact types that this module and `_frame_key` name are known by their content: Python's scalars and
-containers in their order, NumPy's arrays, scalars and dtypes, scipy's sparse matrices, frames, and estimators
-whose parameters lie in their attributes. Anything else has only its identity, since a class may keep state
-where nobody sees it: in slots, behind a property, or in what its pickle leaves out. A key may tell apart what
-is the same, which costs a fit, never the other way round.
+The key describes the content of the exact types that this module and `_frame_key` name: scalars and
+containers of Python in their order, arrays, scalars and dtypes of NumPy, sparse matrices, frames, and
+estimators whose parameters are their attributes. Everything else is known by its identity, since a class may
+have hidden state (slots, properties). Equal things may have different keys, which costs a fit; different
+things never have equal keys.
 
-Keys are compared within one search. Those that outlive the process are in `_digest`.
+Keys are compared within one search; `stable_digest` is for comparisons between processes.
 """
 
 from __future__ import annotations
@@ -50,27 +50,28 @@ BY_IDENTITY = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
     np.ufunc,
-    type(np.mean),  # of functions that other libraries may take over
+    type(np.mean),  # a function that other libraries can override
 )
-DEEPEST = 50  # nesting of parameters
-# Objects in one value that are looked at one by one: a value of more would take longer than many a fit.
-_MOST = 1_000_000
-# Packages whose plain objects are all that lies in their attributes.
+# Levels of nested parameters.
+DEEPEST = 50
+# Objects in one value that are read one by one: more would take longer than many a fit.
+_MAX_OBJECTS = 1_000_000
+# Plain objects of these packages keep all their state in their attributes.
 _KNOWN_PACKAGES = ("sklearn.", "manyfit.", "scipy.sparse.")
 
 
 class Unkeyable(Exception):
-    """Something has no key, so what depends on it is not shared."""
+    """Something has no key, so that no work that depends on it is shared."""
 
 
 class Wrapped:
-    """Base of the wrapper around a shared transformer: keys and rules look at what it wraps."""
+    """Base class of the wrapper around a shared transformer: keys and rules read the transformer inside."""
 
     _shared_inner: Any
 
 
 class ById:
-    """A thing as a dictionary key by identity; holding it keeps its identity from being reused."""
+    """A dictionary key for the identity of a thing, which the reference keeps alive."""
 
     __slots__ = ("thing",)
 
@@ -89,23 +90,22 @@ class _Plain:
 
 
 def _is_plain(thing: Any) -> bool:
-    """Whether all of an object's state is in its ``__dict__``: its memory has the size of a class without
-    slots or a C part."""
+    """Whether all state of an object is in its ``__dict__``: its class has neither slots nor a C part."""
     kind = type(thing)
     return kind.__basicsize__ == _Plain.__basicsize__ and not kind.__itemsize__ and hasattr(thing, "__dict__")
 
 
 def object_state(thing: Any) -> dict[str, Any]:
-    """The attributes of an object, without the way from metadata requests back to their estimator."""
+    """The attributes of an object, without the reference of a metadata request to its estimator."""
     state = vars(thing)
     if is_metadata_request(thing):
-        # The owner only names the request in messages.
+        # Only messages use the owner.
         state = {name: value for name, value in state.items() if name != "owner"}
     return state
 
 
 def plain_state(thing: Any) -> dict[str, Any] | None:
-    """All that an object holds, by name; None where its ``__dict__`` is not all of it."""
+    """The attributes of an object; None if it has state elsewhere."""
     return object_state(thing) if _is_plain(thing) else None
 
 
@@ -114,19 +114,9 @@ def _of_known_package(kind: type) -> bool:
 
 
 def keeps_its_parameters(estimator: Any) -> bool:
-    """Whether the parameters of an estimator lie in its attributes, and its clones are made of them.
+    """Whether the parameters of an estimator are its attributes, and its clones are made from them.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Unfitted.
-
-    Returns
-    -------
-    bool
-        False where ``get_params`` returns something else (a property, a slot, a value that is computed), and
-        where a class of a user's has a ``__sklearn_clone__`` of its own. Nothing of such an estimator is
-        shared.
+    Otherwise (a property, a slot, a computed value, an own ``__sklearn_clone__``) nothing of it is shared.
     """
     kind = type(estimator)
     if _of_known_package(kind):
@@ -144,30 +134,12 @@ def keeps_its_parameters(estimator: Any) -> bool:
 
 
 def structural_key(thing: Any, *, by_identity: bool = True) -> Hashable:
-    """A hashable key of an unfitted estimator or of a parameter value.
+    """A hashable key of an unfitted estimator or a parameter value; `Unkeyable` if it has none.
 
-    Scalars count with their types (1, 1.0 and True differ, so do 0.0 and -0.0), containers with the order in
-    which they are read, arrays with their dtype, shape and layout in memory. Estimators and plain objects of
-    scikit-learn count with their class and everything in ``vars()``, so that the output configuration and
-    metadata requests do, too. A mutable thing that occurs twice differs from two equal things.
-
-    Parameters
-    ----------
-    thing : object
-        An unfitted estimator or a parameter value.
-    by_identity : bool, default=True
-        Whether an object of an unknown type is known by its identity. Copies of it then have other keys.
-
-    Returns
-    -------
-    Hashable
-        The key. It keeps alive what it refers to by identity.
-
-    Raises
-    ------
-    Unkeyable
-        If there is no key: for an estimator that does not keep its parameters in its attributes, and for a
-        structure that is too large.
+    Types of scalars count (1, 1.0 and True differ, so do 0.0 and -0.0), so do the order of containers, and
+    dtype, shape and memory layout of arrays. Estimators count with everything in ``vars()``, which includes
+    output configuration and metadata requests. A mutable object that occurs twice differs from two equal
+    ones. The key keeps objects alive that it knows by identity; without `by_identity` it is `Unkeyable`.
     """
     return _Walk(by_identity).key(thing)
 
@@ -177,8 +149,8 @@ class _Walk:
 
     def __init__(self, by_identity: bool) -> None:
         self._by_identity = by_identity
-        self._left, self._depth = _MOST, 0
-        # With the thing, so that its identity is not reused.
+        self._left, self._depth = _MAX_OBJECTS, 0
+        # With the thing, so that its identity is not used again.
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def key(self, thing: Any) -> Hashable:
@@ -193,7 +165,7 @@ class _Walk:
         if self._left < 0 or self._depth > DEEPEST:
             raise Unkeyable("a structure that is too large")
         if kind is not tuple and kind is not frozenset:
-            if id(thing) in self._seen:  # also where it holds itself
+            if id(thing) in self._seen:  # also if it holds itself
                 return "again", self._seen[id(thing)][0]
             self._seen[id(thing)] = len(self._seen), thing
         self._depth += 1
@@ -204,7 +176,7 @@ class _Walk:
             self._depth -= 1
 
     def items(self, things: Iterable[Any]) -> Hashable:
-        """Things in their order; many scalars of one type at once."""
+        """Items in their order; many scalars of one type at once."""
         things = tuple(things)
         kinds = set(map(type, things))
         if len(kinds) == 1:
@@ -219,13 +191,13 @@ class _Walk:
         return self.items(things), self.items(things.values())
 
     def named(self, state: Mapping[str, Any]) -> Hashable:
-        """Attributes: the order in which they were set does not matter."""
+        """Attributes, in any order."""
         names = sorted(state)
         return tuple(names), tuple(self.key(state[name]) for name in names)
 
     def array(self, X: np.ndarray) -> Hashable:
         dtype = X.dtype
-        if dtype.kind in "OT" and describes_itself(dtype):  # objects, and NumPy's texts of any length
+        if dtype.kind in "OT" and describes_itself(dtype):  # objects, and NumPy's strings of any length
             order = X.flags.c_contiguous, X.flags.f_contiguous
             return repr(dtype), X.shape, order, self.items(X.ravel().tolist())
         if dtype.hasobject or not describes_itself(dtype):
@@ -254,23 +226,23 @@ class _Walk:
 
 
 def _scalar(kind: type, value: Any) -> Hashable:
-    if kind is float:  # the sign of a zero, and of what is no number
+    if kind is float:  # zeros and NaNs have signs
         return kind, struct.pack("d", value)
     return (kind, struct.pack("dd", value.real, value.imag)) if kind is complex else (kind, value)
 
 
 def _frozen(walk: _Walk, frozen: FrozenEstimator) -> Hashable:
-    # A clone holds the same estimator, and a fit does not touch it.
+    # A clone holds the same estimator, which a fit does not change.
     rest = {name: value for name, value in vars(frozen).items() if name != "estimator"}
     return ById(frozen.estimator), walk.named(rest)
 
 
 def _ordered(walk: _Walk, things: OrderedDict[Any, Any]) -> Hashable:
-    return walk.mapping(things), walk.named(vars(things))  # other than a dict it takes attributes
+    return walk.mapping(things), walk.named(vars(things))  # unlike a dict it takes attributes
 
 
 def _partial(walk: _Walk, call: functools.partial[Any]) -> Hashable:
-    # Not as a tuple of its own: `keywords` is the dict that the object holds.
+    # Not as one tuple: `keywords` is the dict that the object holds.
     return walk.key(call.func), walk.key(call.args), walk.key(call.keywords), walk.named(vars(call))
 
 

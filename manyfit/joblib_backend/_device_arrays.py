@@ -22,11 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES, is_fit_and_score, unwrap_delayed
 from manyfit.arrays import default_gpu
 from manyfit.cluster.worker.run_items import on_place
-from manyfit.introspection.gpu_support import (
-    pipeline_steps,
-    supports_array_api,
-    supports_device_data_natively,
-)
+from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.gpu_support import supports_array_api, supports_device_data_natively
 from manyfit.joblib_backend._batch_result import Home
 
 # Those that every library of the array API has.

@@ -100,8 +100,8 @@ CASES = [
     ids=["all", "some", "one", "in any order", "repeated", "a mask"],
 )
 def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
-    fronts = RowwiseOutputs(X, _splits(KFold(3), 50), 2**20)
-    whole = fronts.all_rows(Front().then(step))
+    rowwise = RowwiseOutputs(X, _splits(KFold(3), 50), 2**20)
+    whole = rowwise.all_rows(Front().then(step))
     got, rows = safe_indexing(whole, index), safe_indexing(X, index)
     expected = clone(step).fit_transform(rows)
     assert type(got) is type(expected)
@@ -117,16 +117,16 @@ def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
         ours, same = ((x[piece] if isinstance(x, dict) else getattr(x, piece)) for x in (got, expected))
         assert ours.dtype == same.dtype
         assert np.asarray(ours).tobytes() == np.asarray(same).tobytes()
-    assert fronts.fits == 1
+    assert rowwise.fits == 1
 
 
 def test_one_step_behind_another():
-    fronts, other = (RowwiseOutputs(TEXTS, _splits(KFold(3), 50), 2**20) for _ in range(2))
+    rowwise, other = (RowwiseOutputs(TEXTS, _splits(KFold(3), 50), 2**20) for _ in range(2))
     front = Front().then(HashingVectorizer(n_features=16, norm=None)).then(Normalizer("l1"))
     assert other.all_rows(front) is None  # what is before it was not made
-    fronts.prepare_setting(make_pipeline(*map(clone, front.steps), Ridge()), {})
+    rowwise.prepare_setting(make_pipeline(*map(clone, front.steps), Ridge()), {})
     expected = make_pipeline(*map(clone, front.steps)).fit_transform(TEXTS)
-    kept = pickle.loads(pickle.dumps(fronts))
+    kept = pickle.loads(pickle.dumps(rowwise))
     assert kept.X is None
     assert (kept._kept[front.key] != expected).nnz == 0
     assert kept.all_rows(Front().then(HashingVectorizer())) is None  # and makes no more

@@ -42,8 +42,7 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.folds import Splits
-from manyfit.introspection.random_parameters import find_random_parameter
-from manyfit.introspection.randomness import Sizes, is_deterministic
+from manyfit.introspection.randomness import Sizes, find_random_parameter, is_deterministic
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 
 RNG = np.random.default_rng(0)

@@ -28,12 +28,9 @@ from sklearn.preprocessing import (
 )
 
 from manyfit.folds import Unsupported
-from manyfit.model_selection.sharing._cached_transformer import (
-    CachedTransformer,
-    FoldCache,
-    has_shareable_prefix,
-    share_prefixes,
-)
+from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,
@@ -199,7 +196,7 @@ def test_branches_of_a_column_transformer_are_shared(at_the_end):
 def test_slices_of_columns_are_known_without_hashing_them(monkeypatch):
     X, y, X_test, _ = fold(*data())
     hashed = []
-    content_key = "manyfit.model_selection.sharing._fold_cache.content_key"
+    content_key = "manyfit.model_selection.sharing._fold_cache._content_key"
     monkeypatch.setattr(content_key, lambda X: None if X is None else hashed.append(np.shape(X)))
     settings = [{"columntransformer__two__shift": s} for s in (0, 1, 2)]
     cache = agree(make_pipeline(branches(), Ridge()), settings, X, y, X_test)

@@ -35,15 +35,11 @@ from sklearn.preprocessing import (
 from sklearn.random_projection import GaussianRandomProjection
 from sklearn.svm import SVC, LinearSVC
 
+from manyfit.introspection.randomness import is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
-from manyfit.model_selection.sharing._cached_transformer import (
-    CachedTransformer,
-    FoldCache,
-    has_shareable_prefix,
-    is_shareable,
-    share_prefixes,
-)
-from manyfit.model_selection.sharing._unshare import unshare
+from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
 from tests.model_selection._prefixes import (
     ALPHAS,
     CALLS,
@@ -338,7 +334,7 @@ def test_the_identity_of_an_array_that_is_gone_is_not_taken_for_another(kind):
     first = kind(np.ones((3, 2)))
     reused = 0
     for i in range(20):
-        lent = cache.present(first, 10**6)
+        lent = cache.protected(first, 10**6)
         identity = id(lent)
         assert cache.token(lent) == 10**6
         del lent
@@ -351,8 +347,8 @@ def test_the_identity_of_an_array_that_is_gone_is_not_taken_for_another(kind):
 
 def test_a_name_that_is_out_of_date_is_not_believed():
     cache = FoldCache(None)
-    lent, other = cache.present(np.ones(3), 5), np.zeros(3)
-    cache._names[id(other)] = cache._names[id(lent)]
+    lent, other = cache.protected(np.ones(3), 5), np.zeros(3)
+    cache._tokens[id(other)] = cache._tokens[id(lent)]
     assert cache.token(lent) == 5 and cache.token(other) not in (5, None)
 
 

@@ -24,15 +24,12 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_array
 
-from manyfit.model_selection.sharing._cached_transformer import (
-    CachedTransformer,
-    FoldCache,
-    has_shareable_prefix,
-    share_prefixes,
-    writes_in_place,
-)
-from manyfit.model_selection.sharing._fold_cache import read_only_view
+from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes
+from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, own_copy
+from manyfit.model_selection.sharing.rows._read_only import read_only_view
 from manyfit.model_selection.sharing.rows._same_data import unchanged
 from tests.model_selection._prefixes import (
     ALPHAS,
@@ -308,8 +305,8 @@ def test_what_follows_a_dropped_output_is_found_again():
     cache = FoldCache(3 * X.nbytes)
     model = make_pipeline(Counting("a"), Counting("b"), Ridge())
     share_prefixes(clone(model), cache).fit(cache.lend(X), y)
-    b = next(key for key in reversed(cache._items))
-    for key in [key for key in cache._items if key != b]:
+    b = next(key for key in reversed(cache._entries))
+    for key in [key for key in cache._entries if key != b]:
         cache._drop(key)
     share_prefixes(clone(model), cache).fit(cache.lend(X), y)
     assert CALLS["a.fit"] == 2 and CALLS["b.fit"] == 1

@@ -28,13 +28,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit.model_selection.sharing._cached_transformer import (
-    CachedTransformer,
-    FoldCache,
-    has_shareable_prefix,
-    share_prefixes,
-)
-from manyfit.model_selection.sharing._unshare import unshare
+from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
 from tests.model_selection._prefixes import (
     ALPHAS,
     Counting,
@@ -157,7 +153,7 @@ def test_many_threads_on_one_cache():
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(run, range(40)))
-    held = sum(sum(item.memory.values()) for item in cache._items.values())
+    held = sum(sum(item.memory.values()) for item in cache._entries.values())
     assert 0 <= cache.bytes <= min(held, 6 * X.nbytes)
 
 
@@ -224,7 +220,7 @@ def test_unshare_of_what_was_never_shared():
 def test_the_last_step_is_wrapped_only_in_a_transformer():
     model = make_pipeline(StandardScaler(), MinMaxScaler())
     assert len(wrappers(share_prefixes(clone(model), FoldCache(None)))) == 1
-    assert len(wrappers(share_prefixes(clone(model), FoldCache(None), is_transformer=True))) == 2
+    assert len(wrappers(share_prefixes(clone(model), FoldCache(None), ends_in_transformer=True))) == 2
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
-from manyfit.model_selection.sharing.rows._own_rows import items_in_common, own_copy
+from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items, own_copy
 from manyfit.model_selection.sharing.rows._same_data import unchanged
 from tests.model_selection._same import assert_same_results, both
 
@@ -179,9 +179,9 @@ def test_what_cannot_be_compared_counts_as_written():
 
 
 def test_items_of_records_may_be_changed():
-    assert not items_in_common(RECORDS) and not items_in_common(TEXTS)
+    assert not has_mutable_items(RECORDS) and not has_mutable_items(TEXTS)
     lists = np.array([(1.0, [1])], dtype="f8, O")
-    assert items_in_common(lists)
+    assert has_mutable_items(lists)
 
 
 # The same in a search

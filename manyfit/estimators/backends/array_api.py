@@ -43,6 +43,7 @@ from manyfit.estimators._method_call import (
 )
 from manyfit.estimators.backends._native_registry import Fitter, fitter_of
 from manyfit.folds import Unsupported
+from manyfit.introspection.composites import last_step
 
 # Whose arrays scikit-learn says that it works on.
 DISPATCHED = ("array_api_strict", "cupy", "torch", "dpnp")
@@ -210,8 +211,7 @@ def at_home(estimator: Any) -> Any:
 
 def gives_labels_there(estimator: Any) -> bool:
     """Whether labels that a fitted estimator, or a pipeline, predicts go elsewhere than to the host."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    state: FitRecord | None = getattr(last, "__dict__", {}).get(STATE)
+    state: FitRecord | None = getattr(last_step(estimator), "__dict__", {}).get(STATE)
     return state is not None and state.labels is not None
 
 

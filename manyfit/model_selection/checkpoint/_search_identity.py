@@ -13,8 +13,7 @@ from sklearn.base import clone
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import versions_here
-from manyfit.introspection.random_parameters import RandomParameter, find_random_parameter
-from manyfit.introspection.randomness import Sizes
+from manyfit.introspection.randomness import RandomParameter, Sizes, find_random_parameter
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
 

@@ -84,7 +84,7 @@ class Job:
         What was brought to the host for this search.
     client : distributed.Client or None
         Of the cluster whose workers do the work; None: this process, and joblib's workers.
-    fronts : Fronts or None
+    rowwise : Fronts or None
         What steps that see one row at a time make of all rows; None: such steps are applied to each split's.
     by_split : bool
         Whether scikit-learn makes these fits split by split, and not candidate by candidate.
@@ -104,7 +104,7 @@ class Job:
     client: Any = None
     home: tuple[Any, Any] | None = None
     brought: TransferCache = field(default_factory=TransferCache, compare=False)
-    fronts: RowwiseOutputs | None = None
+    rowwise: RowwiseOutputs | None = None
     by_split: bool = False
 
     @property

@@ -24,6 +24,7 @@ from sklearn.preprocessing import Binarizer, Normalizer
 
 from manyfit._compat import safe_indexing
 from manyfit.folds import Splits
+from manyfit.introspection.composites import children
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 # All rows are transformed a part at a time, so that it is seen early whether the output would be too large.
@@ -116,7 +117,7 @@ class Front:
 
 
 class RowwiseOutputs:
-    """What fronts make of all rows of a search, each once.
+    """What rowwise make of all rows of a search, each once.
 
     Parameters
     ----------
@@ -189,9 +190,9 @@ class RowwiseOutputs:
 def _leading_steps(estimator: Any) -> Iterator[Any]:
     """The steps of a pipeline, "passthrough" and the last one left out; those of one at its end, too."""
     while type(estimator) is Pipeline and estimator.memory is None:
-        *before, last = [step for _, step in estimator.steps]
-        yield from (step for step in before if step is not None and not isinstance(step, str))
-        estimator = last
+        *before, last = children(estimator)
+        yield from (child.estimator for child in before if child.is_estimator)
+        estimator = last.estimator
 
 
 def _in_parts(step: Any, X: Any, n: int, limit: int) -> Any:
@@ -219,18 +220,18 @@ def _size(X: Any) -> int:
 
 
 class FoldRowwise:
-    """What fronts make of the rows of one split.
+    """What rowwise make of the rows of one split.
 
     Parameters
     ----------
-    fronts : Fronts
+    rowwise : Fronts
         Of the search.
     rows : callable
         Gives the token and the index of the training and of the test rows; called when that is asked first.
     """
 
-    def __init__(self, fronts: RowwiseOutputs, rows: Callable[[], Sequence[tuple[int | None, Any]]]) -> None:
-        self._fronts, self._rows = fronts, rows
+    def __init__(self, rowwise: RowwiseOutputs, rows: Callable[[], Sequence[tuple[int | None, Any]]]) -> None:
+        self._fronts, self._rows = rowwise, rows
         self._known: dict[int, tuple[Front, Any]] | None = None
 
     def output(self, step: Any, token: int | None) -> Any:

@@ -23,7 +23,8 @@ from manyfit.arrays import (
     warn_host_fallback,
 )
 from manyfit.folds import Unsupported, as_matrix
-from manyfit.introspection.gpu_support import is_drop_in, pipeline_steps, supports_device_data
+from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.sharing._fit_on_copies import CopyingScorer

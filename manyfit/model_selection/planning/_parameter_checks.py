@@ -10,7 +10,7 @@ from manyfit.estimators import Family, affine_step_of
 from manyfit.families import require_usual_numbers
 from manyfit.folds import Unsupported
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, StepSpec
-from manyfit.model_selection.sharing._cached_transformer import writes_in_place
+from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
 
 WRITES = "a step may write into its input (copy=False)"
 

@@ -15,6 +15,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import slots
 from manyfit.estimators import family_of
 from manyfit.folds import Unsupported
+from manyfit.introspection.randomness import is_shareable
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.planning._data_location import only_readers
@@ -26,8 +27,8 @@ from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.planning._work_places import WorkPlaces
 from manyfit.model_selection.planning.steps._counts import StepCounts
 from manyfit.model_selection.planning.steps._order import sample, step_order
-from manyfit.model_selection.sharing._cached_transformer import is_shareable, lendable
-from manyfit.model_selection.sharing.rows._own_rows import items_in_common
+from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items
+from manyfit.model_selection.sharing.rows._read_only import can_be_shared
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, SHARED_STEPS
 from manyfit.model_selection.strategies._iterations import ITERATIONS
@@ -114,9 +115,9 @@ class _Planner:
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
         for name, data in (("X", self.job.X), ("y", self.job.y)):
-            if not (lendable(data) or is_xp_array(data)):
+            if not (can_be_shared(data) or is_xp_array(data)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
-            if items_in_common(data) and not only_readers(self.job):
+            if has_mutable_items(data) and not only_readers(self.job):
                 return f"{name} holds objects that can be changed, and fits have them in common"
         if not is_tested():
             return f"scikit-learn {sklearn.__version__} is not one of the tested versions {', '.join(TESTED)}"

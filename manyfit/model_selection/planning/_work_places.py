@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import FeatureUnion
 
 from manyfit._compat import output_container
 from manyfit._config import get_config
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_place, is_xp_array
 from manyfit.estimators.backends.choice import find_fitting_place
-from manyfit.introspection.gpu_support import (
-    is_drop_in,
-    pipeline_steps,
-    supports_array_api,
-    supports_device_data_natively,
-)
+from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.gpu_support import is_drop_in, supports_array_api, supports_device_data_natively
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._data_location import (
     host_only_estimators,
@@ -143,7 +139,7 @@ class WorkPlaces:
         for part in parts_of(holder, None) or ():
             name = f"{path}__{part.name}" if path else part.name
             inner = part.estimator
-            ends.append(self._through(list(_inside(inner)), "", found, name))
+            ends.append(self._through(list(pipeline_steps(inner)), "", found, name))
         sparse = sklearn_class_of(type(holder)) is FeatureUnion and any("sparse" in end for end in ends)
         if (ends and all(ends)) or sparse:
             why = "columns of its parts lie on the host" if not sparse else "its columns are sparse"
@@ -179,14 +175,6 @@ def _why_device(step: Any) -> str:
     if type(step).__module__.startswith("sklearn.") and supports_array_api(step):
         return "scikit-learn's array API dispatch serves it"
     return "it is not scikit-learn's, and is given what X is"
-
-
-def _inside(estimator: Any) -> Iterator[Any]:
-    """The steps of a part that is a pipeline, or the part itself."""
-    if isinstance(estimator, Pipeline):
-        yield from pipeline_steps(estimator)
-    else:
-        yield estimator
 
 
 def _name(estimator: Any) -> str:

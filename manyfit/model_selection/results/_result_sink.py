@@ -39,7 +39,7 @@ class ResultSink:
         See `TaskResult`.
     steps_saved : int
         Fits of steps that were not made, since another setting had made the same one. Whoever fits sets it.
-    fronts : Fronts or None
+    rowwise : Fronts or None
         Its fits of steps were made for all splits at once, each of which counts in `steps_saved`.
     """
 
@@ -55,7 +55,7 @@ class ResultSink:
         self.shared: set[Pair] = set()
         self.doubts: dict[Pair, Mapping[str, float]] = {}
         self.steps_saved = 0
-        self.fronts: RowwiseOutputs | None = None
+        self.rowwise: RowwiseOutputs | None = None
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
         self._columns = _Columns(len(job.candidates), job.splits.n_splits, metric)
@@ -119,7 +119,7 @@ class ResultSink:
         self.results.update(results)
         if self._bar.shown:
             self._columns.add(results)
-            made = 0 if self.fronts is None else self.fronts.fits
+            made = 0 if self.rowwise is None else self.rowwise.fits
             self._bar.note(*self._columns.texts(self.steps_saved - made))
 
     def __enter__(self) -> ResultSink:

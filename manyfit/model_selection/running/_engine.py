@@ -35,18 +35,18 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     """
     plan = prepared.plan
     on_host = not (_on_cluster(job) or is_xp_array(job.X))
-    fronts = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
-    job = replace(job, fronts=fronts)
+    rowwise = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
+    job = replace(job, rowwise=rowwise)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.advice = list(plan.advice)
     with transfers() as crossed, sink or ResultSink(job) as taken:
-        taken.fronts = fronts
+        taken.rowwise = rowwise
         running = _Run(job, plan, report, taken, prepared.data)
         planned = running.run_all()
         total = running.total
         taken.doubts.update(total.doubts)
-    if fronts is not None:
-        report.add({"transformer_fits": fronts.fits, "transformer_fits_saved": -fronts.fits})
+    if rowwise is not None:
+        report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
     results, report.fits_restored = taken.results, len(taken.restored)
     report.fits_done = len({*total.alone, *planned} - taken.restored) + total.fits_made
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored

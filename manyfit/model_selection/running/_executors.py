@@ -66,10 +66,10 @@ class JoblibExecutor:
         yield from self._here.map([item for item in items if item.strategy.takes_all_cores])
         items = [item for item in items if not item.strategy.takes_all_cores]
         job = self._context.job
-        if job.fronts is not None:
+        if job.rowwise is not None:
             # By this process: none of joblib's sees the rows of all splits.
             for c in sorted({c for item in items for c in item.strategy.setting_fronts(item)}):
-                job.fronts.prepare_setting(job.estimator, job.candidates[c])
+                job.rowwise.prepare_setting(job.estimator, job.candidates[c])
         arguments = [(item, self._context.for_item(item)) for item in items]
         parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
         for item, part in zip(items, parts, strict=True):

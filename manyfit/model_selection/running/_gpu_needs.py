@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object, params_of
+from manyfit.introspection.composites import params_of
+from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.job._job import Job
 
 

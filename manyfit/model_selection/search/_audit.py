@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
+from manyfit.introspection.composites import last_step
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
@@ -97,8 +97,7 @@ def pairs_in_doubt(job: Job, plan: Plan, shared: Container[Pair], best: int) -> 
 
 def stopped_early(estimator: Any) -> bool:
     """Whether the solver of an estimator that scikit-learn has fitted made all iterations that it may."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
+    estimator = last_step(estimator)
     n_iter, max_iter = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
     return n_iter is not None and max_iter is not None and bool(np.max(n_iter) >= max_iter)
 

@@ -280,7 +280,7 @@ class SharedSearch:
             while True:
                 refitted, raised = self.best_index_, None
                 try:
-                    with held.of("refit") if evaluation.may_doubt(refitted) else nullcontext():
+                    with held.under("refit") if evaluation.may_doubt(refitted) else nullcontext():
                         self._refit(setup, evaluation, context, metadata)
                 except ConvergenceWarning as error:  # of a user whose filters raise it
                     raised = error
@@ -291,9 +291,9 @@ class SharedSearch:
                         return
                     else:
                         raise raised
-                held.settle(())
+                held.emit(())
         finally:
-            held.settle(("refit",))
+            held.emit(("refit",))
 
     def _refit(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
         """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""

@@ -10,7 +10,8 @@ import numpy as np
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._data_location import where_fitted
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, fit_with_sklearn
+from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn
+from manyfit.model_selection.sharing._fold_store import FoldStore
 
 
 def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[Pair, list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Warnings of attempts that may have to be made again: shown once it is known that they count."""
+"""Warnings of fits that may have to be made again: shown once it is known that the fits count."""
 
 import threading
 import warnings
@@ -8,32 +8,32 @@ from typing import Any
 
 
 def in_main_thread() -> bool:
-    """Whether what belongs to the process may be changed for the time of a fit."""
+    """Whether a fit may change state of the process (warnings, NumPy's random state) while it runs."""
     return threading.current_thread() is threading.main_thread()
 
 
 class DeferredWarnings:
-    """Warnings kept back by what was attempted; in other threads than the main one they are not."""
+    """Warnings held back by key; other threads than the main one hold none back."""
 
     def __init__(self) -> None:
         self._held: dict[Hashable, list[Any]] = {}
 
     @contextmanager
-    def of(self, key: Hashable) -> Iterator[None]:
-        """Keep back what is warned of in the block, along with what was held of `key` before."""
+    def under(self, key: Hashable) -> Iterator[None]:
+        """Hold back the warnings of the block, after those already held under `key`."""
         if not in_main_thread():
             yield
             return
         show, held = warnings.showwarning, self._held.setdefault(key, [])
-        # The filters are left alone: changing them would make Python show again what it shows once.
+        # The filters stay: a change would make Python show one-time warnings again.
         warnings.showwarning = lambda *args, **kwargs: held.append((args, kwargs))
         try:
             yield
         finally:
             warnings.showwarning = show
 
-    def settle(self, counted: Collection[Hashable]) -> None:
-        """Show what is held of the attempts that count, and forget the rest: they will be made again."""
+    def emit(self, counted: Collection[Hashable]) -> None:
+        """Show the warnings of the keys that count, and drop the others: their fits will be made again."""
         dropped = False
         for key, held in self._held.items():
             if key not in counted:
@@ -43,6 +43,6 @@ class DeferredWarnings:
                 warnings.showwarning(*args, **kwargs)
         self._held.clear()
         if dropped:
-            # Python takes what was dropped for shown, until the filters change.
+            # Python takes dropped warnings for shown, until the filters change.
             with warnings.catch_warnings():
                 pass

@@ -1,4 +1,4 @@
-"""Fits of shared steps that failed: a setting that needs one is left to scikit-learn without trying again."""
+"""Fits of shared steps that failed: scikit-learn fits the settings that need one, without another try."""
 
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -14,13 +14,7 @@ class FailedFits:
 
     @contextmanager
     def noted(self, key: Hashable) -> Iterator[None]:
-        """Remember `key` if what is done within this raises.
-
-        Raises
-        ------
-        Unsupported
-            If it did before.
-        """
+        """Remember `key` if the block raises; raise `Unsupported` if it did before."""
         if key in self._failed:
             raise Unsupported(f"shared work failed ({self._failed[key]})")
         try:

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator, clone
 from manyfit._compat import score
 from manyfit.arrays import array_namespace, deep_copy, is_xp_array
 from manyfit.model_selection.job._job import Result
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, fit_with_sklearn
+from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn
+from manyfit.model_selection.sharing._fold_store import FoldStore
 
 
 class CopyingScorer:

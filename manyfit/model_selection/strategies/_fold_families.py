@@ -24,7 +24,7 @@ from manyfit.folds import (
     as_weights,
     finite_middle,
 )
-from manyfit.introspection.random_parameters import find_random_parameter
+from manyfit.introspection.randomness import find_random_parameter
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
@@ -36,8 +36,9 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._cached_transformer import share_prefixes
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, SharedFold, evaluate
+from manyfit.model_selection.sharing._fit_and_score import evaluate
+from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
+from manyfit.model_selection.sharing._step_wrappers import share_prefixes
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import Doubts, without
 from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
@@ -151,7 +152,7 @@ class FoldFamilyStrategy(Strategy):
                 context.folds = retained_store(context, job)
             return context.folds
         split = {item.split: job.splits.indices(item.split)}
-        return FoldStore(job.X, job.y, split, job.options, True, fronts=job.fronts)
+        return FoldStore(job.X, job.y, split, job.options, True, rowwise=job.rowwise)
 
     def setting_fronts(self, item: WorkItem) -> Sequence[int]:
         """See `Strategy`."""
@@ -219,7 +220,7 @@ def _fit_rest(
     """
     seconds_refused, start, i = outcome.seconds, time.perf_counter(), item.split
     job, order = context.fitted, context.order
-    folds, sizes = folds.under(job.options), (len(job.candidates), job.splits.n_splits)
+    folds, sizes = folds.with_options(job.options), (len(job.candidates), job.splits.n_splits)
     left = [c for c in item.candidates if (c, i) in outcome.alone and c not in item.kept]
     waiting = dict.fromkeys([*left, *item.others])
     for c in sorted(waiting, key=lambda c: (() if order is None else order[c], c)):
@@ -241,12 +242,12 @@ def _answer(
     first = job.candidates[group.candidates[0]]
     model = clone(job.estimator).set_params(**clone(dict(first), safe=False))
     fold = folds.get(i, model)
-    before, answered = fold.cache.stands_for, dict[Pair, Result]()
+    before, answered = fold.cache.fits_requested, dict[Pair, Result]()
     try:
         answered = _ask_family(group, i, model, fold, folds, context, outcome)
     finally:
         # The fits of steps for the family stand for those of one setting; those that it leaves count theirs.
-        fold.cache.count_saved((len(answered) - 1) * (fold.cache.stands_for - before))
+        fold.cache.count_saved((len(answered) - 1) * (fold.cache.fits_requested - before))
     return answered
 
 
@@ -261,7 +262,7 @@ def _ask_family(
 ) -> dict[Pair, Result]:
     start, options, family = time.perf_counter(), context.answered.options, group.family
     assert family is not None
-    with folds.at_work():
+    with folds.shared_fits():
         scoring = scoring_of(group, options)
         rows = _rows(group, model, fold, context.answered, scoring)
         if not type(family).__module__.startswith("manyfit."):  # a user's family may write into them
@@ -319,7 +320,7 @@ def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedS
     X_train, X_test = lend(fold.X_train), lend(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:
-        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, is_transformer=True)
+        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, ends_in_transformer=True)
         X_fitted = before.fit_transform(X_train, lend(fold.y_train))
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if job.options.return_train_score else X_fitted

@@ -15,8 +15,9 @@ from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._fit_and_score import FoldStore, evaluate, fit_with_sklearn
+from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
+from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.strategies._strategy import Batch, RunContext, Schedule, Strategy, WorkItem
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
@@ -138,7 +139,7 @@ def retained_store(context: RunContext, job: Job) -> FoldStore:
     """The folds of a job for fits that follow each other in this process."""
     order = context.order
     in_turn = order is not None and not context.by_candidate
-    return FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.fronts)
+    return FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.rowwise)
 
 
 def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
@@ -146,7 +147,7 @@ def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
     order, sink, job = context.order, context.sink, context.fitted
     assert sink is not None
     kept = context.folds
-    folds = retained_store(context, job) if kept is None else kept.under(job.options)
+    folds = retained_store(context, job) if kept is None else kept.with_options(job.options)
     before, sizes = folds.work, (len(job.candidates), job.splits.n_splits)
     total, start, saved_before = TaskResult(), time.perf_counter(), sink.steps_saved
     queue = list(item.pairs)
@@ -174,7 +175,7 @@ def _fit_piece(
     job, i, limit, start = context.fitted, item.split, TimeLimit(), time.perf_counter()
     if folds is None:
         share_steps, split = fit is evaluate, {i: job.splits.indices(i)}
-        folds = FoldStore(job.X, job.y, split, job.options, share_steps, fronts=job.fronts)
+        folds = FoldStore(job.X, job.y, split, job.options, share_steps, rowwise=job.rowwise)
     outcome, before = TaskResult(), folds.work
     sizes = (len(job.candidates), job.splits.n_splits)
     for c, _ in item.pairs:

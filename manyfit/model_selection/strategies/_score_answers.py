@@ -17,9 +17,9 @@ from manyfit.metrics import Residuals, ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
-from manyfit.model_selection.sharing._fold_cache import read_only_view
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers_among_scorers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows
+from manyfit.model_selection.sharing.rows._read_only import read_only_view
 
 Array = NDArray[Any]
 
@@ -87,7 +87,7 @@ class Scored:
                 counted.add(j)
                 results[c, i] = _result(self.scores, j, *times)
         outcome.results.update(results)
-        self.warned.settle(counted)
+        self.warned.emit(counted)
         return results
 
     def _why_alone(self, j: int) -> str | None:
@@ -154,7 +154,7 @@ class PendingScores:
                 with label_transfers("scores"):
                     scores[role.rows.role] = role.finish(own, warned)
         except Exception:
-            warned.settle(())
+            warned.emit(())
             raise
         return Scored(self._answers, scores, warned)
 
@@ -316,7 +316,7 @@ class _FromResponses:
             try:
                 if asked:
                     own = {name: array[j] for name, array in responses.items()}
-                    with self.warned.of(setting):
+                    with self.warned.under(setting):
                         values.update(self._ask(asked, self.scoring.stub(own, self.classes)))
                 scores.append(_shaped(self.scoring, {name: values[name] for name in self.scoring.named}))
             except Exception as error:
@@ -328,7 +328,7 @@ class _FromResponses:
         # No scorer that is served reads X; the stub answers for the rows that it was made for. Where one
         # writes into y or the weights, scikit-learn's own fit tells what the others make of it.
         rows = OwnRows()
-        give = rows.of if self._strange else read_only_view
+        give = rows.copy if self._strange else read_only_view
         params = {name: give(value) for name, value in self.params.items()}
         scorer = raise_scorer_errors(self.scoring.scorer, names)
         found = score(stub, None, give(self.given), scorer, params, "raise")

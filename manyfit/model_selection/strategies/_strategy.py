@@ -23,7 +23,7 @@ from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._fit_and_score import FoldStore
+from manyfit.model_selection.sharing._fold_store import FoldStore
 
 
 @dataclass(frozen=True)

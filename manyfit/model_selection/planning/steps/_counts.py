@@ -10,15 +10,15 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.cluster.pool.run import slots
+from manyfit.introspection.composites import children, composite_class
+from manyfit.introspection.randomness import is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
-from manyfit.model_selection.sharing._cached_transformer import is_shareable
 from manyfit.model_selection.sharing._fold_store import retained_folds
 
 Key = Hashable
@@ -150,42 +150,44 @@ def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
     if step is None or isinstance(step, str):
         return [], source
     fits: list[Key] = []
-    kind = sklearn_class_of(type(step))
-    if kind is Pipeline and step.memory is None:
-        for _, one in step.steps:
-            more, source = _of_step(one, source, own)
+    if composite_class(step) is Pipeline and step.memory is None:
+        for child in children(step):
+            more, source = _of_step(child.estimator, source, own)
             fits += more
         return fits, source
     output = (source, _key(step, own))
     if not _holds_parts(step):
         return [output], output
-    for one, columns in _parts(step, kind):
+    for one, columns in _parts(step):
         fits += _of_step(one, (source, columns), own)[0]
     return fits, output
 
 
 def _holds_parts(step: Any) -> bool:
-    return sklearn_class_of(type(step)) in (FeatureUnion, ColumnTransformer)
+    return composite_class(step) in (FeatureUnion, ColumnTransformer)
 
 
-def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
-    """Parts of a step that holds them side by side, and which of the columns each is handed."""
-    if kind is FeatureUnion:
-        yield from ((one, ()) for _, one in step.transformer_list)
+def _parts(step: Any) -> Iterator[tuple[Any, Key]]:
+    """The parts of a step that works side by side, and a key of the columns that each is given."""
+    parts = children(step)
+    if composite_class(step) is FeatureUnion:
+        yield from ((part.estimator, ()) for part in parts)
         return
-    specs = [(one, spec) for _, one, spec in step.transformers]
-    yield from ((one, _key(spec, 0)) for one, spec in specs if not (isinstance(spec, list) and not spec))
-    yield step.remainder, ("remainder", _key([spec for _, spec in specs], 0))
+    *branches, remainder = parts
+    for part in branches:
+        if not (isinstance(part.columns, list) and not part.columns):
+            yield part.estimator, _key(part.columns, 0)
+    yield remainder.estimator, ("remainder", _key([part.columns for part in branches], 0))
 
 
 def _of_last(estimator: Any, source: Key, own: int) -> Iterator[Key]:
     """Keys of the fits of transformers inside of an estimator that predicts."""
-    kind = sklearn_class_of(type(estimator))
+    kind = composite_class(estimator)
     if kind is TransformedTargetRegressor:
         others = {name: v for name, v in estimator.get_params(deep=False).items() if name != "regressor"}
         yield from _of_last(estimator.regressor, (source, _key(others, own)), own)
     elif kind is Pipeline and estimator.memory is None:
-        *before, last = [step for _, step in estimator.steps]
+        *before, last = [child.estimator for child in children(estimator)]
         for step in before:
             fits, source = _of_step(step, source, own)
             yield from fits

@@ -12,6 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.introspection.composites import children, composite_class, last_step
 
 # Those of our estimators that make something sparse of numbers, unless `sparse_output` says otherwise.
 _SPARSE = ("OneHotEncoder", "TfidfTransformer")
@@ -55,17 +56,21 @@ def parts_of(step: Any, p: int | None) -> list[Part] | None:
 
 
 def _parts(step: Any, p: int | None) -> list[Part] | None:
-    kind = sklearn_class_of(type(step))
+    kind = composite_class(step)
     if kind is FeatureUnion:
-        return [Part(*part) for part in step.transformer_list if not _is_dropped(part[1])]
+        found = children(step)
+        return [Part(child.name, child.estimator) for child in found if not _is_dropped(child.estimator)]
     if kind is not ColumnTransformer:
         return None
-    read = [_columns_of(spec, p) for _, _, spec in step.transformers]
-    named = set().union(*(found or () for found in read))
+    *branches, remainder = children(step)
+    read = [_columns_of(child.columns, p) for child in branches]
+    named = set().union(*(columns or () for columns in read))
     left = None if p is None or None in read else tuple(j for j in range(p) if j not in named)
-    given = [(name, one) for name, one, _ in step.transformers]
-    parts = [Part(*part, True, found) for part, found in zip(given, read, strict=True)]
-    parts.append(Part("remainder", step.remainder, True, left))
+    parts = [
+        Part(child.name, child.estimator, True, columns)
+        for child, columns in zip(branches, read, strict=True)
+    ]
+    parts.append(Part(remainder.name, remainder.estimator, True, left))
     return [part for part in parts if not _is_dropped(part.estimator) and part.columns != ()]
 
 
@@ -93,7 +98,7 @@ def makes_sparse(step: Any) -> bool | None:
     if is_left_out(step):
         return False
     if isinstance(step, Pipeline):
-        return makes_sparse(step.steps[-1][1])
+        return makes_sparse(last_step(step))
     parts = parts_of(step, None)
     if parts is None:
         return sklearn_class_of(type(step)).__name__ in _SPARSE and bool(getattr(step, "sparse_output", True))
@@ -108,8 +113,8 @@ def n_columns(step: Any, p: int | None) -> int | None:
     if is_left_out(step):
         return p
     if isinstance(step, Pipeline):
-        for _, one in step.steps:
-            p = n_columns(one, p)
+        for child in children(step):
+            p = n_columns(child.estimator, p)
         return p
     parts = parts_of(step, p)
     if parts is not None:

@@ -8,8 +8,13 @@ import scipy.sparse
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, StandardScaler
 
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.introspection.random_parameters import RandomParameter, find_random_parameter
-from manyfit.introspection.randomness import SEEDS, Sizes, is_deterministic
+from manyfit.introspection.randomness import (
+    SEEDS,
+    RandomParameter,
+    Sizes,
+    find_random_parameter,
+    is_deterministic,
+)
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, StepSpec
 from manyfit.model_selection.planning.steps._outputs import makes_sparse, n_columns

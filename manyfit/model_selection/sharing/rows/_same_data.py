@@ -1,4 +1,4 @@
-"""Whether data that somebody was handed are still what they were, to the last bit and object."""
+"""Whether a copy of data still equals the original, to the last bit and object."""
 
 from __future__ import annotations
 
@@ -8,29 +8,21 @@ from typing import Any
 import numpy as np
 
 from manyfit.introspection.structural_key import structural_key
-from manyfit.model_selection.sharing._fold_cache import SPARSE_PARTS, frame_kind, is_array, is_sparse
+from manyfit.model_selection.sharing.rows._read_only import (
+    SPARSE_PARTS,
+    frame_kind,
+    is_numpy_array,
+    is_sparse_matrix,
+)
 
 __all__ = ["unchanged"]
 
 
 def unchanged(X: Any, own: Any) -> bool:
-    """Whether a copy is still what it was copied from.
+    """Whether a copy of an array, sparse matrix, frame, series or list still equals the original.
 
-    Parameters
-    ----------
-    X : array, sparse matrix, frame, series or list
-        The original.
-    own : object
-        A copy of it, of the same type and with the same items, that an estimator was given.
-
-    Returns
-    -------
-    bool
-        False also where the two cannot be compared, since nobody knows then.
-
-    Notes
-    -----
-    0.0 and -0.0 differ, and so do 1 and True, None and NaN among objects. NaN is equal to itself.
+    0.0 and -0.0 differ, and so do 1 and True, None and NaN among objects; NaN equals itself. Data that cannot
+    be compared count as changed.
     """
     try:
         return _same(X, own)
@@ -39,9 +31,9 @@ def unchanged(X: Any, own: Any) -> bool:
 
 
 def _same(X: Any, own: Any) -> bool:
-    if is_array(X):
+    if is_numpy_array(X):
         return _same_array(X, own)
-    if is_sparse(X):
+    if is_sparse_matrix(X):
         parts = SPARSE_PARTS[X.format]
         return X.shape == own.shape and all(
             _same_parts(getattr(X, name), getattr(own, name)) for name in parts
@@ -65,14 +57,14 @@ def _same_array(one: np.ndarray, other: np.ndarray) -> bool:
         return False
     if one.dtype == object:
         return all(a is b for a, b in zip(one.ravel(), other.ravel(), strict=True))
-    if one.dtype.kind == "T":  # NumPy's texts: what is missing is one object, and equal to itself in a list
+    if one.dtype.kind == "T":  # NumPy's strings: a missing one is one object, which equals itself in a list
         return bool(one.tolist() == other.tolist())
     if one.dtype.hasobject:
-        # Of other kinds only records are known.
+        # Records are the only other type that is known.
         names = one.dtype.names
         return names is not None and all(_same_array(one[name], other[name]) for name in names)
     if one.dtype.kind in "biufcmM" and one.dtype.itemsize in (1, 2, 4, 8):
-        bits = f"u{one.dtype.itemsize}"  # NaN is equal to itself by its bits
+        bits = f"u{one.dtype.itemsize}"  # the bits of a NaN equal themselves
         return bool((one.view(bits) == other.view(bits)).all())
     return one.tobytes() == other.tobytes()
 
@@ -94,7 +86,7 @@ def _same_pandas(one: Any, other: Any) -> bool:
 
 
 def _same_beside(one: Any, other: Any) -> bool:
-    """The same labels of rows, notes and flags."""
+    """Whether row labels, attributes and flags are equal."""
     notes = one.attrs, other.attrs
     same_notes = not any(notes) or len({structural_key(note, by_identity=False) for note in notes}) == 1
     return same_notes and one.flags == other.flags and _same_index(one.index, other.index)
@@ -113,8 +105,8 @@ def _same_column(one: Any, other: Any) -> bool:
 
 
 def _same_extension(one: Any, other: Any) -> bool:
-    """Arrays of types that are no dtypes of NumPy."""
-    if hasattr(one, "categories") and hasattr(one, "codes"):  # whose order `equals` leaves out
+    """Whether extension arrays are equal."""
+    if hasattr(one, "categories") and hasattr(one, "codes"):  # `equals` ignores their order
         same = _same_index(one.categories, other.categories) and one.ordered == other.ordered
         return bool(same and _same_array(np.asarray(one.codes), np.asarray(other.codes)))
     if not one.equals(other):
