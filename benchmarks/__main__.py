@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--write-docs", action="store_true", help="write the results in benchmarks/results into the pages"
     )
-    # To see that the benchmarks of a GPU run where there is none: small data, on arrays of this library.
+    # Tests the GPU benchmarks without a GPU: small data, on arrays of this library.
     parser.add_argument("--imitate", metavar="LIBRARY", help=argparse.SUPPRESS)
     return parser
 
@@ -67,13 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = _result(benchmark, asked)
         results.append(result)
         print(table(result), end="\n\n", flush=True)
-        if asked.out is not None:  # after each, so that a long run that is stopped leaves what it measured
+        if asked.out is not None:  # after each benchmark, in case the run is stopped
             write_json(results, asked.out)
     return 0
 
 
 def _chosen(name: str, known: Mapping[str, Benchmark | Study]) -> list[Benchmark | Study]:
-    """All, the one of this name, or those whose names begin with it."""
+    """All benchmarks, the one with this name, or those whose names begin with it."""
     if name in known:
         return [known[name]]
     return [benchmark for other, benchmark in known.items() if name == "all" or other.startswith(f"{name}-")]

@@ -1,4 +1,4 @@
-"""What is asked of us: each bar is a function of a result that returns a verdict."""
+"""Requirements on results: a bar is a function of a result that returns a verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _times_faster(result: Result, other: float | None) -> float | None:
 
 
 def times_faster(least: float) -> Bar:
-    """At least so many times faster than the better of scikit-learn's two searches."""
+    """Require a factor over the faster of scikit-learn's two searches."""
 
     def bar(result: Result) -> Verdict:
         peer = result.best("scikit-learn")
@@ -28,7 +28,7 @@ def times_faster(least: float) -> Bar:
 
 
 def not_slower_than_best(*kinds: str) -> Bar:
-    """Not slower than the fastest contender of these kinds."""
+    """Require a time no longer than that of the fastest contender of these kinds."""
 
     def bar(result: Result) -> Verdict:
         peer = result.best(*kinds)
@@ -40,7 +40,7 @@ def not_slower_than_best(*kinds: str) -> Bar:
 
 
 def not_slower_than(name: str) -> Bar:
-    """Not slower than one contender."""
+    """Require a time no longer than one contender's."""
 
     def bar(result: Result) -> Verdict:
         row, given_up = result.row(name), result.given_up(name)
@@ -52,7 +52,7 @@ def not_slower_than(name: str) -> Bar:
 
 
 def cost_in_fits(most: float) -> Bar:
-    """No dearer than so many fits of the dearest setting on one split."""
+    """Limit the cost in fits of the most expensive setting on one split."""
 
     def bar(result: Result) -> Verdict:
         ours, one = result.best("ours"), result.one_fit
@@ -63,7 +63,7 @@ def cost_in_fits(most: float) -> Bar:
 
 
 def near_ideal(least: float) -> Bar:
-    """At least this part of the speed of cores that share the fits of the reference without any loss."""
+    """Require a share of the speed of cores that divide the reference's fits without any loss."""
 
     def bar(result: Result) -> Verdict:
         ours, ideal = result.best("ours"), result.ideal
@@ -74,7 +74,7 @@ def near_ideal(least: float) -> Bar:
 
 
 def over_ideal(most: float) -> Bar:
-    """At most so many seconds over the time of cores that share the fits of the reference without loss."""
+    """Limit the seconds beyond the time of cores that divide the reference's fits without loss."""
 
     def bar(result: Result) -> Verdict:
         ours, ideal = result.best("ours"), result.ideal
@@ -85,7 +85,7 @@ def over_ideal(most: float) -> Bar:
 
 
 def _median_of(call: Callable[[float, float], float], one: Row | None, peer: Row | None) -> float | None:
-    """Of each run and the other contender's run beside it, since a machine that is slow is so for both."""
+    """The median over pairs of neighbouring runs, because a slow machine is slow for both runs of a pair."""
     if one is None or peer is None:
         return None
     n = min(len(one.seconds), len(peer.seconds))
@@ -93,7 +93,7 @@ def _median_of(call: Callable[[float, float], float], one: Row | None, peer: Row
 
 
 def over(most: float, ours: str, other: str) -> Bar:
-    """One contender at most so many seconds slower than another, at the median of the rounds."""
+    """Limit the seconds by which one contender is slower than another, at the median of the rounds."""
 
     def bar(result: Result) -> Verdict:
         got = _median_of(lambda one, peer: one - peer, result.row(ours), result.row(other))
@@ -103,7 +103,7 @@ def over(most: float, ours: str, other: str) -> Bar:
 
 
 def share_over(most: float, ours: str, other: str) -> Bar:
-    """One contender slower than another by at most this part of its time, at the median of the rounds."""
+    """Limit the share by which one contender is slower than another, at the median of the rounds."""
 
     def bar(result: Result) -> Verdict:
         got = _median_of(lambda one, peer: one / peer - 1.0, result.row(ours), result.row(other))
@@ -113,7 +113,7 @@ def share_over(most: float, ours: str, other: str) -> Bar:
 
 
 def peak_memory(most: float) -> Bar:
-    """No more memory beyond X than so many times X, counting worker processes."""
+    """Limit the memory beyond X in units of X, worker processes included."""
 
     def bar(result: Result) -> Verdict:
         ours = result.best("ours")
@@ -124,7 +124,7 @@ def peak_memory(most: float) -> Bar:
 
 
 def same_scores(most: float) -> Bar:
-    """No score further from the reference's than this, over means and splits and every one of ours."""
+    """Limit the difference of manyfit's scores from the reference's, over means and splits."""
 
     def bar(result: Result) -> Verdict:
         gaps = [
@@ -141,9 +141,9 @@ def same_scores(most: float) -> Bar:
 
 
 def fitted_once_per_split(*steps: str, distinct: int) -> Bar:
-    """The transformers of these classes fitted at most once per distinct setting of theirs and split.
+    """Require one fit of these transformers per distinct setting and split.
 
-    Counted from outside where all fits are made in this process; for workers our own report has to do.
+    Fits in this process are counted from outside; fits of workers come from manyfit's report.
     """
 
     def bar(result: Result) -> Verdict:

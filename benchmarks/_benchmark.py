@@ -1,4 +1,4 @@
-"""What a benchmark is made of, and the register of them."""
+"""The parts of a benchmark, and the register of all benchmarks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _REGISTER: dict[str, Benchmark | Study] = {}
 
 @dataclass(frozen=True)
 class Answer:
-    """The scores of one search, in a form in which two searches can be compared.
+    """The scores of one search, in a form that can be compared with another search.
 
-    ``means`` has shape (settings,) and ``splits`` (splits, settings); both are None for a class that tells
-    no more than the ``best`` of them, and ``best`` is None where the class optimises something else.
+    ``means`` has shape (settings,) and ``splits`` (splits, settings). Both are None for a class that gives
+    only the ``best`` score. ``best`` is None for a class that optimises something else.
     """
 
     best: float | None
@@ -43,10 +43,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Contender:
-    """One way to do a task: ``fit`` is what is timed, ``read`` takes the scores out afterwards.
+    """One way to do a task: ``fit`` is timed, ``read`` takes the scores out afterwards.
 
-    ``in_process`` says that all fits happen in this process, so that they can be counted. ``prepare``, if
-    there is one, is called with the same arguments before and is not timed.
+    ``in_process`` says that all fits happen in this process, so that they can be counted. ``prepare`` runs
+    before, with the same arguments, and is not timed.
     """
 
     name: str
@@ -60,13 +60,13 @@ class Contender:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A task on some data, who does it, what is asked of us, and the least work that it could take.
+    """A task on some data, its contenders, requirements on manyfit, and the least work that it could take.
 
-    ``data`` and ``task`` are called with ``quick``: True asks for a size that takes moments.
-    ``separate_steps`` says that the floor is every distinct step fitted once: nothing cheaper is known.
-    ``around`` is there while it runs, such as a cluster; ``cores`` are those that it may use, all if None.
-    A run that takes longer than ``most_seconds`` is given up, and the contender with it.
-    Scores are compared with those of the contender ``reference``: without, of the first of scikit-learn's.
+    ``data`` and ``task`` are called with ``quick``: True means a size that takes moments.
+    ``separate_steps`` says that the floor is one fit of every distinct step, because nothing cheaper is
+    known. ``around`` is a context that surrounds the runs, such as a cluster; ``cores`` are available, all
+    if None. A contender is given up if a run takes longer than ``most_seconds``. Scores are compared with
+    those of the contender ``reference``, by default the first of scikit-learn's.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Benchmark:
 
 
 def register(benchmark: _Any) -> _Any:
-    """Make a benchmark known by its name."""
+    """Register a benchmark under its name."""
     if benchmark.name in _REGISTER:
         raise ValueError(f"a benchmark named {benchmark.name!r} is registered already")
     _REGISTER[benchmark.name] = benchmark

@@ -1,4 +1,4 @@
-"""What a search sends, the first and the second time, by the same counter for all who take part."""
+"""Bytes that a search sends, the first and the second time, counted alike for all contenders."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _NOTE = (
 )
 _CONTENDERS = (on.manyfit(), on.joblib_dask(), on.dask_ml())
 MOST_AGAIN, MOST_MESSAGES = 0.01, 100_000.0
-# So many times the large X is in memory, over all processes, when workers cut their first folds.
+# Copies of the large X in all processes when workers cut their first folds.
 _COPIES = 8
 
 
 def measure_bytes(quick: bool, tell: Tell) -> Findings:
-    """Search twice with each contender on 40 MB, and with ours on 1 GB where there is memory for it."""
+    """Search twice with each contender on 40 MB, and with manyfit on 1 GB if there is memory for it."""
     task = Task(GaussianNB(), {"var_smoothing": np.logspace(-9, -4, 2 if quick else 6)})
     spins = Task(Spins(), {"value": np.linspace(0.0, 1.0, 2 if quick else 6)})
     n_rows, n_large = (2_000, 4_000) if quick else (50_000, 1_250_000)

@@ -1,4 +1,4 @@
-"""How far the scores of one search are from those of another."""
+"""Differences between the scores of two searches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from benchmarks._benchmark import Answer
 def score_differences(answer: Answer, reference: Answer) -> tuple[float | None, float | None]:
     """Return the largest absolute difference of the mean scores and of the scores per split.
 
-    Settings are matched by their parameters. A score that is not finite where the other is, or is another
-    one, and a setting that is missing count as infinitely far. None where there is nothing to compare.
+    Settings are matched by their parameters. A missing setting counts as an infinite difference, and so do
+    two scores that are not both finite and not the same. None if there is nothing to compare.
     """
     if answer.means is None or reference.means is None or answer.splits is None or reference.splits is None:
         if answer.best is None or reference.best is None:

@@ -1,7 +1,7 @@
-"""Who runs: manyfit, scikit-learn's searches and specialised classes, dask-ml, himalaya.
+"""The contenders: manyfit, scikit-learn's searches and specialised classes, dask-ml, himalaya.
 
-Every library is imported where it is used: one that is missing or does not work with the installed versions
-of the others fails inside its own run, which keeps the failure as data.
+Each library is imported where it is used. If one is missing, or does not work with the other installed
+versions, it fails inside its own run, which keeps the failure as data.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read_search(search: Any) -> Answer:
 
 
 def read_manyfit(search: Any) -> Answer:
-    """The same of one of ours, with its report."""
+    """Take the scores out of a search of manyfit, with its report."""
     report = search.report_
     names = ("fits_requested", "fits_done", "transformer_fits", "passes", "seconds")
     return replace(read_search(search), report={name: getattr(report, name) for name in names})
@@ -65,7 +65,7 @@ def manyfit(n_jobs: int | None = None) -> Contender:
 
 
 def manyfit_optimum() -> Contender:
-    """Return manyfit's GridSearchCV that shares whether scikit-learn's own fits converge or not."""
+    """Return manyfit's GridSearchCV that shares even if scikit-learn's own fits do not converge."""
 
     def fit(task: Task, X: Array, y: Array) -> Any:
         from manyfit.model_selection import GridSearchCV
@@ -107,7 +107,7 @@ def dask_ml() -> Contender:
             n_jobs=-1,
             refit=False,
             scheduler="threads",
-            iid=False,  # by default it weights the splits by their rows, scikit-learn does not
+            iid=False,  # the default weights splits by their rows; scikit-learn does not
         )
         return search.fit(X, y)
 
@@ -139,7 +139,7 @@ def ridge_cv(cv: int | None) -> Contender:
     def fit(task: Task, X: Array, y: Array) -> Any:
         from sklearn.linear_model import RidgeCV
 
-        # with folds it is asked for the same score; without, its shortcut exists for the squared error only
+        # With folds it computes the same score. Its shortcut without folds exists only for the squared error.
         scoring = task.scoring if cv is not None else None
         return RidgeCV(alphas=task.grid["alpha"], cv=cv, scoring=scoring).fit(X, y)
 
@@ -156,7 +156,7 @@ def ridge_cv(cv: int | None) -> Contender:
 def himalaya_ridge_cv() -> Contender:
     """Return himalaya's RidgeCV, made for many targets.
 
-    With one target it forms (alphas, test rows, training rows) numbers, so it is entered on small data only.
+    With one target it forms (alphas, test rows, training rows) numbers, so it takes part on small data only.
     """
 
     def fit(task: Task, X: Array, y: Array) -> Any:
@@ -179,5 +179,5 @@ def himalaya_ridge_cv() -> Contender:
 
 
 def searches(*ours: Contender) -> tuple[Contender, ...]:
-    """Return ours (by default in this process) with scikit-learn's two searches and dask-ml's."""
+    """Return manyfit (by default in this process), scikit-learn's two searches and dask-ml's."""
     return (*(ours or (manyfit(),)), sklearn(None), sklearn(-1), dask_ml())

@@ -1,4 +1,4 @@
-"""Counting fits from outside, whoever makes them."""
+"""Counts of fits, whichever library makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least time that a task could take on this machine, from rates measured in the same run."""
+"""The shortest time that a task could take on this machine, from rates measured in the same run."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from sklearn.model_selection import ParameterGrid
 
 from benchmarks._task import Task
 
-# large enough that a product runs at the peak rate of the library, small enough to take moments
+# Large enough for the peak rate of the library, small enough to take moments.
 _PRODUCT_SIZE = 1000
 
 
 @dataclass(frozen=True)
 class Work:
-    """The fewest bytes that must be read and the fewest floating point operations, of any method known."""
+    """The fewest bytes and the fewest floating point operations that any known method needs."""
 
     bytes: int
     flops: float
@@ -31,7 +31,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Floor:
-    """The largest of the lower bounds: reading, arithmetic and, where asked, every distinct step once."""
+    """The largest of the lower bounds: reading, arithmetic and, if required, every distinct step once."""
 
     bytes: int
     flops: float
@@ -65,7 +65,7 @@ def reading_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
 
 
 def linear_passes_work(task: Task, X: Any, y: NDArray[Any]) -> Work:
-    """Return the work of one gradient for each setting and fold: what it takes to tell that a fit is done.
+    """Return the work of one gradient for each setting and fold, the least that shows that a fit is done.
 
     Every stored value is multiplied once with each coefficient and once with each residual.
     """
@@ -107,21 +107,21 @@ def measure_floor(
 def read_rate(n_bytes: int) -> float:
     """Return the best rate, in bytes per second, at which all cores read an array of `n_bytes`.
 
-    The array has the size of the data and is read again and again, so where the data fit a cache this is the
-    rate of that cache: the rate is never below what a search can reach, and the floor never too high.
+    The array has the size of the data and is read repeatedly. If the data fit a cache, this is the rate of
+    the cache, so the rate is never too low and the floor never too high.
     """
     values = np.ones(max(n_bytes // 8, 1))
     rounds = max(5, min(200, 2**30 // values.nbytes))
     best = _best(lambda: values @ values, rounds)
     n_threads = joblib.cpu_count()
-    if n_threads > 1 and values.nbytes > 2**20:  # below, starting the threads takes longer than reading
+    if n_threads > 1 and values.nbytes > 2**20:  # for less, starting the threads takes longer than reading
         parts = np.array_split(values, n_threads)
         with ThreadPoolExecutor(n_threads) as pool:
             best = min(best, _best(lambda: list(pool.map(lambda part: part @ part, parts)), rounds))
     return values.nbytes / best
 
 
-@functools.cache  # of the machine, not of the task
+@functools.cache  # depends on the machine, not on the task
 def product_rate() -> float:
     """Return the best rate, in operations per second, of a product of two square matrices in float64."""
     left = np.ones((_PRODUCT_SIZE, _PRODUCT_SIZE))
@@ -131,7 +131,7 @@ def product_rate() -> float:
 def distinct_steps_seconds(task: Task, X: NDArray[Any], y: NDArray[Any]) -> float:
     """Return the time that every distinct step takes, fitted and applied once per split, in plain loops.
 
-    Only calls of fit, transform and score count, nothing around them.
+    Only calls of fit, transform and score are timed.
     """
     settings = [task.with_params(params) for params in ParameterGrid(dict(task.grid))]
     seconds = 0.0

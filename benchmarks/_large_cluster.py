@@ -1,7 +1,7 @@
-"""A large cluster, imitated: a scheduler and many workers, whose tasks should do no more than sleep.
+"""An imitated large cluster: a scheduler and many workers, whose tasks should only sleep.
 
-``python -m benchmarks._large_cluster`` is one of its processes. It says where it listens, and ends when its
-standard input does: so none outlives the process that started it, however that ends.
+``python -m benchmarks._large_cluster`` is one of its processes. It prints its address, and ends when its
+standard input does, so that it does not outlive the process that started it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 
 THREADS = 4
-# Workers of one process: with more its interpreter, not the scheduler, is what is measured.
+# Workers of one process. With more, the result would depend on its interpreter, not on the scheduler.
 WORKERS_PER_PROCESS = 16
 ROOT = Path(__file__).resolve().parents[1]
 _MODULE = "benchmarks._large_cluster"
@@ -46,7 +46,7 @@ class LargeCluster:
         return address
 
     def grow(self, slots: int) -> None:
-        """Have so many slots; they do not get fewer."""
+        """Add workers until there are so many slots."""
         wanted = slots // THREADS
         while (there := self.slots // THREADS) < wanted:
             n = min(WORKERS_PER_PROCESS, wanted - there)
@@ -55,7 +55,7 @@ class LargeCluster:
         self.client.wait_for_workers(wanted, timeout=_PATIENCE_S)
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Processor time so far of this process, which has the client, the scheduler and all workers."""
+        """Processor time of the client (this process), the scheduler and all workers."""
         client, scheduler, *workers = map(_cpu_seconds, [psutil.Process(), *self._processes])
         return {"client": client, "scheduler": scheduler, "workers": sum(workers)}
 
@@ -67,14 +67,14 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 @contextmanager
 def large_cluster() -> Iterator[LargeCluster]:
-    """A scheduler, a client and no worker yet; all of them end with the context."""
+    """A scheduler and a client, without workers at first; all processes end with the context."""
     with ExitStack() as stack:
         yield LargeCluster(stack)
 
 
 @contextmanager
 def _process(folder: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """One process, and the address that it tells when it is ready."""
+    """One process, and the address that it prints when it is ready."""
     process = subprocess.Popen(
         [sys.executable, "-m", _MODULE, folder, *arguments],
         cwd=ROOT,
@@ -114,7 +114,7 @@ async def _serve(folder: str, address: str | None, n: int) -> None:
 
 
 def main() -> None:
-    """Be the scheduler, or with an address some workers of it."""
+    """Run the scheduler or, given its address, some workers."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks._large_cluster", description=__doc__)
     parser.add_argument("folder")
     parser.add_argument("address", nargs="?")

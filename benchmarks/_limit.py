@@ -1,4 +1,4 @@
-"""An end to what takes too long."""
+"""A limit on the time of a call."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 
 
 class TooLong(Exception):
-    """Something was not done in time."""
+    """A call did not end in time."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TooLong` in what runs in this context after so many seconds.
+    """Raise `TooLong` in the context after so many seconds.
 
-    Not where there are no timers of signals, in another thread than the main one, or where such a timer of
-    somebody else's is running.
+    There is no limit without signal timers, outside the main thread, or while another such timer runs.
     """
     if (
         not hasattr(signal, "setitimer")

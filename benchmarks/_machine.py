@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine and the versions that results were measured with."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def machine() -> dict[str, Any]:
 
 
 def blas_threads() -> int | None:
-    """Return how many threads a product of matrices may use now, None where no library tells."""
+    """Return how many threads a product of matrices may use now, None if no library says so."""
     numbers = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     return max(numbers, default=None)
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of Python and of every library that takes part, None where it is missing."""
+    """Return the versions of Python and of every library that takes part, None if it is missing."""
     found: dict[str, str | None] = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

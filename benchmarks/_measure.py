@@ -22,7 +22,7 @@ from benchmarks._memory import measure_memory
 from benchmarks._result import Result, Row
 from benchmarks._task import Data, Task
 
-# messages of failures and warnings are kept, their tails are not
+# Longer messages of failures and warnings are cut.
 _MESSAGE_LENGTH = 300
 
 Pairs = Iterable[tuple[Contender, Row]]
@@ -78,18 +78,17 @@ def _first_of_sklearn(contenders: Iterable[Contender]) -> str | None:
     return next((c.name for c in contenders if c.kind == "scikit-learn"), None)
 
 
-# What takes less than this is timed several times in a round: its first run finds caches that a contender of
-# half a minute has left cold.
+# A shorter run is timed several times per round, because a long contender leaves cold caches for the first.
 _SHORT_SECONDS = 0.1
 _SHORT_RUNS = 5
-# What takes longer than this to warm up is not run again: that was its run.
+# If the warm-up takes longer than this, it counts as the only run.
 _LONG_SECONDS = 60.0
 
 
 def _rounds(pairs: Pairs, task: Task, data: Data, result: Result, bar: tqdm) -> None:
-    """Warm up, then time: A B C and one fit, A B C and one fit, ...; what is short several times a round.
+    """Warm up, then time: A B C and one fit, A B C and one fit, ...
 
-    What is long is timed as it warms up, and only then.
+    A short run is repeated within a round. A long run is timed as it warms up, and not repeated.
     """
     reference = _warm_up(_shown(pairs, bar, "warm-up"), task, data, result)
     one_fit = _dearest_fit(reference, task, data, result)
@@ -116,9 +115,9 @@ def _shown(pairs: Pairs, bar: tqdm, phase: str) -> Iterator[tuple[Contender, Row
 
 
 def _warm_up(pairs: Pairs, task: Task, data: Data, result: Result) -> Answer | None:
-    """Run every contender once, untimed if not long: its fits are counted and its warnings kept.
+    """Run every contender once, count its fits and keep its warnings.
 
-    Returns the answer of the reference, which the scores of all are compared with.
+    Returns the answer of the reference, with which all scores are compared.
     """
     reference: Answer | None = None
     for contender, row in pairs:
@@ -167,10 +166,10 @@ def _keep_run(row: Row, seconds: float, answer: Answer, result: Result, referenc
 def _dearest_fit(
     reference: Answer | None, task: Task, data: Data, result: Result
 ) -> Callable[[], float] | None:
-    """Return a function that times one fit and score of the dearest setting on the first split.
+    """Return a function that times one fit and score of the most expensive setting on the first split.
 
-    The dearest is the one that took longest in scikit-learn's warm-up run. Cutting the data is not timed,
-    as in scikit-learn's ``mean_fit_time``.
+    This is the setting that took longest in scikit-learn's warm-up run. Cutting the data is not timed, as in
+    scikit-learn's ``mean_fit_time``.
     """
     if reference is None or reference.seconds_per_fit is None:
         return None
@@ -203,9 +202,9 @@ def _add_memory(benchmark: Benchmark, contender: Contender, row: Row, data: Data
 
 @contextmanager
 def _keeping_failure(row: Row, most_seconds: float) -> Iterator[None]:
-    """Keep whatever a contender raises as data: the others still run. An interrupt goes through.
+    """Keep any exception of a contender, except an interrupt, as data, so that the others still run.
 
-    A run that takes too long is ended.
+    A run that takes too long is stopped.
     """
     try:
         with time_limit(most_seconds):
@@ -221,7 +220,7 @@ def _copies(data: Data) -> Data:
 
 
 def describe(error: BaseException) -> str:
-    """The kind of an error and the first line of what it says."""
+    """The class of an error and the first line of its message."""
     return f"{type(error).__name__}: {_first_line(error)}"
 
 

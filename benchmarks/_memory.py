@@ -1,9 +1,9 @@
 """Peak memory of one contender, in a process of its own.
 
-The process that made the data, or ran another contender, says nothing about this one: freed memory is used
-again unseen, and on Linux a child starts with its parent's figure in ``ru_maxrss``. So the data are read from
-a file, a tiny search first loads all code and starts all threads and workers, free memory goes back to the
-system, and the high-water mark is set back to what is resident then.
+A process that made the data, or ran another contender, cannot measure this one: it reuses freed memory, and
+on Linux a child starts with its parent's value of ``ru_maxrss``. The fresh process therefore reads the data
+from a file, loads all code and starts all threads and workers with a tiny search, returns free memory to
+the system, and resets the high-water mark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def measure_memory(benchmark: Benchmark, contender: Contender, data: Data, *, qu
     Raises
     ------
     RuntimeError
-        If the process fails, with the last line that it wrote.
+        If the process fails; the message is the last line that it wrote.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, values in zip(("X", "y"), data, strict=True):
@@ -83,7 +83,7 @@ def _peaks_within(benchmark: Benchmark, contender: Contender, folder: Path, *, q
 
 
 def _start() -> Mapping[int, int]:
-    """Return the resident bytes of this process and its workers, with their high-water marks set back."""
+    """Reset the high-water marks of this process and its workers, and return their resident bytes."""
     gc.collect()
     if hasattr(ctypes.CDLL(None), "malloc_trim"):
         ctypes.CDLL(None).malloc_trim(0)
@@ -115,7 +115,7 @@ def _processes() -> list[psutil.Process]:
 
 
 def main() -> None:
-    """Print the peaks of one contender as JSON: the command of the fresh process."""
+    """Print the peaks of one contender as JSON, in the fresh process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks._memory", description=__doc__)
     parser.add_argument("benchmark")
     parser.add_argument("contender")

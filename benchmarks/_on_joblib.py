@@ -1,4 +1,4 @@
-"""Calls of joblib through its backends: ours, its own for Dask, and its processes, interleaved in one run."""
+"""Calls of joblib through its backends, in turn: manyfit's, joblib's own for Dask, and joblib's processes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from benchmarks._measure import describe
 from benchmarks._verdict import Verdict, at_most
 
 OURS, DASK, LOKY = "manyfit", "dask", "loky"
-# joblib's own for Dask comes last: where it is stopped, what it has sent to the workers still runs.
+# joblib's own backend for Dask comes last: if it is stopped, the tasks that it has sent still run.
 BACKENDS = (OURS, LOKY, DASK)
 MOST_SECONDS = 120.0
 
 
 def spin(seconds: float) -> float:
-    """Take so many seconds of a processor."""
+    """Use a processor for so many seconds."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
@@ -30,7 +30,7 @@ def spin(seconds: float) -> float:
 
 
 def under(backend: str, call: Callable[[], Any]) -> float | str:
-    """How long a call takes under a backend with two tasks at a time; what went wrong, if something did."""
+    """The seconds of a call under a backend with two tasks at a time, or the text of its error."""
     import manyfit.joblib_backend  # noqa: F401 - registers the backend
 
     start = time.perf_counter()
@@ -50,7 +50,7 @@ def under(backend: str, call: Callable[[], Any]) -> float | str:
 def race(
     what: str, call: Callable[[], Any], rounds: int, tell: Callable[[str], None]
 ) -> list[dict[str, Any]]:
-    """A row for each backend: the median of some rounds, each in turn, after one that does not count."""
+    """A row for each backend: the median of some rounds, after a first round that does not count."""
     seconds: dict[str, list[float]] = {backend: [] for backend in BACKENDS}
     failures: dict[str, str] = {}
     for turn in range(rounds + 1):
@@ -76,7 +76,7 @@ def race(
 
 
 def not_slower(rows: Sequence[dict[str, Any]], what: str, other: str, most: float) -> Verdict:
-    """Ours at most so many times as long as another, at the median of the rounds."""
+    """Limit manyfit's time as a multiple of another backend's, at the median of the rounds."""
     ours, theirs = (
         next(row for row in rows if row["what"] == what and row["backend"] == backend)
         for backend in (OURS, other)

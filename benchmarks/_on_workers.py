@@ -1,4 +1,4 @@
-"""Who runs on a cluster: manyfit, scikit-learn through joblib, and dask-ml; and the cluster that they share.
+"""The contenders on a cluster (manyfit, scikit-learn by joblib, dask-ml), and the cluster that they share.
 
 All use Dask's current client.
 """
@@ -20,7 +20,7 @@ from benchmarks._contenders import Array, read_manyfit, read_search
 from benchmarks._task import Task
 
 WORKERS = 2
-# Of worker processes, those of joblib too.
+# Limits on the threads of worker processes, joblib's included.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 
 OURS = "manyfit on the cluster"
@@ -34,7 +34,7 @@ DASK_ML = "dask-ml on the cluster"
 
 @contextmanager
 def two_workers() -> Iterator[Any]:
-    """Two worker processes of one task and one thread each; gives the client, which is the current one."""
+    """Two worker processes with one task and one thread each; yields the current client."""
     from manyfit.cluster import local_cluster
 
     with (
@@ -46,7 +46,7 @@ def two_workers() -> Iterator[Any]:
 
 @contextmanager
 def one_thread_each() -> Iterator[Any]:
-    """The same, and one thread for what runs in this process: fits are then the same wherever they run."""
+    """The same, with one thread in this process too, so that fits are the same wherever they run."""
     with two_workers() as client, threadpool_limits(1):
         yield client
 
@@ -66,7 +66,7 @@ def _search(task: Task, client: Any, **options: Any) -> Any:
 
 
 def manyfit(kind: Kind = "ours", *, again: bool = False) -> Contender:
-    """manyfit on the workers; `again`: the same search on the same data ran just before."""
+    """manyfit on the workers; with `again`, right after the same search on the same data."""
 
     def fit(task: Task, X: Array, y: Array) -> Any:
         return _search(task, _client()).fit(X, y)
@@ -78,7 +78,7 @@ def manyfit(kind: Kind = "ours", *, again: bool = False) -> Contender:
 
 
 def manyfit_here() -> Contender:
-    """manyfit in this process, beside the cluster, with all threads that this process may use."""
+    """manyfit in this process, beside the cluster, with all of its threads."""
 
     def fit(task: Task, X: Array, y: Array) -> Any:
         return _search(task, False).fit(X, y)
@@ -87,7 +87,7 @@ def manyfit_here() -> Contender:
 
 
 def manyfit_with_checkpoint(*, here: bool) -> Contender:
-    """Every run writes a checkpoint of its own."""
+    """manyfit with a new checkpoint for every run."""
 
     def fit(task: Task, X: Array, y: Array) -> Any:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
-"""Tables of measured figures on the pages of the documentation, from the results that are kept as JSON.
+"""Tables of results on the pages of the documentation, from the JSON files in ``benchmarks/results``.
 
-``python -m benchmarks --write-docs`` puts each between its markers ``<!-- name -->`` and ``<!-- /name -->``.
+``python -m benchmarks --write-docs`` writes each table between its markers ``<!-- name -->`` and ``<!--
+/name -->``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ Cells = dict[str, str]
 
 @dataclass(frozen=True)
 class Results:
-    """The results in a folder, and the rounds that each benchmark runs if it is not told how many."""
+    """The results in a folder, and the default number of rounds of each benchmark."""
 
     folder: Path
     rounds: Mapping[str, int]
@@ -120,7 +121,7 @@ def on_clusters(results: Results) -> list[Cells]:
 
 
 def bytes_sent(results: Results) -> list[Cells]:
-    """A row for each search on a cluster whose bytes were counted."""
+    """The bytes that each search on a cluster sends."""
     heads = {"data": "The client's data", "messages": "Its other messages", "everyone": "All processes"}
     return [
         {"Who": row["contender"], "X": as_bytes(row["bytes"]), "Search": row["search"]}
@@ -131,7 +132,7 @@ def bytes_sent(results: Results) -> list[Cells]:
 
 
 def busy_slots(results: Results) -> list[Cells]:
-    """How many slots one client keeps busy, for each length of a fit."""
+    """The number of slots that one client keeps busy, for each length of a fit."""
     return [
         {"A fit takes": as_seconds(float(seconds)), "Slots that are 90 % busy": str(n)}
         for seconds, n in results.read("cluster-slots")["found"].items()
@@ -139,7 +140,7 @@ def busy_slots(results: Results) -> list[Cells]:
 
 
 def joblib_calls(results: Results) -> list[Cells]:
-    """How long calls of joblib take through each backend: a row for each kind of call."""
+    """The time of joblib's calls through each backend: a row for each kind of call."""
     rows: dict[str, Cells] = {}
     for name in ("joblib-overhead", "joblib-forest"):
         for row in results.read(name)["rows"]:
@@ -188,7 +189,7 @@ def write_pages(results: Results, root: Path = ROOT) -> list[str]:
 
 
 def replace_table(page: str, name: str, rows: Sequence[Cells]) -> str:
-    """A page with these rows between the markers of a table."""
+    """Return a page with these rows between the markers of a table."""
     between = re.compile(rf"(?<=^<!-- {name} -->\n).*?(?=^<!-- /{name} -->$)", re.M | re.S)
     if len(between.findall(page)) != 1:
         raise ValueError(

@@ -16,7 +16,7 @@ from benchmarks._machine import machine, versions
 from benchmarks._result import Result, Row
 from benchmarks._study import Findings
 
-_QUICK = "   QUICK: small data, the bars are for the full size"
+_QUICK = "   QUICK: small data; the requirements are for the full size"
 _HEAD = ("contender", "median", "min - max", "times", "fits", "peak", "x X", "traced", "mean", "per split")
 
 
@@ -131,9 +131,9 @@ def _cells(row: Row, result: Result) -> tuple[str, ...]:
 
 def _legend(result: Result) -> list[str]:
     return [
-        "times: of the best scikit-learn search; fits: cost in fits of the dearest setting on one split;",
-        "peak: resident memory beyond X at its highest, workers included, and as a multiple of X;",
-        "traced: the same multiple by tracemalloc, without workers;",
+        "times: against the faster scikit-learn search; fits: cost in fits of the most expensive setting;",
+        "peak: highest resident memory beyond X, workers included; x X: the same as a multiple of X;",
+        "traced: the multiple by tracemalloc, without workers;",
         f"mean, per split: largest difference from the test scores of {result.reference}",
     ]
 
@@ -164,7 +164,7 @@ def _notes(result: Result) -> list[str]:
 def _our_report(row: Row) -> str:
     report = row.report
     return (
-        f"its report: {report['fits_requested']} fits asked for, {report['fits_done']} done, "
+        f"its report: {report['fits_requested']} fits requested, {report['fits_done']} made, "
         f"{report['transformer_fits']} of transformers, {report['passes']:.3g} passes over X"
     )
 
@@ -172,7 +172,8 @@ def _our_report(row: Row) -> str:
 def _share(row: Row, cores: int) -> str:
     inside = median(row.fit_sums)
     share = inside / cores / median(row.seconds)
-    return f"fits and scores took {as_seconds(inside)} by its own account, {share:.3g} of {cores} cores' time"
+    took = f"fits and scores took {as_seconds(inside)} by its own report"
+    return f"{took}, {share:.3g} of the time of {cores} cores"
 
 
 def _floor(result: Result) -> list[str]:
@@ -199,7 +200,7 @@ def _floor(result: Result) -> list[str]:
 
 def _bars(result: Result | Findings) -> list[str]:
     words = {True: "met", False: "NOT MET", None: "not judged"}
-    return ["", *(f"asked: {v.asked}; got: {v.got}; {words[v.met]}" for v in result.verdicts)]
+    return ["", *(f"required: {v.asked}; measured: {v.got}; {words[v.met]}" for v in result.verdicts)]
 
 
 def as_seconds(value: float | None) -> str:

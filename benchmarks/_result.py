@@ -1,4 +1,4 @@
-"""What a run of a benchmark measured: a row for each contender, and what all have in common."""
+"""The result of a benchmark: a row for each contender, and the facts that all have in common."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from benchmarks._verdict import Verdict
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes beyond what was resident with the data made.
+    """Peak bytes beyond those that were resident when the data were ready.
 
     ``resident`` is the high-water mark of the process, ``workers`` the sum of those of its worker processes
-    (pages that they share count in each), ``traced`` what tracemalloc saw in a second run.
+    (shared pages count in each), ``traced`` the peak by tracemalloc in a second run.
     """
 
     resident: int
@@ -31,10 +31,10 @@ class Memory:
 
 @dataclass
 class Row:
-    """What one contender did: a failure is kept beside whatever was measured before it.
+    """The result of one contender; a failure stands beside all that was measured before it.
 
-    ``fit_sums`` are the seconds that its fits and scores took by its own account, added up, for each run.
-    ``given_up`` is after how many seconds it was stopped.
+    ``fit_sums`` are the total seconds of its fits and scores by its own report, for each run. ``given_up``
+    is the number of seconds after which it was stopped.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Row:
 
     @property
     def median(self) -> float | None:
-        """Median time in seconds, None after a failure."""
+        """Median time in seconds; None after a failure."""
         return statistics.median(self.seconds) if self.seconds and self.failure is None else None
 
 
@@ -83,24 +83,24 @@ class Result:
 
     @property
     def one_fit(self) -> float | None:
-        """Median time of one fit and score of the dearest setting on one split."""
+        """Median time of one fit and score of the most expensive setting on one split."""
         return statistics.median(self.fit_seconds) if self.fit_seconds else None
 
     @property
     def ideal(self) -> float | None:
-        """Seconds that the cores would take for the fits and scores of the reference, and no more."""
+        """Seconds that the cores would need for nothing but the fits and scores of the reference."""
         row = next((row for row in self.rows if row.name == self.reference), None)
         return statistics.median(row.fit_sums) / self.cores if row and row.fit_sums and self.cores else None
 
     def best(self, *kinds: str) -> Row | None:
-        """Return the fastest row of these kinds, None if none of them worked."""
+        """Return the fastest row of these kinds; None if all failed."""
         rows = [row for row in self.rows if row.kind in kinds and row.median is not None]
         return min(rows, key=lambda row: row.median or 0.0, default=None)
 
     def row(self, name: str) -> Row | None:
-        """Return the row of one contender, None if it did not take part or failed."""
+        """Return the row of one contender; None if it did not take part or failed."""
         return next((r for r in self.rows if r.name == name and r.median is not None), None)
 
     def given_up(self, name: str) -> float | None:
-        """Seconds after which one contender was stopped, None if it was not."""
+        """Seconds after which one contender was stopped; None if it was not."""
         return next((row.given_up for row in self.rows if row.name == name), None)

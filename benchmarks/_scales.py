@@ -1,4 +1,4 @@
-"""Data sets of every shape and scale that people fit linear models to, scaled well and badly."""
+"""Data sets of many shapes and scales for linear models, scaled well and badly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 Array = NDArray[Any]
 
-# What `make_classification` is asked for: rows, columns, classes, distance of classes.
+# Arguments for `make_classification`: rows, columns, classes, distance of classes.
 _MADE = ((300, 5, 2, 1.0), (2000, 20, 2, 1.0), (2000, 20, 4, 1.0), (500, 100, 2, 1.0), (200, 300, 2, 1.0),
          (3000, 10, 2, 0.3), (1000, 30, 3, 2.0))  # fmt: skip
 
@@ -63,7 +63,7 @@ def _awkward(rng: np.random.Generator) -> Iterator[tuple[str, Array, Array]]:
 
 
 def scales(X: Array) -> Iterator[tuple[str, Array]]:
-    """Yield the same features on other scales."""
+    """Yield the same features on different scales."""
     Z = StandardScaler().fit_transform(X)
     large, huge = Z.copy(), Z.copy()
     large[:, 0] *= 1e3
@@ -82,7 +82,7 @@ def scales(X: Array) -> Iterator[tuple[str, Array]]:
 
 
 def regression_targets(X: Array) -> tuple[Array, Array, Array]:
-    """Numbers, counts and sizes that depend on the first features."""
+    """Return real numbers, counts and positive numbers that depend on the first features."""
     rng = np.random.default_rng(1)
     Z = np.asarray(X, dtype=np.float64)
     spread = Z.std(axis=0)

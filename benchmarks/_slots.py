@@ -1,4 +1,4 @@
-"""How many slots one client and one scheduler keep busy: fits that sleep, on more and more slots."""
+"""The number of slots that one client and one scheduler keep busy with fits that sleep."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = (
     Column("workers_cpu", "workers CPU", "s"),
 )
 BUSY = 0.9
-# Seconds of fits, how many of them for each slot, and the slots to try, until they are not busy enough.
+# Seconds per fit, fits per slot, and the numbers of slots to try.
 _LADDERS: dict[float, tuple[int, Sequence[int]]] = {
     0.1: (100, (4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)),
     1.0: (20, (16, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)),
@@ -39,7 +39,7 @@ _NOTE = (
 
 
 def measure_slots(quick: bool, tell: Tell) -> Findings:
-    """Try more and more slots, each once more if the first time is not good enough."""
+    """Increase the slots until they are not busy enough; each number has two tries."""
     rows: list[dict[str, Any]] = []
     found: dict[str, int] = {}
     for seconds, (per_slot, ladder) in (_QUICK if quick else _LADDERS).items():
@@ -48,7 +48,7 @@ def measure_slots(quick: bool, tell: Tell) -> Findings:
             for slots in ladder:
                 tell(f"{slots} slots, fits of {seconds:g} s")
                 cluster.grow(slots)
-                _search(cluster.client, seconds, slots)  # the first one after new workers are there
+                _search(cluster.client, seconds, slots)  # the first search after new workers joined
                 busy = _tries(cluster, seconds, per_slot, rows)
                 if busy < BUSY:
                     break
@@ -76,7 +76,7 @@ def _tries(cluster: LargeCluster, seconds: float, per_slot: int, rows: list[dict
 
 
 def _search(client: Any, seconds: float, n_fits: int) -> float:
-    """How long so many fits take; a multiple of five."""
+    """The seconds of a search with so many fits, a multiple of five."""
     from manyfit.model_selection import GridSearchCV
 
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""A benchmark that is no race of contenders: it measures rows of its own, with columns of its own."""
+"""A benchmark that is no race of contenders, with rows and columns of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Column:
-    """What of each row is shown, under which heading, and how."""
+    """A value of each row, its heading and its unit."""
 
     key: str
     heading: str
@@ -24,9 +24,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study measured.
+    """The results of a study.
 
-    ``rows`` have the same keys each; ``found`` is what follows from them, kept for those who read the JSON.
+    All ``rows`` have the same keys. ``found`` has conclusions for readers of the JSON.
     """
 
     rows: list[dict[str, Any]]
@@ -41,9 +41,10 @@ class Findings:
 
 @dataclass(frozen=True)
 class Study:
-    """A name, and what measures: it is called with ``quick`` and with a function that tells where it is.
+    """A named measurement.
 
-    ``why_not`` says why it cannot be measured on this machine, if so.
+    ``measure`` is called with ``quick`` and with a function that shows progress. ``why_not`` gives the
+    reason if it cannot run on this machine.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Study:
     why_not: Callable[[], str | None] = lambda: None
 
     def run(self, *, quick: bool = False, progress: bool = False) -> Findings:
-        """Measure."""
+        """Run the measurement."""
         with tqdm(desc=self.name, disable=not progress, leave=False, bar_format="{desc}: {postfix}") as bar:
             found = self.measure(quick, lambda where: bar.set_postfix_str(where))
         return replace(found, name=self.name, summary=self.summary, quick=quick)

@@ -15,7 +15,7 @@ Data = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Task:
-    """One grid search: what every contender is asked to do, never with a refit."""
+    """One grid search, the same for every contender, without a refit."""
 
     estimator: Any
     grid: Mapping[str, Any]
@@ -37,6 +37,6 @@ class Task:
         return list(cv.split(X, y))
 
     def step_classes(self) -> tuple[type, ...]:
-        """Return the classes of the steps, for an estimator that is no pipeline its own."""
+        """Return the classes of the steps; for an estimator that is no pipeline, its class."""
         steps = getattr(self.estimator, "steps", [("", self.estimator)])
         return tuple(type(step) for _, step in steps)

@@ -1,4 +1,4 @@
-"""Estimators whose fit takes a time that is known."""
+"""Estimators whose fits take a known time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 
 class _Takes(BaseEstimator):
-    """Its score tells settings and splits apart, and costs next to nothing."""
+    """An estimator with a cheap score that differs between settings and splits."""
 
     def __init__(self, seconds: float = 1e-3, value: float = 0.0) -> None:
         self.seconds = seconds
@@ -31,7 +31,7 @@ class _Takes(BaseEstimator):
 
 
 class Spins(_Takes):
-    """Takes so many seconds of a processor: longer where it has to share one."""
+    """Uses a processor for so many seconds; takes longer if it has to share it."""
 
     def _pass(self) -> None:
         end = time.thread_time() + self.seconds
@@ -40,7 +40,7 @@ class Spins(_Takes):
 
 
 class Sleeps(_Takes):
-    """Takes so many seconds, and no processor."""
+    """Sleeps for so many seconds."""
 
     def _pass(self) -> None:
         time.sleep(self.seconds)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was asked, what was got, and whether that is enough; None where it was not measured."""
+    """A requirement, the result, and whether it is met; None if it was not measured."""
 
     asked: str
     got: str
@@ -15,14 +15,14 @@ class Verdict:
 
 
 def at_least(asked: str, got: float | None, least: float, unit: str) -> Verdict:
-    """Whether what was got is enough."""
+    """Compare a result with its lower limit."""
     if got is None:
         return Verdict(asked, "not measured", None)
     return Verdict(asked, f"{got:.3g} {unit}", got >= least)
 
 
 def at_most(asked: str, got: float | None, most: float, unit: str) -> Verdict:
-    """Whether what was got is not too much."""
+    """Compare a result with its upper limit."""
     if got is None:
         return Verdict(asked, "not measured", None)
     return Verdict(asked, f"{got:.3g} {unit}", got <= most)

@@ -1,4 +1,4 @@
-"""Counts the bytes that the processes of a cluster write to their connections."""
+"""Counts of the bytes that the processes of a cluster write to their connections."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-# Of this process: what its connections wrote, by who wrote it and what.
+# Bytes that this process wrote, by writer and kind.
 _written: Counter[str] = Counter()
-# Messages that carry data to the scheduler, or to a worker.
+# Messages with data for the scheduler or a worker.
 _WITH_DATA = ("scatter", "update_data")
 
 
 @dataclass(frozen=True)
 class Sent:
-    """Bytes that were written to connections.
+    """Bytes written to connections.
 
     ``data`` was scattered by the client; ``messages`` is the rest of what the client wrote: graphs, requests.
     ``everyone`` is what all processes wrote: the client, the scheduler, and workers to each other as well.
@@ -33,20 +33,20 @@ class Sent:
 
 
 class Wire:
-    """What a cluster has written since it is watched."""
+    """Counter of the bytes that a cluster writes."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
 
     def sent(self) -> Sent:
-        """The bytes so far. Asking for it costs some hundred."""
+        """The bytes so far. This call sends some hundred bytes itself."""
         workers = sum(self._client.run(written).values())
         return Sent(_written["data"], _written["messages"], _written.total() + workers)
 
 
 @contextmanager
 def watched(client: Any) -> Iterator[Wire]:
-    """Count on a client, its scheduler if that is in this process, and its workers."""
+    """Count the bytes of a client, its workers, and its scheduler if it is in this process."""
     client.run(_count)
     restore = _count(client)
     try:
@@ -56,12 +56,12 @@ def watched(client: Any) -> Iterator[Wire]:
 
 
 def written() -> int:
-    """What the connections of this process wrote."""
+    """The bytes that the connections of this process wrote."""
     return _written.total()
 
 
 def _count(client: Any = None) -> Any:
-    """Have the connections of this process counted from now on; returns what ends that."""
+    """Start counting in this process; return a function that stops it."""
     from distributed.comm.tcp import TCP
 
     _written.clear()
@@ -75,7 +75,7 @@ def _count(client: Any = None) -> Any:
 
     patch = mock.patch.object(TCP, "write", counted)
     patch.start()
-    return None if client is None else patch.stop  # a worker is watched until it ends
+    return None if client is None else patch.stop  # counting on a worker ends with the worker
 
 
 def _who(client: Any, comm: Any, msg: Any) -> str:

@@ -1,4 +1,4 @@
-"""On two workers of one thread each: speed, what a search costs around its fits, shared work, checkpoints."""
+"""Two workers of one thread each: speed, overhead of a search, shared work, checkpoints."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from benchmarks._task import Data, Task
 from benchmarks._timed import Spins
 
 _LOKY = f"scikit-learn n_jobs={on.WORKERS}"
-# scikit-learn in this process comes first of its kind: its fits are those of the ideal. joblib's backend for
-# Dask comes last: where it is stopped, what it has sent to the workers still runs.
+# scikit-learn in this process is its first contender: its fits define the ideal. joblib's backend for Dask
+# comes last: if it is stopped, the tasks that it has sent still run.
 _GENERIC = (on.manyfit(), sklearn(None), sklearn(on.WORKERS), on.dask_ml(), on.joblib_dask())
 _NOT_SLOWER = tuple(bars.not_slower_than(name) for name in (_LOKY, on.JOBLIB_DASK, on.DASK_ML))
 
@@ -113,7 +113,7 @@ register(
 
 
 def _shared(of: Benchmark, name: str, summary: str, work: Any, scores: float) -> None:
-    """The task of another benchmark on the cluster, beside the same search in this process."""
+    """Run the task of another benchmark on the cluster, and the same search in this process."""
     register(
         Benchmark(
             name=name,
@@ -124,7 +124,7 @@ def _shared(of: Benchmark, name: str, summary: str, work: Any, scores: float) ->
             bars=(
                 bars.over(0.3, on.OURS, on.HERE),
                 bars.over(0.3, on.OURS_AGAIN, on.HERE),
-                bars.same_scores(scores),  # sums by two threads round differently from those by one
+                bars.same_scores(scores),  # sums by two threads round differently than by one
             ),
             work=work,
             repeat=5,
@@ -146,7 +146,7 @@ _shared(
     "cluster-shared-logistic",
     "logistic on two workers, beside the same search in this process",
     linear_passes_work,
-    1e-6,  # fits that iterate stop elsewhere, within what their tol allows
+    1e-6,  # iterative fits stop elsewhere, within what their tol allows
 )
 register(
     Study(

@@ -1,8 +1,8 @@
-"""Whose scores a search gives where scikit-learn's solvers stop before their tolerance.
+"""Scores of searches in which scikit-learn's solvers stop before their tolerance.
 
-A score has to be scikit-learn's own, or that of the optimum where scikit-learn's own fit has met `tol`: this
-counts those that are neither, over data sets, scales, solvers and grids. All is shared that can be, whatever
-it costs.
+A score must be scikit-learn's own or, if scikit-learn's own fit has met `tol`, that of the optimum. This
+counts the scores that are neither, over data sets, scales, solvers and grids. Everything that can be shared
+is shared, whatever it costs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _COLUMNS = (
 
 
 def _problems(quick: bool) -> Iterator[tuple[str, Any, Any, Any, Any]]:
-    """Each data set on each scale, with the default classifier, another one and a regressor in turn."""
+    """Yield each data set on each scale, in turn with the default classifier, another one and a regressor."""
     turn = 0
     for name, X, labels in data_sets(quick):
         for scale, Z in scales(X):
@@ -68,7 +68,7 @@ def _problems(quick: bool) -> Iterator[tuple[str, Any, Any, Any, Any]]:
 
 
 def gradient_sizes(estimator: Any, X: Any, y: Any) -> float:
-    """How large the gradient is at a fitted estimator, in units of what its `tol` asks: by plain formulas."""
+    """Return the gradient at a fitted estimator in units of its `tol`, by plain formulas."""
     X, tol = np.asarray(X, dtype=np.float64), estimator.tol
     coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
     n, intercept = len(X), np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
@@ -90,7 +90,7 @@ def gradient_sizes(estimator: Any, X: Any, y: Any) -> float:
 
 
 def _of_machine(estimator: Any, X: Any, y: Any, Z: Any, coef: Any, intercept: Any) -> float:
-    """The length of liblinear's gradient by that at zero, and by the share of the rarer class."""
+    """Return liblinear's gradient norm relative to that at zero and to the share of the rarer class."""
     A, W, worst = np.c_[X, np.ones(len(X))], np.c_[coef, intercept], 0.0
     for k in range(len(W)):
         if isinstance(estimator, LinearSVR):
@@ -106,7 +106,7 @@ def _of_machine(estimator: Any, X: Any, y: Any, Z: Any, coef: Any, intercept: An
 
 
 def _meet_tol(estimator: Any, grid: Any, X: Any, y: Any) -> np.ndarray:
-    """Whether scikit-learn's own fit of each setting on each split meets its tolerance."""
+    """Return whether scikit-learn's own fit of each setting on each split meets its tolerance."""
     ((name, values),) = grid.items()
     met = []
     for train, _ in check_cv(FOLDS, y, classifier=is_classifier(estimator)).split(X, y):
@@ -148,7 +148,7 @@ def _measure(quick: bool, tell: Tell) -> Findings:
         ]
         with np.errstate(invalid="ignore"):
             differ = ~np.isclose(*scores, rtol=0, atol=1e-9, equal_nan=True)
-        # A score that is not scikit-learn's own was shared: there its fit has to have met `tol`.
+        # A score that is not scikit-learn's own was shared, so scikit-learn's fit must have met `tol`.
         wrong = differ & ~met
         own["wrong"] += int(wrong.sum())
         gap = float(np.nanmax(np.abs(scores[0] - scores[1]), initial=0.0))
@@ -180,7 +180,7 @@ def _measure(quick: bool, tell: Tell) -> Findings:
 register(
     Study(
         "convergence",
-        "whose scores are given where scikit-learn's solvers stop early, on well and badly scaled data",
+        "scores where scikit-learn's solvers stop early, on well and badly scaled data",
         _measure,
     )
 )

@@ -1,4 +1,4 @@
-"""Families that iterate: logistic regression, dense and sparse, Poisson regression and linear machines."""
+"""Iterating families: logistic regression (dense and sparse), Poisson regression, linear SVMs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from benchmarks._contenders import logistic_regression_cv, manyfit, manyfit_opti
 from benchmarks._floor import linear_passes_work
 from benchmarks._task import Data, Task
 
-# scikit-learn's scores carry what its own tol, 1e-4 by default, or its max_iter leaves.
+# scikit-learn's scores differ from the optimum's by what its tol (default 1e-4) or max_iter leaves open.
 NEAR = bars.same_scores(1e-2)
 
 
 def _mixed(rng: np.random.Generator, rows: int, columns: int) -> NDArray[Any]:
-    # mixed columns have a spectrum that falls, as data do
+    # mixed columns have a falling spectrum, like real data
     return np.asarray(rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns)) / columns**0.5)
 
 
@@ -44,7 +44,7 @@ def _digits(quick: bool) -> Data:
 
 
 def _words(quick: bool) -> Data:
-    """Documents of about 100 words each, by Zipf's law, hashed."""
+    """Hashed documents of about 100 words each, by Zipf's law."""
     rows, columns = (300, 2**12) if quick else (20_000, 2**18)
     rng = np.random.default_rng(0)
     words = np.minimum(rng.zipf(1.3, size=(rows, 100)), 10**9) * 2654435761 % columns
@@ -65,7 +65,7 @@ def _counts(quick: bool) -> Data:
 def _logistic(exponents: tuple[float, float], n: int) -> Any:
     def task(quick: bool) -> Task:
         grid = {"C": np.logspace(*exponents, 2 if quick else n)}
-        # With so many iterations scikit-learn's solver meets its tolerance, as users who are warned see to.
+        # With so many iterations scikit-learn's solver meets its tolerance and does not warn.
         return Task(LogisticRegression(max_iter=1000), grid, scoring="neg_log_loss")
 
     return task
@@ -106,7 +106,7 @@ register(
         task=_logistic((-3, 1), 6),
         data=_digits,
         contenders=(*searches(manyfit(-1), manyfit()), manyfit_optimum()),
-        # Scores that tol leaves open are scikit-learn's, so that the gain would be less than two.
+        # scikit-learn gives the scores that tol leaves open, so the gain would be less than two.
         bars=(bars.times_faster(0.9), NEAR),
         work=linear_passes_work,
         repeat=3,

@@ -1,7 +1,7 @@
-"""Ten metrics of many settings in one call, against scikit-learn's functions called for each setting.
+"""Ten metrics for many settings in one call, and scikit-learn's functions called for each setting.
 
 ``python -m benchmarks.metrics [--quick] [--library numpy] [--out FILE]``. With a library other than NumPy the
-predictions lie on its default device, where ours are computed; scikit-learn's are computed on the host.
+predictions lie on its default device. manyfit computes there, scikit-learn on the host.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks._machine import machine
 from manyfit import metrics
 from manyfit.arrays import to_device, to_host
 
-# How many times as fast as scikit-learn's, where something is asked.
+# Required ratio of times, if there is a requirement.
 ASKED = {
     "accuracy_score": 10.0,
     "log_loss": 10.0,
@@ -50,22 +50,22 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one metric.
+    """The result of one metric.
 
     Attributes
     ----------
     metric : str
         scikit-learn's name.
     ours, theirs : float
-        Seconds for all settings: of one call, the median of the rounds, and of scikit-learn's calls.
+        Seconds for all settings: manyfit's call (the median of the rounds), and scikit-learn's calls.
     times : float
         Their quotient.
     floor : float
         Seconds to read the predictions once.
     apart : float
-        Largest difference of a score, as a share of it where that is above 1.
+        Largest difference of a score, relative to the score if that is above 1.
     asked : float or None
-        Times that were asked.
+        Required ratio of times.
     """
 
     metric: str
@@ -100,7 +100,7 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def measure(*, quick: bool = False, library: str = "numpy", rounds: int = 3) -> list[Row]:
-    """Measure all metrics, ours before and after scikit-learn's."""
+    """Measure all metrics, manyfit's before and after scikit-learn's."""
     settings, rows = (3, 1000) if quick else (50, 1_000_000)
     xp = importlib.import_module(library)
     rate = read_rate(8 * settings * rows)
@@ -127,7 +127,7 @@ def measure(*, quick: bool = False, library: str = "numpy", rounds: int = 3) -> 
 
 
 def table(rows: list[Row]) -> str:
-    """What was measured, to be read."""
+    """The results as a table."""
     lines = [
         f"{'metric':24} {'manyfit':>9} {'scikit-learn':>13} {'times':>7} {'x floor':>8} {'apart':>8}  asked"
     ]

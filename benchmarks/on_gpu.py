@@ -1,6 +1,6 @@
 """Data on a GPU: the tests that need one, then searches beside scikit-learn's, cuML's and cuml.accel's.
 
-``python -m benchmarks gpu`` runs all of them, within eight minutes in all.
+``python -m benchmarks gpu`` runs all of them, in at most eight minutes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.gpu._problems import PROBLEMS
 from benchmarks.gpu._process import Run, run_process, why_no_device
 from benchmarks.gpu._verdicts import verdicts
 
-# Seconds of each part, its start included: 480 in all, with the ten of looking for the device.
+# Seconds of each part with its start: 480 in all, with ten to find the device.
 PARTS = {
     "gpu-tests": (100.0, ["tests"], "the tests that need a device"),
     "gpu-ridge": (130.0, ["ridge"], "Ridge, 10 alphas x 5 folds, r2, diabetes up to 2.8 GB, two dtypes"),
@@ -51,12 +51,12 @@ _TESTS = (
     Column("failure", "failure"),
 )
 _LEGEND = (
-    "time: of all settings; where they would have taken too long some were run, 'measured' is their share;\n"
-    "times: of scikit-learn; x floor: of the bytes of X and y over the rate of a copy, or of the fewest\n"
-    "operations over the rate of a product, whichever is longer, both measured on the device in this run;\n"
-    "fits, to device, to host, waits: by manyfit's own report; peak: most memory of the device in use by a\n"
-    "search, beyond X and y there; seen: of anybody's, of the smallest case, as the driver sees it; apart:\n"
-    "largest difference of a score from scikit-learn's on a split, else from the first contender's"
+    "time: of all settings; if they would take too long, some were run, and 'measured' is their share;\n"
+    "times: against scikit-learn; x floor: against the larger of two bounds, the bytes of X and y at the\n"
+    "rate of a copy and the fewest operations at the rate of a product, both measured in this run;\n"
+    "fits, to device, to host, waits: by manyfit's own report; peak: most device memory in use by a search,\n"
+    "beyond X and y; seen: by all libraries, in the smallest case, as the driver sees it;\n"
+    "apart: largest difference of a score on a split from scikit-learn's, or from the first contender's"
 )
 
 

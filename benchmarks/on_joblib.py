@@ -1,4 +1,4 @@
-"""joblib's backends on two workers: what a call costs around its tasks, what searches send, a forest."""
+"""joblib's backends on two workers: overhead of a call, bytes of searches, a forest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks._verdict import Verdict, at_most
 from benchmarks._wire import watched
 
 ROUNDS = 5
-# Of what joblib's backend for Dask sends on the second and third search.
+# Share of the bytes that joblib's backend for Dask sends for the second and third search.
 MOST_AGAIN = 0.1
 OVER_LOKY = 1.15
 
@@ -73,7 +73,7 @@ def _data(quick: bool, tell: Tell) -> Findings:
                 )
                 row: dict[str, Any] = {"backend": backend, "search": search, "seconds": None, "failure": ""}
                 row["failure" if isinstance(taken, str) else "seconds"] = taken
-                time.sleep(0.5)  # what is told late
+                time.sleep(0.5)  # for messages that arrive late
                 rows.append(row | vars(wire.sent() - before))
     return Findings(rows, _BYTES, verdicts=_again(rows) + _times(rows))
 

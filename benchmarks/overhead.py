@@ -1,4 +1,4 @@
-"""What a search costs around its fits: estimators that do next to nothing."""
+"""The cost of a search without its fits: estimators that do next to nothing."""
 
 from __future__ import annotations
 

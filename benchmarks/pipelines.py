@@ -1,4 +1,4 @@
-"""Pipelines: one that moments answer to its end, and one with a support vector machine at its end."""
+"""Two pipelines: one that moments answer as a whole, and one that ends in a support vector machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _affine_task(quick: bool) -> Task:
 def _mixed_normals(quick: bool) -> Data:
     rows, columns = (500, 10) if quick else (50_000, 50)
     rng = np.random.default_rng(0)
-    # mixed columns have a spectrum that falls, as data do; independent ones would leave PCA nothing to find
+    # Mixed columns have a falling spectrum, like real data; PCA would find nothing in independent columns.
     X = rng.normal(size=(rows, columns)) @ rng.normal(size=(columns, columns)) + rng.normal(size=columns)
     y = X @ rng.normal(size=columns) + 10.0 * rng.normal(size=rows)
     return X, y
@@ -73,7 +73,7 @@ register(
         contenders=searches(manyfit(None), manyfit(-1)),
         bars=(
             bars.not_slower_than_best("scikit-learn", "other"),
-            # one StandardScaler and, for each size, one PCA
+            # one StandardScaler, and one PCA for each size
             bars.fitted_once_per_split("StandardScaler", "PCA", distinct=4),
             bars.same_scores(1e-9),
         ),

@@ -44,7 +44,7 @@ def _ridge(
     )
 
 
-# no bar for memory here: 28 kB are less than the objects of any search
+# No requirement on memory: 28 kB are less than the objects of any search.
 register(_ridge("28kB", 1, repeat=25, asked=(bars.times_faster(8),), others=(himalaya_ridge_cv(),)))
 register(_ridge("2.8MB", 100, repeat=15, asked=(bars.times_faster(30), bars.peak_memory(0.3))))
 register(

@@ -1,4 +1,4 @@
-"""The figure of the demo: for each search its scores and, beside them, the times."""
+"""The figure of the demo: scores and times of each search."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _INK, _MUTED, _OURS, _THEIRS = "#222222", "#6b6b6b", "#0b6e8f", "#b9bec4"
 
 @dataclass(frozen=True)
 class Panel:
-    """One row of the figure: curves of scores by ours and theirs, and the seconds of each search.
+    """One row of the figure: curves of scores by manyfit and scikit-learn, and the seconds of each search.
 
-    ``lines`` ends the sentence that says what the lines are. A single line has the key None and no label.
+    ``lines`` completes the sentence about the lines. A single line has the key None and no label.
     """
 
     title: str
@@ -66,7 +66,7 @@ def _scores(axes: Axes, panel: Panel) -> None:
 
 
 def _label_lines(axes: Axes, panel: Panel, colours: list[Any]) -> None:
-    """Write the values of the lines at their left ends, one label for lines that run into one another."""
+    """Write the values of the lines at their left ends; lines that run into each other share a label."""
     low, high = axes.get_ylim()
     left = min(x[0] for x, _ in panel.ours.values())
     order = list(panel.ours)

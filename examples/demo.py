@@ -1,9 +1,11 @@
-"""Three searches on real data, each beside scikit-learn's: ``python -m examples.demo``.
+"""Three searches on real data, with manyfit and with scikit-learn: ``python -m examples.demo``.
 
-Diabetes with a pipeline that is affine to its end, so that the moments of one pass answer the whole grid;
-digits with logistic regression, whose iterations serve all settings and folds together, and with a support
-vector machine, where the steps before it are shared and its own fits are not. For each the plan, a progress
-bar, a table against scikit-learn and the report; at the end a figure of all.
+1. Diabetes with a pipeline of affine steps and Ridge: moments from one pass answer the whole grid.
+2. Digits with logistic regression: each iteration serves all settings and folds.
+3. Digits with a support vector machine: the steps before it are shared, its own fits are not.
+
+Each search shows its plan, a progress bar, a table beside scikit-learn and its report. A figure of all
+comes last.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ _FIGURE = Path(__file__).parent / "demo.png"
 class Example:
     """One search.
 
-    ``lines`` and ``axis`` name the parameters that the figure draws as lines, if any, and along x. With
-    ``tighter`` scikit-learn searches once more with these parameters of the estimator, and ``note`` says why.
+    ``axis`` names the parameter along x, and ``lines`` the one that the figure draws as lines, if any.
+    scikit-learn searches once more with the parameters ``tighter`` of the estimator; ``note`` says why.
     """
 
     title: str
@@ -56,7 +58,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A fitted search, how long it took in seconds, and what the table calls it."""
+    """A fitted search, its seconds, and its name in the table."""
 
     search: Any
     seconds: float
@@ -86,7 +88,7 @@ def examples() -> list[Example]:
         score="negative log loss, mean of 5 folds",
         scoring="neg_log_loss",
         tighter={"logisticregression__tol": 1e-6},
-        note="scores differ by what scikit-learn's own tol (1e-4) leaves: manyfit goes on to 1e-6",
+        note="scores differ by what scikit-learn's own tol (1e-4) leaves open: manyfit continues to 1e-6",
     )
     svc = Example(
         title="digits: StandardScaler > PCA > SVC",
@@ -111,7 +113,7 @@ def _odd_or_even() -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def main() -> None:
-    """Run the examples, print what they did and save the figure."""
+    """Run the examples, print the results and save the figure."""
     _start_workers()
     panels = []
     for example in examples():
@@ -124,7 +126,7 @@ def main() -> None:
             print(_why_no_more(example, ours))
         if tighter:
             gap = _difference(ours, tighter[0])
-            print(f"{example.note}, and differs from {tighter[0].name} by {gap:.1e}")
+            print(f"{example.note}, and differs by {gap:.1e} from {tighter[0].name}")
         print(f"\n{ours.search.report_}")
         panels.append(_panel(example, ours, min(theirs, key=lambda outcome: outcome.seconds)))
     draw(panels, _FIGURE)
@@ -139,12 +141,12 @@ def _start_workers() -> None:
 
 
 def _import_in_worker(estimators: Any) -> None:
-    """Import what fits of either library need: about a second, in each process once."""
+    """Import the modules that fits of both libraries need: about a second, once in each process."""
     import_module("manyfit.model_selection")
 
 
 def _why_no_more(example: Example, ours: Outcome) -> str:
-    """Say what is not shared, and how much of a fit what is shared takes: measured on one fit."""
+    """Say what is not shared, and measure on one fit how long the shared steps take."""
     X, y = example.data
     model = clone(example.estimator)
     start = time.perf_counter()
@@ -155,9 +157,9 @@ def _why_no_more(example: Example, ours: Outcome) -> str:
     whole = time.perf_counter() - start
     report, name = ours.search.report_, type(model[-1]).__name__
     return (
-        f"{report.fits_done} fits of {name} were made, as many as scikit-learn makes. Only the steps before "
-        f"it are shared:\nthey take {steps / whole:.0%} of a fit and its scores, so that sharing them makes "
-        f"the search at most {whole / (whole - steps):.2f} times as fast."
+        f"manyfit made {report.fits_done} fits of {name}, as many as scikit-learn. It shares only the steps "
+        f"before {name}.\nThey take {steps / whole:.0%} of the time of a fit and its scores, so sharing them "
+        f"makes the search at most {whole / (whole - steps):.2f} times as fast."
     )
 
 
@@ -184,7 +186,7 @@ def _fit(search: Any, example: Example, name: str) -> Outcome:
 
 
 def _table(ours: Outcome, theirs: list[Outcome], tighter: list[Outcome]) -> str:
-    head = f"{'one run, with its refit':34}{'time':>10}{'times':>9}{'best score':>13}{'difference':>13}"
+    head = f"{'one run with its refit':34}{'time':>10}{'times':>9}{'best score':>13}{'difference':>13}"
     lines = [head, "-" * len(head)]
     best = min(outcome.seconds for outcome in theirs)
     for outcome in (ours, *theirs, *tighter):
@@ -193,7 +195,9 @@ def _table(ours: Outcome, theirs: list[Outcome], tighter: list[Outcome]) -> str:
             f"{outcome.search.best_score_:13.6f}"
             f"{_difference(outcome, theirs[0]):13.1e}"
         )
-    lines.append("times: of the fastest scikit-learn; difference: the largest over all settings and splits")
+    lines.append(
+        "times: relative to the fastest scikit-learn; difference: the largest over all settings and splits"
+    )
     same = ours.search.best_params_ == theirs[0].search.best_params_
     chosen = ", ".join(f"{name} = {value:.4g}" for name, value in ours.search.best_params_.items())
     lines.append(f"chosen: {chosen}; {'the same' if same else 'ANOTHER'} setting as scikit-learn's")
@@ -225,7 +229,7 @@ def _panel(example: Example, ours: Outcome, theirs: Outcome) -> Panel:
 
 
 def _curves(example: Example, outcome: Outcome) -> dict[Any, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return, for each value drawn as a line, x and the best score over the parameters that are not drawn."""
+    """Return x and the best score over the other parameters, for each value that is drawn as a line."""
     found: dict[Any, dict[float, float]] = {}
     results = outcome.search.cv_results_
     for params, score in zip(results["params"], results["mean_test_score"], strict=True):

@@ -1,12 +1,12 @@
-"""Text classification under randomized search, on real text: ``python -m examples.text [--all]``.
+"""Randomized search for a text classifier, on real text: ``python -m examples.text [--all]``.
 
-Does a docstring come from SciPy or from scikit-learn? The texts are those of the installed packages, without
-the names that would tell. Hashing, tf-idf and logistic regression are searched together: every text is hashed
-once for each way to hash, not once for each split, setting and score, and the settings of the classifier that
-have the same steps before them are fitted at once.
+Does a docstring come from SciPy or from scikit-learn? The texts are docstrings of the installed packages,
+without the names that would give them away. The search covers hashing, tf-idf and logistic regression. Each
+text is hashed once for each way to hash, not once for each split, setting and score. Settings of the
+classifier with the same steps before them are fitted together.
 
-It takes 1,000 texts, for half a minute on two cores; with ``--all`` it takes all, about 5,000, for minutes.
-Most of the time is scikit-learn's search, which is made too, to compare with.
+The example uses 1,000 texts and takes half a minute on two cores. With ``--all`` it uses all texts, about
+5,000, and takes minutes. scikit-learn's search, for comparison, takes most of the time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PARAMS = {
 
 
 def docstrings(package: str) -> Iterator[str]:
-    """Yield the docstrings of an installed package, without its tests; nothing of it is imported or run."""
+    """Yield the docstrings of an installed package, without its tests, and without importing it."""
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         return
@@ -56,7 +56,7 @@ def docstrings(package: str) -> Iterator[str]:
             continue
         try:
             tree = ast.parse(path.read_text(encoding="utf-8"))
-        except (SyntaxError, UnicodeDecodeError):  # a template, or a file for another Python
+        except (SyntaxError, UnicodeDecodeError):  # a template, or a file for another version of Python
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
@@ -84,7 +84,7 @@ def search(cls: Any, n_iter: int, n_jobs: int | None = None, n_features: int = 2
 
 
 def main(packages: Sequence[str] = PACKAGES, most: int | None = None, **options: Any) -> None:
-    """Search with both, and print plan, times, scores and report."""
+    """Search with both libraries, and print plan, times, scores and report."""
     options = {"n_iter": 12, **options}
     print(f"Reading the docstrings of {' and '.join(packages)} ...", flush=True)
     X, y = texts(packages)
@@ -94,8 +94,8 @@ def main(packages: Sequence[str] = PACKAGES, most: int | None = None, **options:
     shown = ", ".join(f"{name} {count:,}" for name, count in zip(names, counts, strict=True))
     print(f"{len(X):,} texts, {sum(map(len, X)) / 1e6:.3g} MB: {shown}")
     if len(X) < n_texts:
-        print(f"(of {n_texts:,}, which --all takes)")
-    print("Each is hashed and weighted; logistic regression finds the package that it comes from.\n")
+        print(f"(--all uses all {n_texts:,})")
+    print("Each text is hashed and weighted. Logistic regression predicts the package that it comes from.\n")
     ours = search(RandomizedSearchCV, **options)
     print(ours.plan(X, y), flush=True)
     rows = [("manyfit n_jobs=None", ours, _timed(ours, X, y))]
@@ -114,7 +114,7 @@ def _timed(searching: Any, X: Any, y: Any) -> float:
 
 
 def _table(rows: list[tuple[str, Any, float]]) -> str:
-    head = f"{'one run, with its refit':34}{'time':>10}{'times':>9}{'best accuracy':>16}{'difference':>13}"
+    head = f"{'one run with its refit':34}{'time':>10}{'times':>9}{'best accuracy':>16}{'difference':>13}"
     lines = [head, "-" * len(head)]
     _, reference, slowest = rows[-1]
     for name, searching, seconds in rows:
@@ -122,7 +122,7 @@ def _table(rows: list[tuple[str, Any, float]]) -> str:
             f"{name:34}{seconds:8.3g} s{slowest / seconds:9.3g}{searching.best_score_:16.4f}"
             f"{_difference(searching, reference):13.1e}"
         )
-    lines.append("times: of scikit-learn; difference: the largest of a score over all settings and splits")
+    lines.append("times: relative to scikit-learn; difference: the largest over all settings and splits")
     best = rows[0][1].best_params_
     same = best == reference.best_params_
     chosen = ", ".join(f"{name.rpartition('__')[2]} = {value}" for name, value in best.items())
@@ -139,5 +139,5 @@ def _difference(searching: Any, reference: Any) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Search over a text classifier with both libraries.")
-    parser.add_argument("--all", action="store_true", help="take all texts, for minutes")
+    parser.add_argument("--all", action="store_true", help="use all texts (takes minutes)")
     main(most=None if parser.parse_args().all else _FEW)

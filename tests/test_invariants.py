@@ -35,7 +35,7 @@ def test_the_option_prints_every_invariant_and_runs_nothing():
     command = [sys.executable, "-m", "pytest", "--invariants"]
     done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=True)
     assert done.stdout == as_text(invariants())
-    assert "One pass over X for each group of atoms and set of weights serves all folds\n" in done.stdout
+    assert "Rooms import only from the rooms below them\n    tests/test_structure.py::" in done.stdout
 
 
 def test_each_invariant_is_one_sentence():

@@ -1,5 +1,5 @@
 """Searches with their data on a GPU, beside scikit-learn on all cores, cuML and cuml.accel.
 
-`benchmarks.on_gpu` registers the parts; each is a process of its own (`__main__.py`), so that what fails or
-takes too long in one leaves the others as they are.
+`benchmarks.on_gpu` registers the parts. Each runs in a process of its own (`__main__.py`), so that a
+failure or a timeout leaves the other parts as they are.
 """

@@ -16,7 +16,7 @@ NO_DEVICE = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, and append the rows to a file as they come."""
+    """Run a part, and append each row to a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
     parser.add_argument("problems", nargs="*", help="names of problems, or 'tests'")
     parser.add_argument("--rows", type=Path, help="file of the rows")
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(asked: argparse.Namespace, file: IO[str]) -> None:
-    # Only here: they load what looking for the device does not need.
+    # Imported here, because they load more than the search for a device needs.
     from benchmarks.gpu._part import run_part
     from benchmarks.gpu._tests import run_tests
 

@@ -1,6 +1,7 @@
-"""scikit-learn's search under cuml.accel, which changes all of a process: so in one of its own.
+"""scikit-learn's search under cuml.accel, which changes a whole process and so gets one of its own.
 
-``python -m cuml.accel -m benchmarks.gpu._accelerated PROBLEM`` reads a case a line, and writes a row a line.
+``python -m cuml.accel -m benchmarks.gpu._accelerated PROBLEM`` reads one case per line and writes one row
+per line.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _ANSWER = b"answer: "
 
 
 class Accelerated:
-    """The process, started when it is first asked, ended by the end of the context."""
+    """The process: starts with the first request, ends with the context."""
 
     def __init__(self, problem: Problem, quick: bool) -> None:
         self.problem, self.quick = problem, quick
@@ -46,7 +47,7 @@ class Accelerated:
         self._errors.close()
 
     def timed(self, case: Case, limit: float, per_byte: float | None) -> Row:
-        """Return the row of one case, with the reason where there is none."""
+        """Return the row of one case, or a row with the reason why there is none."""
         if find_spec("cuml") is None:
             return {"failure": "ModuleNotFoundError: No module named 'cuml'"}
         try:
@@ -54,17 +55,17 @@ class Accelerated:
             assert process.stdin is not None
             question = {"case": asdict(case), "limit": limit, "per_byte": per_byte}
             process.stdin.write(json.dumps(question).encode() + b"\n")
-            # Making the data is not timed there, nor limited.
+            # Making the data is neither timed nor limited.
             row: Row = self._answer(2.0 * limit + 30.0)
             return row
         except (OSError, EOFError) as error:
             return {"failure": self._why(error)}
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # Managed memory, its default, is for what does not fit the device: nothing here is asked to.
+        # Its default, managed memory, is for data that do not fit the device; all of these fit.
         command = [sys.executable, "-m", "cuml.accel", "--disable-uvm", "-m", __name__, self.problem.name]
         command += ["--quick"] if self.quick else []
-        # Without buffers, so that nothing is left in one where `select` does not see it.
+        # Without buffers, because `select` does not see what a buffer holds.
         self._process = subprocess.Popen(
             command,
             cwd=_ROOT,
@@ -78,7 +79,7 @@ class Accelerated:
         return self._process
 
     def _answer(self, limit: float) -> Row:
-        """The next answer; what libraries print between them is passed over."""
+        """Return the next answer, and skip lines that libraries print."""
         assert self._process is not None and self._process.stdout is not None
         end = time.monotonic() + limit
         while True:
@@ -120,13 +121,13 @@ def _case(
 
 
 def main() -> None:
-    """Answer what comes in, one line after the other."""
+    """Answer the requests, one line after the other."""
     warnings.simplefilter("ignore")
     problem = PROBLEMS[sys.argv[1]]
     quick = "--quick" in sys.argv
     settings, memory = settings_of(problem, quick), _memory()
     warm = {"case": asdict(problem.quick[0]), "limit": _STARTING, "per_byte": None}
-    with contextlib.suppress(Exception):  # it will fail again where it counts
+    with contextlib.suppress(Exception):  # a real failure occurs again in the search
         _case(problem, settings[:: max(1, len(settings) - 1)], warm, False, None)
     _say({})
     for line in sys.stdin:
@@ -134,8 +135,8 @@ def main() -> None:
 
 
 def _memory() -> Memory | None:
-    """The same pool as that of the other contenders, where there is RMM."""
-    with contextlib.suppress(Exception):  # no GPU: what is searched says so
+    """Use the same pool as the other contenders, if there is RMM."""
+    with contextlib.suppress(Exception):  # no GPU: the search reports it
         return device_memory("cupy")
     return None
 

@@ -1,4 +1,4 @@
-"""The rows of all contenders beside each other: how many times as fast, how far apart."""
+"""Comparison of all contenders: ratios of times, differences of scores."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Case = tuple[str, str]
 
 
 def compared(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with what follows from those of the same case.
+    """Return the rows with ratios and differences to other rows of the same case.
 
-    ``difference`` is from the reference: scikit-learn, or the first that has scores where it was not run.
+    ``difference`` is from the reference: scikit-learn or, if it did not run, the first contender with scores.
     """
     rows, out = _with_what_was_seen(rows), []
     for group in _cases(rows).values():
@@ -44,7 +44,7 @@ _EMPTY = dict.fromkeys(
 
 
 def _with_what_was_seen(rows: Sequence[Row]) -> list[Row]:
-    """The rows, each with what was seen of another run of the same."""
+    """The rows, each with the profile of another run of the same case."""
     name = lambda row: (row["problem"], row["case"], row["contender"])  # noqa: E731
     found = {name(row): row["seen"] for row in rows if "seen" in row}
     return [row | found.get(name(row), {}) for row in rows if "seen" not in row]
@@ -64,7 +64,7 @@ def largest_differences(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """Return a line for each reason that something was not measured, with who and where."""
+    """Return a line for each reason that something was not measured, with contender and case."""
     where: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row.get("failure"):

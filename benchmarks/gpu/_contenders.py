@@ -1,6 +1,6 @@
-"""Who searches: manyfit, scikit-learn on all cores, scikit-learn around cuML's estimators.
+"""The contenders: manyfit, scikit-learn on all cores, scikit-learn around cuML's estimators.
 
-cuml.accel changes scikit-learn in the whole process, so it has one of its own (`_accelerated.py`).
+cuml.accel changes scikit-learn in the whole process, so it runs in one of its own (`_accelerated.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Settings = Sequence[Mapping[str, Any]]
 class Contender:
     """A search class with an estimator; ``on_device`` says which copy of the data it reads.
 
-    ``parallel`` says that it has use for as many fits at a time as there are cores.
+    ``parallel`` says that it can make as many fits at a time as there are cores.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Contender:
     parallel: bool = False
 
     def fit(self, problem: Problem, settings: Settings, X: Any, y: Any) -> Any:
-        """Search some settings; the fitted search."""
+        """Search some settings, and return the fitted search."""
         grid = [{name: [value] for name, value in params.items()} for params in settings]
         options = {"cv": problem.task.cv, "scoring": problem.task.scoring, "refit": False}
         options |= {"n_jobs": -1 if self.parallel else None, "error_score": "raise"}
@@ -60,7 +60,7 @@ def _cumls(problem: Problem) -> Any:
 
 
 def contenders(problem: Problem) -> list[Contender]:
-    """Return who takes part, but for cuml.accel; those first that matter most if time runs out."""
+    """Return the contenders without cuml.accel; the most important come first, in case time runs out."""
     ours = [Contender(OURS, "manyfit", _theirs, True), Contender(OURS_ON_HOST, "manyfit", _theirs, False)]
     if problem.own:
         ours = [Contender(OURS, "manyfit", _cumls, True)]

@@ -1,4 +1,4 @@
-"""Memory of the device: one pool for all contenders of a process, and how much of it was in use at most."""
+"""Memory of the device: one pool for all contenders of a process, and its peak use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 class Memory:
     """Bytes of the device.
 
-    ``free`` tells those that may still be had. ``mark`` begins to watch, and ``peak`` ends it: bytes in use
-    at most since then, beyond those in use then; None where the library does not tell. ``pool`` is where
-    memory comes from, in words.
+    ``free`` returns the bytes that are still available. ``mark`` starts to watch, and ``peak`` returns the
+    largest number of bytes in use since then, beyond those in use at the start; None if the library does
+    not say. ``pool`` describes the source of the memory.
     """
 
     pool: str
@@ -25,10 +25,10 @@ class Memory:
 
 
 def device_memory(library: str) -> Memory:
-    """Return the memory that a library's arrays, and cuML's, are taken from.
+    """Return the memory pool of a library's arrays, and of cuML's.
 
-    cuML has CuPy take its memory from RMM from its import on, one call of the driver for each array. So where
-    there is RMM it is set up first of all, as RAPIDS' users do: a pool of the driver's, for everybody here.
+    Importing cuML makes CuPy take its memory from RMM, with one driver call per array. If there is RMM, it
+    therefore gets a pool of the driver's first, as RAPIDS users set it up, for all contenders.
     """
     if library == "torch":
         return _torch()
@@ -36,12 +36,12 @@ def device_memory(library: str) -> Memory:
         return _cupy("CuPy's pool")
     try:
         return _rmm()
-    except Exception as error:  # what is wrong with it, cuML's rows will say as well
+    except Exception as error:  # cuML's rows report the same failure
         return _cupy(f"CuPy's pool, for RMM cannot be set up: {type(error).__name__}: {error}")
 
 
 def pool_of_rmm() -> Any:
-    """Set RMM up, count what is taken from it, and return the module that tells the counts."""
+    """Set up RMM with counters, and return the module that has the counts."""
     mr, statistics = import_module("rmm.mr"), import_module("rmm.statistics")
     mr.set_current_device_resource(mr.CudaAsyncMemoryResource())
     statistics.enable_statistics()
@@ -55,7 +55,7 @@ def _rmm() -> Memory:
     at_first = int(import_module("cupy").cuda.runtime.memGetInfo()[0])
 
     def free() -> int:
-        # What the pool keeps without using it is not free to the driver.
+        # The driver does not count unused memory of the pool as free.
         return at_first - int(statistics.get_statistics().current_bytes)
 
     peak = lambda: int(statistics.pop_statistics().peak_bytes)  # noqa: E731
@@ -66,7 +66,7 @@ def _cupy(pool: str) -> Memory:
     cupy = import_module("cupy")
 
     class Watch(cupy.cuda.MemoryHook):  # type: ignore[misc, name-defined]
-        """Counts what goes out of CuPy's pool and comes back."""
+        """Counts the bytes that CuPy's pool gives out and takes back."""
 
         name = "manyfit"
         now = most = 0
@@ -114,5 +114,5 @@ def _torch() -> Memory:
 
 
 def no_memory(free: Callable[[], int]) -> Memory:
-    """Memory of which nothing is known but how much there is."""
+    """Memory of which only the size is known."""
     return Memory("none that is known", free, lambda: None, lambda: None)

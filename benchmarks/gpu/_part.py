@@ -1,4 +1,4 @@
-"""A part: some problems at all of their sizes, for all contenders, until its time is spent."""
+"""One part: some problems at all sizes, for all contenders, within its time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from benchmarks.gpu._timed import Row, some, timed
 
 # Copies of X that a search may have at once on the device, on the host, and in each of its processes there.
 _COPIES_THERE, _COPIES_HERE, _COPIES_EACH = 3.0, 4.0, 2.5
-# Of the time that is left, what one contender may take of it on one case.
+# Share of the remaining time that one contender may take on one case.
 _SHARE = 0.25
-# What takes longer is not run once more to see what crosses.
+# Longer runs are not repeated under the profiler.
 _SEEN_SECONDS = 3.0
 
 
 def run_part(names: Sequence[str], seconds: float, quick: bool, keep: Callable[[Row], None]) -> None:
-    """Measure some problems, and hand over each row as soon as it is there.
+    """Measure some problems, and pass on each row at once.
 
-    The first one says what the device is and how fast.
+    The first row describes the device and its speed.
     """
     end = time.monotonic() + seconds
     place = find_place()
@@ -41,7 +41,7 @@ def run_part(names: Sequence[str], seconds: float, quick: bool, keep: Callable[[
     about |= {"memory": place.memory.pool}
     keep({"about": about | {"rates": asdict(rates), "versions": library_versions()}})
     for number, name in enumerate(names):
-        # Each problem has its share of what is left; what one does not need is the next one's.
+        # Each problem has its share of the remaining time; unused time goes to the next problem.
         own_end = time.monotonic() + (end - time.monotonic()) / (len(names) - number)
         for row in _Runs(PROBLEMS[name], place, rates, own_end, quick).rows():
             keep(row)
@@ -55,7 +55,7 @@ class _Runs:
         self.cases = problem.quick if quick else problem.cases
         self.settings = settings_of(problem, quick)
         self.quick = quick
-        self.per_byte: dict[str, float] = {}  # seconds of a setting on a byte, at the largest size so far
+        self.per_byte: dict[str, float] = {}  # seconds per setting and byte, at the largest size so far
         self._warm: set[str] = set()
 
     def rows(self) -> Iterator[Row]:
@@ -69,14 +69,14 @@ class _Runs:
             yield from self._seen()
 
     def _seen(self) -> Iterator[Row]:
-        """What crosses, and waits, as the driver sees it, of the smallest case.
+        """Transfers and waits of the smallest case, as the driver sees them.
 
-        At the end: whoever looks on is a library of its own, which might not get on with the others.
+        This comes last, because the profiler might interfere with the other libraries.
         """
         case = self.cases[0]
         X, y = self.problem.data(case)
         for contender in contenders(self.problem):
-            # Those that work in other processes, or took long, are not looked at.
+            # Contenders that use other processes, or took long, are not profiled.
             expected = self.per_byte.get(contender.name)
             if contender.parallel or expected is None:
                 continue
@@ -132,7 +132,7 @@ class _Runs:
 
     def _race(self, contender: Contender, n_bytes: int, search: Callable[[Any], Any]) -> Row:
         name = contender.name
-        # What shares its fits takes about as long for some settings as for all.
+        # A search that shares its fits takes about as long for some settings as for all.
         shared = contender.search == "manyfit" and not self.problem.own
         first = self.settings if shared else some(self.settings, self.problem.task, contender.parallel)
         expected = self.per_byte[name] * n_bytes if name in self.per_byte else None
@@ -154,7 +154,7 @@ class _Runs:
         return max(1.0, (self.end - time.monotonic()) * _SHARE)
 
     def _warm_up(self, contender: Contender) -> None:
-        """Compile kernels and start workers, on data that take moments."""
+        """Compile kernels and start workers, on small data."""
         if contender.name in self._warm:
             return
         X, y = self.problem.data(self.problem.quick[0])
@@ -164,7 +164,7 @@ class _Runs:
         self._warm.add(contender.name)
 
     def _no_room(self, contender: Contender, n_bytes: int) -> str | None:
-        """Why the data would not fit, or None."""
+        """Return why the data would not fit, or None."""
         if contender.on_device:
             free, needed, where = self.place.memory.free(), _COPIES_THERE * n_bytes, "on the device"
         else:

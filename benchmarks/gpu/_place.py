@@ -1,4 +1,4 @@
-"""The device that the data lie on: CuPy's, else torch's, or a stand-in that shows whether everything runs."""
+"""The device of the data: CuPy's, otherwise torch's, or a stand-in that tests the command."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ IMITATION = "MANYFIT_BENCHMARKS_IMITATE"
 
 
 class NoDevice(Exception):
-    """There is no GPU that an array library can use; the text says what was looked for."""
+    """No array library can use a GPU; the message says what was tried."""
 
 
 @dataclass(frozen=True)
 class Place:
     """A library and its device.
 
-    ``memory`` tells of the bytes there; ``wait`` returns when the device has nothing left to do.
+    ``memory`` gives the bytes there; ``wait`` returns when the device has finished.
     """
 
     library: str
@@ -36,14 +36,14 @@ class Place:
     imitated: bool = False
 
     def put(self, array: Any) -> Any:
-        """Copy an array of the host to the device, and wait for it."""
+        """Copy a host array to the device, and wait for it."""
         there = to_device(array, self.device, import_module(self.library))
         self.wait()
         return there
 
 
 def find_place() -> Place:
-    """Return where the data go.
+    """Return the device for the data.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def find_place() -> Place:
     for find in (_cupy, _torch):
         try:
             return find()
-        except Exception as error:  # a library that is missing, a driver that is missing or too old
+        except Exception as error:  # a missing library, a driver that is missing or too old
             reasons.append(f"{find.__name__[1:]}: {_first_line(error)}")
     raise NoDevice(
         "There is no GPU here that CuPy or torch can use, and these benchmarks are about nothing else "

@@ -1,4 +1,4 @@
-"""What is searched, at which sizes, and cuML's estimators for the same."""
+"""The searches, their sizes, and cuML's estimators for the same problems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What the tables call it."""
+        """The name in the tables."""
         return f"{self.size} {self.dtype}"
 
 
@@ -44,8 +44,8 @@ class Case:
 class Problem:
     """A grid search on data of several sizes, the smallest first.
 
-    ``cuml`` makes the estimator of cuML. ``own`` says that manyfit, too, is given that one: it shares nothing
-    of such fits, and has to be no slower than whoever else makes them one by one.
+    ``cuml`` makes the estimator of cuML. ``own`` says that manyfit gets this estimator, too: it shares none
+    of these fits, and must be as fast as other contenders that fit individually.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _diabetes(case: Case) -> Data:
 
 
 def _mixed(case: Case, rng: np.random.Generator) -> NDArray[Any]:
-    """Columns that are mixed, so that their spectrum falls as that of data does."""
+    """Mixed columns, whose spectrum falls like that of real data."""
     X = rng.standard_normal((case.rows, case.columns), dtype=case.dtype)
     mix = rng.standard_normal((case.columns, case.columns)) / case.columns**0.5
     return np.asarray(X @ mix.astype(case.dtype))

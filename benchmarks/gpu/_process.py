@@ -1,4 +1,4 @@
-"""Runs a part in a process of its own, keeps its rows whatever becomes of it, and ends it in time."""
+"""Runs a part in a process of its own, keeps its rows even if it fails, and stops it in time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from benchmarks.gpu._timed import Row
 
 _ROOT = Path(__file__).parents[2]
 _POLL = 0.1
-# Seconds to look for the device: CuPy and torch are imported.
+# Seconds to find the device, including the imports of CuPy and torch.
 _LOOKING = 60.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """The rows of a part, what it says of the device, seconds, and why there are not all rows, if so."""
+    """The rows of a part, its device and seconds, and the reason if rows are missing."""
 
     rows: list[Row]
     about: dict[str, Any]
@@ -37,7 +37,7 @@ class Run:
 
 @functools.cache
 def why_no_device() -> str | None:
-    """Return why there is no device, or None; looked for by a process, which leaves nothing on the device."""
+    """Return why there is no device, or None. A process looks for it, and leaves nothing on the device."""
     command = [sys.executable, "-m", "benchmarks.gpu"]
     try:
         done = subprocess.run(
@@ -57,7 +57,7 @@ def run_process(problems: Sequence[str], seconds: float, quick: bool, tell: Tell
         rows, errors = Path(scratch) / "rows", Path(scratch) / "errors"
         rows.touch()
         command = [sys.executable, "-m", "benchmarks.gpu", *problems, "--rows", str(rows)]
-        # It is told of less, so that it comes to an end of its own.
+        # The process gets a shorter limit, so that it ends by itself.
         command += ["--seconds", f"{0.8 * seconds:g}", *(["--quick"] if quick else [])]
         start = time.monotonic()
         with errors.open("w") as file:
@@ -77,7 +77,7 @@ def run_process(problems: Sequence[str], seconds: float, quick: bool, tell: Tell
 
 
 def _wait(process: subprocess.Popen[Any], end: float, seconds: float, rows: Path, tell: Tell) -> str | None:
-    """Wait for the end of the process, or end it and all that it started."""
+    """Wait for the end of the process, or stop it and all of its children."""
     try:
         told = None
         while process.poll() is None and time.monotonic() < end:
@@ -94,17 +94,17 @@ def _wait(process: subprocess.Popen[Any], end: float, seconds: float, rows: Path
 
 
 def _shown(lines: Sequence[str]) -> str:
-    """What was done last."""
+    """The progress of the process."""
     if not lines:
         return "starting"
     try:
         row = json.loads(lines[-1])
-    except ValueError:  # it is being written
+    except ValueError:  # the process is writing it
         return _shown(lines[:-1])
     done = [str(row[key]) for key in ("folder", "problem", "case", "contender") if key in row]
     return f"done: {', '.join(done or ['looking'])}"
 
 
 def _environment() -> dict[str, str]:
-    # scikit-learn takes arrays of a device only where SciPy does.
+    # scikit-learn accepts device arrays only if SciPy does.
     return {**os.environ, "SCIPY_ARRAY_API": "1"}

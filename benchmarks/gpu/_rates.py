@@ -1,4 +1,4 @@
-"""What the device can do at most, measured: copies of memory, products of matrices, copies from the host."""
+"""Measured peak rates of the device: memory copies, matrix products, copies from the host."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ROUNDS = 5
 
 @dataclass(frozen=True)
 class Rates:
-    """Bytes a second and floating point operations a second.
+    """Bytes per second and floating point operations per second.
 
-    ``copy`` counts what is read and what is written. ``product`` is by dtype.
+    ``copy`` counts bytes read and bytes written. ``product`` is by dtype.
     """
 
     copy: float
@@ -30,7 +30,7 @@ class Rates:
     product: dict[str, float]
 
     def floor(self, work: Work, dtype: str) -> float:
-        """Return the seconds that the bytes or the operations of some work take at least."""
+        """Return the fewest seconds that the bytes or the operations of some work can take."""
         return max(work.bytes / self.copy, work.flops / self.product[dtype])
 
 
@@ -62,7 +62,7 @@ def _best(place: Place, call: Callable[[], object]) -> float:
 
 
 def library_versions() -> dict[str, str | None]:
-    """Return the versions of what drives the device, None where it is missing; nothing is imported."""
+    """Return the versions of the device's libraries, None if one is missing, without importing any."""
     packages = metadata.packages_distributions()
     found: dict[str, str | None] = {}
     for name in ("cupy", "torch", "cuml", "cudf", "array_api_strict"):

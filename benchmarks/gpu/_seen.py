@@ -1,7 +1,7 @@
-"""What the driver sees of a call: bytes that cross, and waits; of anybody's code, by torch's profiler.
+"""Transferred bytes and waits of a call, as torch's profiler sees them in the driver.
 
-manyfit counts its own crossings. This counts all of a process, of cuML's and scikit-learn's too, and so
-shows as well what manyfit does not count.
+manyfit counts its own transfers. This counts those of the whole process, cuML's and scikit-learn's
+included, and so shows transfers that manyfit does not count.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-# Calls that return when the device is done. Copies to pageable memory do, too: they are not among these.
+# Calls that return when the device is done. Copies to pageable memory also wait, but are not among these.
 _WAITS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy")
 
 
 def seen(call: Callable[[], Any]) -> dict[str, int] | None:
-    """Return what was seen of a call, or None where nothing can see it."""
+    """Profile a call; return None if there is no profiler."""
     if find_spec("torch") is None:
         return None
     torch = import_module("torch")
@@ -36,7 +36,7 @@ def seen(call: Callable[[], Any]) -> dict[str, int] | None:
 
 
 def read_trace(path: Path) -> dict[str, int]:
-    """Return bytes and waits of a trace as torch writes it; the wait at its end is ours."""
+    """Return bytes and waits of a trace of torch, without the final wait, which is the profiler's."""
     found = {"seen_to_device": 0, "seen_to_host": 0, "seen_waits": -1}
     for event in json.loads(path.read_text())["traceEvents"]:
         kind, name = event.get("cat"), str(event.get("name", ""))

@@ -1,4 +1,4 @@
-"""The tests that need a device, a folder after the other, as rows."""
+"""The tests that need a device, one row per folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from benchmarks.gpu._rates import library_versions
 from benchmarks.gpu._timed import Row
 
 _ROOT = Path(__file__).parents[2]
-# Each compiles its own kernels, which takes most of the time of these tests.
+# Each process compiles its own kernels, which takes most of the time of these tests.
 _PROCESSES = 4
 _OUTCOMES = ("failure", "error", "skipped")
 _NOTHING_COLLECTED = 5
 
 
 def run_tests(seconds: float, quick: bool, keep: Callable[[Row], None]) -> None:
-    """Run the tests of the library that drives the device, and hand over a row for each folder."""
+    """Run the tests of the device's library, and pass on a row for each folder."""
     end = time.monotonic() + seconds
     place = find_place()
     about = {"device": place.name, "library": place.library, "imitated": place.imitated}
@@ -38,9 +38,9 @@ def run_tests(seconds: float, quick: bool, keep: Callable[[Row], None]) -> None:
 
 
 def folders() -> list[str]:
-    """Return the folders whose tests take the fixture `xp`, or are marked themselves.
+    """Return the folders whose tests use the fixture `xp`, or have the mark.
 
-    Drop-in estimators come last: each of cuML's is fitted there, which may take what is left of the time.
+    Drop-in estimators come last: they fit each of cuML's estimators, which may take the rest of the time.
     """
     found = {
         path.parent.relative_to(_ROOT).parts[:2]
@@ -75,7 +75,7 @@ def _run(folder: str, place: Place, seconds: float) -> Row:
 
 
 def read_report(path: Path) -> Row:
-    """Return counts and the names of what failed, from pytest's report."""
+    """Return the counts and the names of failed tests, from pytest's report."""
     outcomes, failed = Counter[str](), []
     for case in ElementTree.parse(path).iter("testcase"):
         outcome = next((kind for kind in _OUTCOMES if case.find(kind) is not None), "passed")

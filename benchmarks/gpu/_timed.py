@@ -1,4 +1,4 @@
-"""One contender on one case: first some of the settings, then all of them if there is time for it."""
+"""One contender on one case: first with some settings, then with all if there is time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHORT_SECONDS, _SHORT_RUNS = 0.1, 5
 
 
 class NoTime(Exception):
-    """What was asked would take longer than is left."""
+    """A search would take longer than the remaining time."""
 
 
 def some(settings: Settings, task: Task, parallel: bool) -> Settings:
-    """Return as many settings as keep the cores busy, the first and the last among them."""
+    """Return enough settings to keep the cores busy, with the first and the last among them."""
     wanted = max(2, math.ceil(cpu_count() / task.cv)) if parallel else 2
     if wanted >= len(settings):
         return settings
@@ -43,22 +43,22 @@ def timed(
     again: bool = True,
     memory: Memory | None = None,
 ) -> Row:
-    """Return what is to be kept of one contender: seconds, of how many settings, scores or the failure.
+    """Return the result of one contender: seconds, number of settings, scores or the failure.
 
     Parameters
     ----------
     search : callable
-        Called with some settings; returns the fitted search when all is done.
+        Called with some settings; returns the fitted search when the device is done.
     settings, first : sequence of dict
-        All settings, and those that are tried first.
+        All settings, and those of the first run.
     limit : float
-        Seconds after which it is given up.
+        Seconds after which it is stopped.
     expected : float, optional
         Seconds that one setting is expected to take.
     again : bool
-        Whether what is short is run more than once.
+        Whether a short run is repeated.
     memory : Memory, optional
-        Of the device, whose peak in the first run is kept.
+        Memory of the device, for the peak in the first run.
     """
     row: Row = {
         "seconds": None,
@@ -96,7 +96,7 @@ def _watched(
 
 
 def _again(row: Row, search: Callable[[Settings], Any], settings: Settings) -> None:
-    """A few more runs of what is short; the median of all is kept."""
+    """Repeat a short run a few times, and use the median."""
     taken = [row["seconds"]]
     for _ in range(_SHORT_RUNS - 1):
         taken.append(_run(row, search, settings, settings))

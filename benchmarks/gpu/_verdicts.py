@@ -1,4 +1,4 @@
-"""What is asked of a search on a device, and whether it was got."""
+"""Requirements on a search on a device, and whether they are met."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from benchmarks._verdict import Verdict, at_least, at_most
 from benchmarks.gpu._contenders import CUML_DEVICE, OURS, SKLEARN
 from benchmarks.gpu._timed import Row
 
-# Of scores from scikit-learn's, where both solve the same equations.
+# Largest difference of scores from scikit-learn's, if both solve the same equations.
 APART = {"float32": 1e-5, "float64": 1e-9}
 EXACT = ("ridge", "affine-pipeline")
-# Who fits one by one what another fits one by one may take so much of its time.
+# Time limit, as a share of a contender that makes the same individual fits.
 ONE_BY_ONE = 1.05
 
 
 def verdicts(rows: Sequence[Row], own: Sequence[str]) -> list[Verdict]:
-    """Return a verdict for each bar of each problem; ``own`` are those that manyfit shares nothing of."""
+    """Return a verdict for each requirement of each problem; manyfit shares no fits of those in ``own``."""
     found: list[Verdict] = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
         cases = _cases([row for row in rows if row["problem"] == problem])
@@ -51,7 +51,7 @@ def _not_slower(problem: str, case: dict[str, Row], others: Sequence[str], most:
 
 
 def _waits(problem: str, rows: Sequence[Row]) -> Verdict:
-    """One for what is summed once; a search that iterates has two for each pass, and one for its scores."""
+    """One wait for moments; for iterations two per pass, and one for the scores."""
     over = [
         row["synchronisations"] - _allowed(row) for row in rows if row.get("synchronisations") is not None
     ]

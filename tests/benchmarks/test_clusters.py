@@ -89,7 +89,7 @@ def test_runs_and_compares(name, around, tmp_path):
     else:
         assert result.ideal == result.rows[_place(result.reference, result)].fit_sums[0] / 2
         assert result.cores == result.floor.cores == 2
-        assert "by its own account" in table(result)
+        assert "by its own report" in table(result)
     assert all(row.name in table(result) for row in result.rows)
     write_json([result], tmp_path / "result.json")
     (kept,) = json.loads((tmp_path / "result.json").read_text())["results"]

@@ -33,7 +33,7 @@ def test_prints_plan_table_and_report(found, capsys, monkeypatch):
         text.main(PACKAGES, most=60, n_iter=6, n_features=2**10)
     printed, shown = capsys.readouterr()
     assert "30/30" in shown and "refit 100%" in shown  # the progress bars
-    assert "60 texts, " in printed and f"(of {len(found[0]):,}, which --all takes)" in printed
+    assert "60 texts, " in printed and f"(--all uses all {len(found[0]):,})" in printed
     assert "HashingVectorizer on all rows at once" in printed
     assert printed.count("Plan: 6 settings x 5 splits = 30 fits asked for") == 1
     assert "the same setting as scikit-learn's" in printed
