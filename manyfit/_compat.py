@@ -64,7 +64,6 @@ __all__ = [
     "array_api_dispatch",
     "as_sent",
     "asks_at_once",
-    "be_patient",
     "callback_context",
     "callback_context_passed_on",
     "callbacks_of",
@@ -97,7 +96,6 @@ __all__ = [
     "num_samples",
     "output_container",
     "parameter_constraints",
-    "patient",
     "pca_is_randomized",
     "plain_scorer",
     "positive_likelihood_ratio",
@@ -113,6 +111,8 @@ __all__ = [
     "set_glm_loss",
     "takes_callback_context",
     "validate_parameters",
+    "wait_for_restarts",
+    "waiting_for_restarts",
     "with_each_scorer",
     "with_metric",
     "with_names",
@@ -429,22 +429,22 @@ def parameter_constraints(cls: Any) -> dict[str, Any]:
     return dict(cls._parameter_constraints)
 
 
-def patient(cluster: type[Any]) -> type[Any]:
+def waiting_for_restarts(cluster: type[Any]) -> type[Any]:
     """A class of Dask's clusters that does not give up on a worker while its nanny starts it again.
 
-    See `be_patient`.
+    See `wait_for_restarts`.
     """
 
     class Patient(cluster):  # type: ignore[misc, valid-type]
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            be_patient(self)
+            wait_for_restarts(self)
             super().__init__(*args, **kwargs)
 
     Patient.__name__, Patient.__qualname__ = cluster.__name__, cluster.__qualname__
     return Patient
 
 
-def be_patient(cluster: Any) -> None:
+def wait_for_restarts(cluster: Any) -> None:
     """Have one of Dask's clusters not give up on a worker while its nanny starts it again.
 
     Dask's own looks for a worker 15 seconds after its process ended. It closes the worker for good where it

@@ -95,7 +95,7 @@ for name in ("ipykernel", "ipykernel.zmqshell", "IPython"):
 sys.modules["IPython"].get_ipython = Shell
 sys.modules["ipywidgets"] = None  # not installed
 
-from manyfit.cluster import _progress
+from manyfit.model_selection.results import _progress_bar as _progress
 import manyfit.model_selection
 assert "tqdm" not in sys.modules, "imported before there is a bar"
 _progress.DELAY_S = 0.0

@@ -11,7 +11,7 @@ import sklearn
 from sklearn.base import is_classifier
 
 from manyfit._compat import TESTED, check_parameters, is_tested, routing_enabled
-from manyfit.cluster.pool.run import slots
+from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import Family, Shape, affine_step_of, family_of
 from manyfit.families import require_usual_numbers
 from manyfit.folds import (
@@ -106,7 +106,9 @@ class _Planner:
         reason, chains = self._whole_reason(), list[PipelineSpec | str]()
         order: tuple[Any, ...] | None = None
         by_candidate, advice = False, tuple[str, ...]()
-        n_workers = slots(self.job.client) if self.job.client is not None else joblib_workers(self.job.n_jobs)
+        n_workers = (
+            count_slots(self.job.client) if self.job.client is not None else joblib_workers(self.job.n_jobs)
+        )
         if reason is not None:
             self._one_by_one(candidates, reason)
         else:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import require_versions
-from manyfit.cluster.pool.run import run_on_cluster, slots
+from manyfit.cluster.pool.run import count_slots, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job, Pair, Result
@@ -86,7 +86,7 @@ class _Search:
         passes = [group for group in plan.groups if group.kind == "passes"]
         for group in passes:
             if not arrivals.restore(job.pairs(group.candidates)):
-                n_slots = slots(job.client, self._needs(group.candidates))
+                n_slots = count_slots(job.client, self._needs(group.candidates))
                 parts = cut(group, n_slots, len(passes))
                 items += [Item("passes", cs) for cs in parts if not arrivals.restore(job.pairs(cs))]
         families = [group for group in plan.groups if group.kind == "family"]
@@ -104,7 +104,7 @@ class _Search:
                 items.append(Item("family", tuple(left), (i,), tuple(sorted(c for c, _ in kept))))
         if not items:
             return []
-        n_slots = slots(self.job.client, self._needs(items[0].candidates))
+        n_slots = count_slots(self.job.client, self._needs(items[0].candidates))
         whole = len(items) - len(items) % n_slots
         return items[:whole] + [replace(item, divided=True) for item in items[whole:]]
 
@@ -116,7 +116,7 @@ class _Search:
         falls_back_to_host(self.job)  # what its workers say of it is not heard here
         order = self.plan.order
         kind: Kind = "one by one" if order is None else "steps"
-        n_slots = slots(self.job.client, self._needs(sorted({c for c, _ in pairs})))
+        n_slots = count_slots(self.job.client, self._needs(sorted({c for c, _ in pairs})))
         return [Item(kind, tuple(cs), (i,)) for i, cs in cut_into_pieces(pairs, order, n_slots)]
 
     def run(self, items: Sequence[Item]) -> None:

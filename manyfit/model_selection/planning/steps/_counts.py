@@ -11,7 +11,7 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.cluster.pool.run import slots
+from manyfit.cluster.pool.run import count_slots
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
@@ -86,7 +86,7 @@ class StepCounts:
     @cached_property
     def _n_workers(self) -> int:
         job = self._job
-        return slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
+        return count_slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
 
     def _tasks(
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
