@@ -84,6 +84,7 @@ WITH_A_CLIENT = (
     "placement",
     "run_items",
     "task_pool",
+    "tasks",
 )
 
 

@@ -61,13 +61,13 @@ class ClusterDescription:
     Attributes
     ----------
     address : str
-        Of the scheduler.
+        Address of the scheduler.
     workers : tuple of WorkerDescription
         By name.
     client_versions : Mapping of str to (str or None)
-        Of Python and the packages that matter here; None is not installed.
+        Versions of Python and of packages that results depend on; None is not installed.
     scheduler_versions : Mapping of str to (str or None)
-        The same of the scheduler.
+        The same versions of the scheduler.
     """
 
     address: str
@@ -170,8 +170,8 @@ def _check(client: Any) -> None:
 
     if not isinstance(client, Client):
         raise TypeError(
-            f"describe: a distributed.Client is needed, not {type(client).__name__}; for a cluster or the "
-            "address of a scheduler that is Client(...) of it"
+            f"describe: client must be a distributed.Client, not {type(client).__name__}; "
+            "Client(...) makes one from a cluster or the address of a scheduler"
         )
     if client.asynchronous:
         raise TypeError("describe: the client is asynchronous; connect one without asynchronous=True")

@@ -224,9 +224,9 @@ def _worker_environment(threads: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _fewer(threads: int, asked: str | None) -> int:
+def _fewer(threads: int, given: str | None) -> int:
     # OpenMP takes a list, a number for each level of nesting.
-    first = (asked or "").partition(",")[0].strip()
+    first = (given or "").partition(",")[0].strip()
     return min(threads, int(first)) if first.isdigit() and int(first) else threads
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from manyfit.joblib_backend._parallel_call import ParallelCall
 
 NO_CLIENT = (
-    "The joblib backend 'manyfit' runs on a Dask cluster, and there is no client of one here: create a Dask "
-    "client first, with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
+    "The joblib backend 'manyfit' runs on a Dask cluster, and there is no Dask client: create one first, "
+    "with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
 )
 
 
@@ -269,7 +269,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         assert self._call is not None
         self._call.submit(func.items, self.get_nested_backend(), callback)
 
-    # Of joblib 1.4.
+    # Name of `submit` in joblib 1.4.
     apply_async = submit
 
     def retrieve_result_callback(self, out: Any) -> list[Any]:

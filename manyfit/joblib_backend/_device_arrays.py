@@ -75,19 +75,19 @@ class DeviceCalls:
         names = sorted({type(step).__name__ for step in steps if not supports_device_data_natively(step)})
         if not names:
             return nullcontext()
-        who = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
+        subject = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
         if os.environ.get("SCIPY_ARRAY_API") != "1":
             raise RuntimeError(
-                f"{who}, for which scikit-learn needs SCIPY_ARRAY_API=1 in the environment that these are "
-                f"started in; {self.worker.address} was started without."
+                f"{subject}, for which scikit-learn needs SCIPY_ARRAY_API=1 in their environment; "
+                f"{self.worker.address} was started without."
             )
         _, sent = as_sent(function)
         if sent is None:  # joblib's own `delayed` sends no configuration
             return config_context(**{**get_config(), "array_api_dispatch": True})  # type: ignore[no-any-return]
         if not sent["array_api_dispatch"]:
             raise ValueError(
-                f"{who}, which scikit-learn does under sklearn.config_context(array_api_dispatch=True) only: "
-                "set that around the call."
+                f"{subject}, which scikit-learn only does under "
+                "sklearn.config_context(array_api_dispatch=True): set that around the call."
             )
         return nullcontext()
 

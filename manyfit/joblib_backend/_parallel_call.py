@@ -16,8 +16,8 @@ from manyfit.cluster import WorkerDied
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, Resources
-from manyfit.cluster.pool.task_pool import Call, TaskPool, TaskResult
-from manyfit.cluster.pool.tasks import Task
+from manyfit.cluster.pool.task_pool import TaskPool
+from manyfit.cluster.pool.tasks import Call, Task, TaskResult
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import make_wanted_check
 from manyfit.joblib_backend._batch_pickle import BatchPacker, Calls, PackedBatch

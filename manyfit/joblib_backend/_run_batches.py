@@ -77,7 +77,7 @@ def _results(worker: Worker, task: BatchTask, pickled: bytes, parts: Mapping[str
     ):
         for function, args, kwargs in calls:
             if not still_wanted():
-                break  # nobody reads it
+                break  # the call was cancelled
             results.append(run_one(function, args, kwargs))
     return results
 
@@ -104,9 +104,9 @@ def _loaded(
     except Exception as error:
         if isinstance(error, ImportError | AttributeError):
             error.add_note(
-                f"The worker {worker.address} could not load a task. What tasks are made of has to be "
-                "importable there: install it, or send it with client.upload_file; what is defined in "
-                "__main__ goes along."
+                f"The worker {worker.address} could not load a task. The modules of its functions "
+                "and arguments must be importable there: install them, or send them with "
+                "client.upload_file. Definitions in __main__ are sent with the task."
             )
         raise
 

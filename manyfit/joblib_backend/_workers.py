@@ -8,7 +8,7 @@ from manyfit.cluster.pool.options import WorkerNames
 from manyfit.cluster.pool.resource_queue import Resources, worker_slots
 from manyfit.cluster.pool.worker_monitor import no_worker_error, select_workers
 
-# Seconds between two looks for a first worker.
+# Seconds between two checks for a first worker.
 WAIT_S = 0.1
 
 

@@ -406,7 +406,7 @@ def test_without_dispatch_it_says_so(mixed):
 
 def test_workers_without_scipys_switch_are_named(mixed, monkeypatch):
     monkeypatch.delenv("SCIPY_ARRAY_API")
-    with there(), pytest.raises(RuntimeError, match=r"SCIPY_ARRAY_API=1 in the environment.*inproc"):
+    with there(), pytest.raises(RuntimeError, match=r"SCIPY_ARRAY_API=1 in their environment.*inproc"):
         Parallel()([delayed(of)(Told(), X)])
 
 

@@ -11,8 +11,8 @@ from distributed import Client
 
 from manyfit.cluster.pool.placement import Placement
 from manyfit.cluster.pool.resource_queue import ResourceQueue, Resources, annotated_resources
-from manyfit.cluster.pool.task_pool import Call, TaskPool, TaskResult
-from manyfit.cluster.pool.tasks import Task
+from manyfit.cluster.pool.task_pool import TaskPool
+from manyfit.cluster.pool.tasks import Call, Task, TaskResult
 from manyfit.cluster.pool.worker_monitor import CHECK_S
 from manyfit.cluster.worker.content_pickle import Package
 from manyfit.cluster.worker.errors import WorkerLost

@@ -68,7 +68,7 @@ class Placement:
 
     @property
     def client(self) -> Client:
-        """The client."""
+        """The client whose data these are."""
         client = self._client()
         assert client is not None
         return client

@@ -4,9 +4,9 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from distributed import CancelledError, Client, Future, KilledWorker
 
@@ -14,7 +14,7 @@ from manyfit.cluster.inspection.scheduler_info import SchedulerLost
 from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, ResourceQueue, Resources
 from manyfit.cluster.pool.results import Results
-from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Copies, Task
+from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Copies, Task, TaskMaker, TaskResult
 from manyfit.cluster.pool.worker_monitor import CHECK_S, NoWorkerError, WorkerMonitor
 from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
 from manyfit.cluster.worker.run_items import TaskRun
@@ -23,33 +23,6 @@ from manyfit.cluster.worker.run_items import TaskRun
 MOST_TRIES = 20
 # Seconds that a cancellation waits for the scheduler.
 CANCEL_S = 5.0
-
-TaskResult = TaskRun | WorkerLost | Exception
-"""Result of a task, the loss of the workers that ran it, or the error that its function raised."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """Function call that Dask makes for a task; it returns a `TaskRun`."""
-
-    function: Callable[..., TaskRun]
-    arguments: tuple[Any, ...]
-    key: str
-    sent: Any = None  # what Dask calls the data of the task now
-    priority: int = 0
-
-
-class TaskMaker(Protocol):
-    """Search or call of Parallel that uses a pool: it knows what the items are."""
-
-    def make_call(self, task: Task) -> Call:
-        """Make the call for a task, and send its data if that is due."""
-
-    def resend(self, task: Task, missing: Sequence[str]) -> None:
-        """Send the parts of a task's data that its worker could not get."""
-
-    def label(self, task: Task) -> str:
-        """Name a task for the dashboard and for messages."""
 
 
 class TaskPool:
@@ -259,7 +232,7 @@ class TaskPool:
             yield from self._retry(replace(task, tries=task.tries + 1, deaths=deaths), missing, copies)
 
     def _pop(self, future: Future) -> Task | None:
-        """Take a task off the cluster's and in hand."""
+        """Remove a task from the running ones, and take it in hand."""
         with self._lock:
             task = self._forget(future)
             self._in_hand = None if task is None else task.items
@@ -272,22 +245,22 @@ class TaskPool:
             task.queue.running -= 1
         return task
 
-    def _let_go(self, task: Task) -> bool:
-        """Have a task no longer in hand; return whether another thread has not taken its items away."""
+    def _release_hand(self, task: Task) -> bool:
+        """Release the task in hand; return False if another thread has taken its items away."""
         with self._lock:
             had = self._in_hand is task.items
             self._in_hand = None
             return had
 
     def _end(self, task: Task, result: TaskResult) -> Iterator[tuple[Task, TaskResult]]:
-        if self._let_go(task):
+        if self._release_hand(task):
             yield task, result
 
     def _lose(self, task: Task) -> Iterator[tuple[Task, TaskResult]]:
         """Workers died with a task, or with one beside it: its items run alone, or are given up."""
         if task.suspect or not self._options.isolates:
             yield from self._end(task, WorkerLost(_died()))
-        elif self._let_go(task):
+        elif self._release_hand(task):
             deaths = max(task.deaths, SUSPECT_DEATHS)
             alone = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
             task.queue.suspects.extend(alone)
@@ -307,13 +280,13 @@ class TaskPool:
             )
         self._maker.resend(task, missing)
         if any(str(one.key) not in self.monitor.held.keys for one in copies):
-            self._let_go(task)  # another worker runs it
+            self._release_hand(task)  # another worker runs it
         elif task.suspect:
             self._cancel(copies)  # a copy would give a second result when its worker goes on
-            if self._let_go(task):
+            if self._release_hand(task):
                 task.queue.suspects.appendleft(replace(task, only=()))
         elif copies:
-            self._let_go(task)
+            self._release_hand(task)
             self._submit(task, like=copies[0])
         else:
             self._submit(task)
@@ -346,7 +319,7 @@ class TaskPool:
             self._cancel([future, *copies], in_hand=now)
             if not task.suspect:
                 self._submit(now)
-            elif self._let_go(now):
+            elif self._release_hand(now):
                 task.queue.suspects.append(now)
 
     def _is_stranded(self, task: Task) -> bool:

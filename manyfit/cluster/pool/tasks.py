@@ -1,10 +1,12 @@
-"""Tasks of a pool, and copies of tasks that several workers run at once."""
+"""Tasks of a pool: their calls, results, and copies that several workers run at once."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from manyfit.cluster.pool.resource_queue import ResourceQueue
+from manyfit.cluster.worker.errors import WorkerLost
+from manyfit.cluster.worker.run_items import TaskRun
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -32,6 +34,34 @@ class Task:
     def is_to_blame(self) -> bool:
         """Whether enough workers died to take the task apart or, if it runs alone, to give it up."""
         return self.deaths >= (MOST_DEATHS if self.suspect else SUSPECT_DEATHS)
+
+
+TaskResult = TaskRun | WorkerLost | Exception
+"""Result of a task, the loss of the workers that ran it, or the error that its function raised."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """Function call that Dask makes for a task; it returns a `TaskRun`."""
+
+    function: Callable[..., TaskRun]
+    arguments: tuple[Any, ...]
+    key: str
+    sent: Any = None  # what Dask calls the data of the task now
+    priority: int = 0
+
+
+class TaskMaker(Protocol):
+    """Search or call of Parallel that uses a pool: it knows what the items are."""
+
+    def make_call(self, task: Task) -> Call:
+        """Make the call for a task, and send its data if that is due."""
+
+    def resend(self, task: Task, missing: Sequence[str]) -> None:
+        """Send the parts of a task's data that its worker could not get."""
+
+    def label(self, task: Task) -> str:
+        """Name a task for the dashboard and for messages."""
 
 
 class Copies:

@@ -141,7 +141,7 @@ _given_up: set["asyncio.Future[Any]"] = set()  # asyncio itself keeps weak refer
 
 
 def _complete(calling: "asyncio.Future[Any]") -> None:
-    """Let a call go on that nobody waits for."""
+    """Let a call that was given up go on."""
     too_late = asyncio.get_running_loop().call_later(COMPLETES_S, calling.cancel)
 
     def done(call: "asyncio.Future[Any]") -> None:
