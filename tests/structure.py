@@ -75,15 +75,17 @@ MOST_ENTRIES = 13  # modules and folders in a folder, beside its `__init__.py`
 DOCUMENTED = {"os._exit"}
 # What the first search with a client loads: modules that cannot do without `distributed`.
 WITH_A_CLIENT = (
-    "_batch_queue",
     "_device_arrays",
-    "_dispatcher",
     "_memory_guard",
     "_parallel_call",
     "_run_batches",
     "_shared_arguments",
+    "fetch",
+    "item_run",
     "placement",
     "run_items",
+    "task_pool",
+    "tasks",
 )
 
 

@@ -1,4 +1,4 @@
-"""Where tasks run: this process, joblib's workers, or those of a Dask cluster, started and described here."""
+"""Dask clusters: start one, describe its workers, and run searches on them."""
 
 from manyfit.cluster._describe import ClusterDescription, describe
 from manyfit.cluster._local_cluster import local_cluster

@@ -1,4 +1,4 @@
-"""Which workers a cluster has: device, memory and slots of each, and versions that differ."""
+"""Description of a cluster: device, memory and slots of each worker, and versions that differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from manyfit.cluster.inspection.versions import ask_versions, plain_versions
 if TYPE_CHECKING:
     from distributed import Client
 
-# Of these a worker, or the scheduler, should have what the client has.
+# Packages of which workers and the scheduler should have the client's version.
 PACKAGES = ("python", "dask", "distributed", "manyfit", "scikit-learn", "numpy", "scipy")
-# A worker whose interpreter is held by a task answers late; a scheduler that is gone never does.
+# Seconds to wait for an answer: a worker whose task holds the interpreter answers late.
 TIMEOUT_S = 10.0
 
 
@@ -23,16 +23,16 @@ class WorkerDescription:
     Attributes
     ----------
     name : str
-        As the dashboard shows it; workers that were given none have their address.
+        Name on the dashboard; the address if the worker was given no name.
     address : str
-        Where it is reached, with the protocol.
+        Address with the protocol.
     host : str
         The host's part of the address.
     device : str or None
-        The name of its GPU, "GPU" where the driver told none, and None for a worker without the resource
-        ``GPU``, also on a host that has one.
+        Name of its GPU, or "GPU" if the driver reports none. None for a worker without the resource ``GPU``,
+        even on a host that has a GPU.
     device_memory : int or None
-        Bytes of the GPU, where the driver told them.
+        Bytes of the GPU, if the driver reports them.
     memory_limit : int
         Bytes of host memory; 0 is no limit.
     threads : int
@@ -40,7 +40,7 @@ class WorkerDescription:
     slots : int
         Heavy tasks that it runs at a time: its resource ``GPU``, or else its threads.
     versions : Mapping of str to (str or None)
-        Installed packages; None is not installed. Empty if the cluster did not answer in time.
+        Installed packages; None is not installed. Empty if the worker did not answer in time.
     """
 
     name: str
@@ -61,13 +61,13 @@ class ClusterDescription:
     Attributes
     ----------
     address : str
-        Of the scheduler.
+        Address of the scheduler.
     workers : tuple of WorkerDescription
         By name.
     client_versions : Mapping of str to (str or None)
-        Of Python and the packages that matter here; None is not installed.
+        Versions of Python and of packages that results depend on; None is not installed.
     scheduler_versions : Mapping of str to (str or None)
-        The same of the scheduler.
+        The same versions of the scheduler.
     """
 
     address: str
@@ -106,17 +106,17 @@ class ClusterDescription:
 
 
 def describe(client: "Client") -> ClusterDescription:
-    """Say which workers a cluster has, and what each brings.
+    """Describe the workers of a cluster.
 
     Parameters
     ----------
     client : distributed.Client
-        Connected. The workers may come from anywhere: `local_cluster`, Dask's command line, a batch system.
+        Connected. Workers may be started in any way: `local_cluster`, Dask's command line, a batch system.
 
     Returns
     -------
     ClusterDescription
-        A snapshot; workers may come and go. ``print`` shows it as a table.
+        The workers at the time of the call. ``print`` shows them as a table.
 
     Raises
     ------
@@ -133,9 +133,9 @@ def describe(client: "Client") -> ClusterDescription:
 
     Notes
     -----
-    No code is sent to the workers and none of them is made to load CUDA: names and memory of GPUs are what
-    Dask's workers told the scheduler when they joined, which they know from the driver where NVML's Python
-    package is installed (dask-cuda brings it). Where a worker is too busy to answer, no versions are known.
+    No code is sent to the workers, and no worker loads CUDA. Dask's workers reported the names and memory of
+    GPUs when they joined, if NVML's Python package is installed on them, as with dask-cuda. Workers that are
+    too busy to answer have no versions.
 
     Examples
     --------
@@ -170,8 +170,8 @@ def _check(client: Any) -> None:
 
     if not isinstance(client, Client):
         raise TypeError(
-            f"describe: a distributed.Client is needed, not {type(client).__name__}; for a cluster or the "
-            "address of a scheduler that is Client(...) of it"
+            f"describe: client must be a distributed.Client, not {type(client).__name__}; "
+            "Client(...) makes one from a cluster or the address of a scheduler"
         )
     if client.asynchronous:
         raise TypeError("describe: the client is asynchronous; connect one without asynchronous=True")
@@ -180,7 +180,7 @@ def _check(client: Any) -> None:
 
 
 def _ask(client: Any, question: Any, **arguments: Any) -> Any:
-    """What the cluster answers, None if it does not."""
+    """Return the answer of the cluster, or None."""
     try:
         return client.sync(question, **arguments, callback_timeout=TIMEOUT_S)
     except (TimeoutError, OSError):
@@ -210,7 +210,7 @@ def _worker(address: str, info: Mapping[str, Any], versions: Mapping[str, str | 
 
 
 def _by_name(worker: WorkerDescription) -> tuple[bool, int, str]:
-    """Numbers in their order, then texts."""
+    """Sort key: numbers in their order, then other names."""
     number = worker.name.isdecimal()
     return (not number, int(worker.name) if number else 0, worker.name)
 
@@ -218,15 +218,15 @@ def _by_name(worker: WorkerDescription) -> tuple[bool, int, str]:
 def _differences(cluster: ClusterDescription) -> Iterator[str]:
     others = [("the scheduler", cluster.scheduler_versions)]
     others += [(f"worker {worker.name}", worker.versions) for worker in cluster.workers]
-    for package, here in cluster.client_versions.items():
+    for package, ours in cluster.client_versions.items():
         found: dict[str | None, list[str]] = {}
-        for who, versions in others:
-            if versions and versions[package] != here:
-                found.setdefault(versions[package], []).append(who)
+        for name, versions in others:
+            if versions and versions[package] != ours:
+                found.setdefault(versions[package], []).append(name)
         for version, names in found.items():
-            there = f"{package} is {version or 'not installed'} on {_few(names)}"
-            yield f"{there}, and {here or 'not installed'} here"
-    if silent := [who for who, versions in others if not versions]:
+            theirs = f"{package} is {version or 'not installed'} on {_few(names)}"
+            yield f"{theirs}, and {ours or 'not installed'} here"
+    if silent := [name for name, versions in others if not versions]:
         yield f"the versions on {_few(silent)} are not known: no answer in {TIMEOUT_S:g} s"
 
 

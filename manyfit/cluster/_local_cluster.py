@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from distributed import Client, Security
     from distributed.deploy.cluster import Cluster
 
-# BLAS libraries and OpenMP read these when they are loaded: they must be there before a worker's process is.
+# BLAS libraries and OpenMP read these when they are loaded, so they are set before a worker's process starts.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -27,14 +27,15 @@ THREAD_VARIABLES = (
     "VECLIB_MAXIMUM_THREADS",
 )
 _PRE_SPAWN = "distributed.nanny.pre-spawn-environ"
-# With Dask's own choice of this, glibc maps every large array anew and unmaps it at once: fits that
-# make many take twice as long. A value of the user's stays.
+# With Dask's default of this variable, glibc maps every large array anew and unmaps it at once: fits that
+# make many take twice as long. A value of the user is kept.
 _TRIM, _TRIM_OF_DASK = "MALLOC_TRIM_THRESHOLD_", 65536
-# What Dask does so often that a cluster without work keeps a small machine busy: it looks at what each
-# thread is at, and whether each event loop still turns. Seldom tells as much of what takes seconds.
+# By default Dask samples threads and checks event loops so often that an idle cluster keeps a small machine
+# busy. Longer intervals show as much of what takes seconds.
 _OFTEN = {"distributed.worker.profile.interval": "10ms", "distributed.admin.tick.interval": "20ms"}
 _SELDOM = {"distributed.worker.profile.interval": "50ms", "distributed.admin.tick.interval": "200ms"}
-# Any free port: Dask's own choice, 8787, is warned about where it is taken, and open to the network.
+# Any free port of this host. Dask's default, 8787, is open to the network, and causes a warning if it is
+# taken.
 _DASHBOARD = "127.0.0.1:0"
 
 
@@ -52,59 +53,61 @@ def local_cluster(
 ) -> "Client":
     """Start a Dask cluster that suits this machine, and connect to it.
 
-    Where there are GPUs (and dask-cuda) it has one worker for each, else one worker for each core. BLAS and
-    OpenMP get the cores that this leaves to each thread of a worker: one with the defaults on CPUs.
+    It has one worker for each GPU, if dask-cuda is installed, or else one worker for each core. The cores are
+    divided among the threads of workers for BLAS and OpenMP: one core each with the defaults on CPUs.
 
     Parameters
     ----------
     n_workers : int or None, default=None
-        Processes. None is one for each GPU, or as many as the cores hold with `threads_per_worker`.
+        Number of worker processes. None is one for each GPU, or as many as fit on the cores with
+        `threads_per_worker`.
     threads_per_worker : int or None, default=None
         Tasks that a worker runs at a time. None is 1, on GPUs `slots_per_gpu`.
     memory_limit : int, float, str or None, default="auto"
-        Host memory of each worker, in bytes or as "4GB", or as a share of the machine's; None is no limit.
-        "auto" divides the machine's among the workers and this process, which holds data, too. A worker
-        writes results to disk before it comes to its limit, and is started again if it goes beyond it.
+        Host memory of each worker, in bytes, as "4GB", or as a share of the machine's memory; None is no
+        limit. "auto" divides the machine's memory among the workers and this process, which holds data, too.
+        A worker writes results to disk before it reaches its limit, and is restarted if it exceeds it.
     security : bool, distributed.Security or None, default=None
-        True makes a key and a certificate for this cluster, kept in memory; every connection between client,
-        scheduler and workers is then by TLS, and no one without them gets in. Without it, whoever else works
-        on the machine can run code as you. False is no encryption, None what Dask's configuration says.
+        True makes a key and a certificate for this cluster, kept in memory: all connections of client,
+        scheduler and workers use TLS, and need them. Without TLS, other users of the machine can run code as
+        you. False is no encryption, and None uses Dask's configuration.
     gpu : bool or None, default=None
-        False: CPU workers. True: GPU workers, or an error. None: GPU workers where dask-cuda and GPUs are
-        there.
+        False: CPU workers. True: GPU workers, or an error. None: GPU workers if dask-cuda is installed and
+        there are GPUs.
     slots_per_gpu : int, default=1
-        How many tasks may use a GPU at a time, declared as the resource ``GPU`` of its worker.
+        Number of tasks that may use a GPU at a time, declared as the resource ``GPU`` of its worker.
     rmm_pool_size : int, float, str or None, default="auto"
-        Device memory that RMM's pool, which CuPy shares, starts with: bytes, "10GB", or a share of the
-        device. "auto" is half of it.
+        Initial device memory of RMM's pool, which CuPy shares: bytes, "10GB", or a share of the device.
+        "auto" is half of the device.
     device_memory_limit : int, float, str or None, default="default"
-        Device memory from which on results go to the host, as in dask-cuda; "default" is 80 % of the device.
+        Device memory in use from which on results are moved to the host, as in dask-cuda; "default" is 80 %
+        of the device.
     **kwargs : dict
-        More for ``distributed.LocalCluster`` or ``dask_cuda.LocalCUDACluster``, such as `dashboard_address`
-        (any free port of 127.0.0.1 if not given; the dashboard needs bokeh, and is not by TLS).
+        Options of ``distributed.LocalCluster`` or ``dask_cuda.LocalCUDACluster``, such as `dashboard_address`
+        (by default any free port of 127.0.0.1; the dashboard needs bokeh, and does not use TLS).
 
     Returns
     -------
     distributed.Client
-        Connected, and Dask's current client. Closing it, or leaving it as a context manager, closes the
-        cluster; so does the end of the interpreter. ``client.cluster`` is Dask's cluster.
+        Connected, and Dask's current client. Closing it, leaving it as a context manager, or the end of the
+        interpreter closes the cluster. ``client.cluster`` is Dask's cluster.
 
     Raises
     ------
     ImportError
-        If GPUs are asked for without dask-cuda, or certificates without the package cryptography.
+        If ``gpu=True`` without dask-cuda, or ``security=True`` without the package cryptography.
     RuntimeError
-        If GPUs are asked for and there is none, or the cluster does not start.
+        If ``gpu=True`` and there is no GPU, or the cluster does not start.
 
     See Also
     --------
-    describe : Which workers a cluster has.
+    describe : Describe the workers of a cluster.
 
     Notes
     -----
-    Worker processes import the script that starts them, so that a script calls this under
-    ``if __name__ == "__main__":``. The options of GPUs have no meaning where there are none. A number of
-    threads in the environment (``OMP_NUM_THREADS`` and its kin) counts where it is smaller.
+    Worker processes import the script that starts them, so a script must call this under
+    ``if __name__ == "__main__":``. CPU workers ignore the options of GPUs. A smaller number of threads in the
+    environment (``OMP_NUM_THREADS`` and similar variables) is kept.
 
     Examples
     --------
@@ -133,16 +136,16 @@ def local_cluster(
         "dashboard_address": _DASHBOARD,
         **kwargs,
     }
-    with _suited(max(1, cpu_count() // (workers * threads))):
+    with _worker_environment(max(1, cpu_count() // (workers * threads))):
         if not with_gpus and options.get("processes", True):
-            # Else a worker that is started again has what Dask's configuration says then.
+            # Otherwise a restarted worker would get Dask's configuration at that time.
             options.setdefault("config", deepcopy(_configuration()))
         cluster = _start(_cluster_class(with_gpus), options)
     client = None
     try:
-        # On one machine nothing has to go through the scheduler.
+        # On one machine, data need not go through the scheduler.
         client = _client_class()(cluster, direct_to_workers=True)
-        client.register_plugin(_not_interrupted())
+        client.register_plugin(_interrupt_plugin())
         return client
     except BaseException:
         (client or cluster).close()  # the client closes both
@@ -190,16 +193,16 @@ def _security(security: "bool | Security | None") -> "Security | None":
 
 
 @contextmanager
-def _suited(threads: int) -> Iterator[None]:
-    """Worker processes that are started in this context have so many threads of BLAS and OpenMP each.
+def _worker_environment(threads: int) -> Iterator[None]:
+    """Give worker processes that start in this context so many threads of BLAS and OpenMP each.
 
-    Dask's nanny writes what it gives to a worker into the environment of its own process, this one, where it
-    would reach other subprocesses and the workers of the next cluster: it is put back.
+    Dask's nanny writes a worker's environment into that of this process, where other subprocesses and the
+    workers of the next cluster would inherit it: it is restored at the end.
     """
     import dask
-    import distributed  # noqa: F401  # adds its part to the configuration, which would go with what is set here
+    import distributed  # noqa: F401  # its import adds to the configuration, and that would be undone below
 
-    # Dask's own values stand in its configuration, which the environment of this process goes before.
+    # These are Dask's defaults; the environment of this process takes precedence.
     given = dict(dask.config.get(_PRE_SPAWN, {}))
     if given.get(_TRIM) == _TRIM_OF_DASK:
         del given[_TRIM]
@@ -209,7 +212,7 @@ def _suited(threads: int) -> Iterator[None]:
     for name in wanted:
         os.environ.pop(name, None)
     try:
-        # A value of the user's stays.
+        # A value of the user is kept.
         seldom = {key: _SELDOM[key] for key, often in _OFTEN.items() if dask.config.get(key, often) == often}
         with dask.config.set({_PRE_SPAWN: {**given, **wanted}, **seldom}):
             yield
@@ -221,9 +224,9 @@ def _suited(threads: int) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _fewer(threads: int, asked: str | None) -> int:
+def _fewer(threads: int, given: str | None) -> int:
     # OpenMP takes a list, a number for each level of nesting.
-    first = (asked or "").partition(",")[0].strip()
+    first = (given or "").partition(",")[0].strip()
     return min(threads, int(first)) if first.isdigit() and int(first) else threads
 
 
@@ -252,32 +255,32 @@ def _start(cls: Any, options: dict[str, Any]) -> "Cluster":
 
 
 def _configuration() -> Any:
-    """Dask's configuration here and now."""
+    """Return Dask's present configuration."""
     import dask
 
     return dask.config.config
 
 
-def _not_interrupted() -> Any:
-    from manyfit.cluster.worker.run_items import NotInterrupted
+def _interrupt_plugin() -> Any:
+    from manyfit.cluster.worker.run_items import IgnoreInterrupts
 
-    return NotInterrupted()
+    return IgnoreInterrupts()
 
 
 @cache
 def _client_class() -> Any:
-    # Made on first use: importing distributed takes half a second, which importing manyfit does not.
+    # Made on first use: importing distributed takes half a second.
     from distributed import Client, Status
 
     class LocalClient(Client):
-        """A client that closes its cluster with itself."""
+        """A client that also closes its cluster."""
 
         def close(self, *args: Any, **kwargs: Any) -> Any:
             closing = super().close(*args, **kwargs)
             if isawaitable(closing):  # called in the event loop, which must not wait for itself
                 return _close_both(closing, self.cluster)
-            # A client that is let go of is closed again, wherever that is: also where Dask holds the lock
-            # that closing takes, even for a cluster that is closed.
+            # A garbage-collected client is closed again, maybe while Dask holds the lock that closing a
+            # cluster takes, even a closed one.
             if self.cluster is None or self.cluster.status == Status.closed:
                 return None
             return self.cluster.close()

@@ -1,7 +1,7 @@
-"""Pickles in which what travels apart is named by its key.
+"""Pickles that refer to parts by key.
 
-Only what pickle asks about is looked at, which are objects that are not of Python's own types: a list of a
-million numbers is written as fast as ever.
+Only objects of types that pickle does not know are examined, so that a list of a million numbers is as fast
+as with pickle.
 """
 
 import io
@@ -15,13 +15,8 @@ import cloudpickle
 from manyfit.arrays import is_on_device, place_of, to_host, to_place
 
 
-class Named:
-    """Stands for something that travels apart.
-
-    Parameters
-    ----------
-    key : str
-    """
+class PartReference:
+    """Stands for a part in a pickle."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -30,21 +25,21 @@ class Named:
         return _find, (self._key,)
 
 
-def pickled(thing: Any, name: Callable[[Any], str | None]) -> bytes:
-    """Pickle something; of arrays for which `name` has a key, only that."""
+def dump_with_parts(thing: Any, name: Callable[[Any], str | None]) -> bytes:
+    """Pickle an object, with references to the arrays for which `name` returns a key."""
     file = io.BytesIO()
     _Pickler(file, name).dump(thing)
     return file.getvalue()
 
 
-def unpickled(content: bytes, find: Callable[[str], Any]) -> Any:
-    """What was pickled; `find` gives what it names."""
-    before = getattr(_here, "find", None)
-    _here.find = find
+def load_with_parts(content: bytes, find: Callable[[str], Any]) -> Any:
+    """Unpickle an object; `find` returns the part of a key."""
+    before = getattr(_thread, "find", None)
+    _thread.find = find
     try:
         return pickle.loads(content)
     finally:
-        _here.find = before
+        _thread.find = before
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -57,13 +52,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         if key is not None:
             return _find, (key,)
         if is_on_device(thing):
-            # torch's own would look for a device of the same number, which a worker may not have.
+            # torch's own pickle needs a device of the same number, which a worker may not have.
             return to_place, (to_host(thing, label="data for workers"), place_of(thing))
         return super().reducer_override(thing)
 
 
-_here = threading.local()
+_thread = threading.local()
 
 
 def _find(key: str) -> Any:
-    return _here.find(key)
+    return _thread.find(key)

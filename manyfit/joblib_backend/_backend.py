@@ -1,4 +1,4 @@
-"""joblib's contract of a backend: what each call of Parallel asks, and who answers."""
+"""joblib backend that runs calls of Parallel on a Dask cluster."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,61 +15,62 @@ from joblib.parallel import (
 
 from manyfit._compat import drop_ready_batches
 from manyfit.cluster.inspection.gpu_workers import GPU
-from manyfit.cluster.pool.resource_queue import annotated
+from manyfit.cluster.pool.options import WorkerNames
+from manyfit.cluster.pool.resource_queue import Resources, annotated_resources
 from manyfit.cluster.pool.run import client_for
 from manyfit.cluster.worker.content_pickle import APART_BYTES
 from manyfit.introspection.gpu_support import needs_gpu
-from manyfit.joblib_backend._options import OF_A_CALL, Options, Place, checked
-from manyfit.joblib_backend._workers import BackendWorkers, Names, Needs
+from manyfit.joblib_backend._options import CALL_OPTIONS, DeviceOption, Options, check_option
+from manyfit.joblib_backend._workers import wait_for_slots
 
 if TYPE_CHECKING:
     from manyfit.joblib_backend._parallel_call import ParallelCall
 
 NO_CLIENT = (
-    "The joblib backend 'manyfit' runs on a Dask cluster, and there is no client of one here: create a Dask "
-    "client first, with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
+    "The joblib backend 'manyfit' runs on a Dask cluster, and there is no Dask client: create one first, "
+    "with manyfit.cluster.local_cluster() or distributed.Client('scheduler-address:8786')."
 )
 
 
 class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
-    """Run what `joblib.Parallel` is given on the workers of a Dask cluster.
+    """Run the tasks of `joblib.Parallel` on the workers of a Dask cluster.
 
-    Made by its name, ``"manyfit"``, where the parameters may follow: ``parallel_config(backend="manyfit",
+    Use it by its name, ``"manyfit"``, followed by parameters: ``parallel_config(backend="manyfit",
     resources={"GPU": 1})``.
 
     Parameters
     ----------
     client : distributed.Client or None, default=None
-        None is the current one when `Parallel` is called. There has to be one.
+        None is the current client when `Parallel` is called; there must be one.
     resources : mapping of str to number, or None, default=None
-        What each task takes of its worker, as ``{"GPU": 1}``: it runs only where that is declared. None is
-        what `dask.annotate` says, or else what arguments need: a GPU for arrays of a device and for
-        estimators that compute there, if any worker declares one.
+        Resources that each task takes of its worker, such as ``{"GPU": 1}``; it runs only on workers that
+        declare them. None takes those of `dask.annotate` or, without any, those that the arguments need: a
+        GPU for device arrays and for estimators that compute on a device, if any worker declares one.
     workers : str, int, sequence of these, or None, default=None
         Addresses or names of the only workers to run on.
     device : "cuda", tuple of (str, str) or None, default=None
-        Where workers put the arrays of a call whose estimators take data of a device, once each; the calls
-        then go to workers that declare a GPU, unless `resources` are given. "cuda" is CuPy's device, or
-        torch's where CuPy is not installed; a tuple is a library and the kind of its device, as
-        ``("torch", "cuda")``. None moves nothing.
+        Device to which workers copy the arrays of calls whose estimators take device data, once each. Such
+        calls run on workers that declare a GPU, unless `resources` are given. "cuda" is CuPy's device, or
+        torch's if CuPy is not installed; a tuple is a library and the kind of its device, such as
+        ``("torch", "cuda")``. None copies nothing.
     nested : {"inline", "cluster"}, default="inline"
-        Where `Parallel` within a task runs: in the task's own process, as with joblib's other backends, or on
-        the cluster. A task that takes resources holds them while it waits, so that with these it is always
-        the task's own process.
+        Where `Parallel` runs within a task: in the task's own process, as with joblib's other backends, or
+        on the cluster. A task with resources would hold them while it waits, so it always uses its own
+        process.
     apart_bytes : int or str, default=32768
-        Arrays, and other arguments by their pickles, of so many bytes travel apart from the tasks, once to
-        each worker; as 100_000 or "100 kB".
+        Size from which on arrays, and the pickles of other arguments, are sent apart from the tasks, once to
+        each worker; 100_000 or "100 kB", for example.
     wait_for_workers_timeout : float, default=10
-        Seconds to wait for a worker where there is none, before that is an error.
+        Seconds to wait for a first worker before an error is raised.
     nesting_level : int or None, default=None
-        How deep in other tasks this is; set by joblib.
+        Depth of nested calls of `Parallel`; set by joblib.
     inner_max_num_threads : int or None, default=None
-        Threads of BLAS and OpenMP of each task; None is what workers were started with.
+        Threads of BLAS and OpenMP in each task; None keeps those that workers were started with.
 
     Raises
     ------
     ValueError
-        If there is no client, or it is closed; within a task, `Parallel` runs in its place.
+        If there is no client, or it is closed.
 
     See Also
     --------
@@ -77,7 +78,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     Notes
     -----
-    One instance serves any number of calls of `Parallel`, at once too: each gets a copy of its own.
+    One instance serves any number of calls of `Parallel`, even at once: each uses a copy of its own.
 
     Examples
     --------
@@ -92,12 +93,12 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     default_n_jobs = -1
     client: Any
     resources: Mapping[str, float] | None
-    workers: Names
-    device: Place | None
+    workers: WorkerNames
+    device: DeviceOption | None
     nested: str
     apart_bytes: int
     wait_for_workers_timeout: float
-    # As joblib's backend for Dask.
+    # As in joblib's own backend for Dask.
     MAX_IDEAL_BATCH_DURATION = 1.0
 
     def __init__(
@@ -106,7 +107,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         *,
         resources: Mapping[str, float] | None = None,
         workers: Any = None,
-        device: Place | None = None,
+        device: DeviceOption | None = None,
         nested: Literal["inline", "cluster"] = "inline",
         apart_bytes: int | str = APART_BYTES,
         wait_for_workers_timeout: float = 10.0,
@@ -124,33 +125,33 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             apart_bytes=apart_bytes,
             wait_for_workers_timeout=wait_for_workers_timeout,
         )
-        self.parallel: Any = None  # on a copy of its own only
-        self._depth = 0  # on the cluster within tasks of the cluster
+        self.parallel: Any = None  # set on the copy for a call only
+        self._depth = 0  # of calls on the cluster within tasks of the cluster
         self._call: ParallelCall | None = None
         self._array_bytes: int | None = None
         self._client()
 
     def _set(self, **options: Any) -> None:
-        """Take some of the parameters."""
+        """Set some of the parameters."""
         for name, value in options.items():
-            setattr(self, name, checked(name, value))
+            setattr(self, name, check_option(name, value))
 
     def __reduce__(self) -> Any:
-        # Without the client: workers have their own.
-        names = (*OF_A_CALL[1:], "nesting_level", "inner_max_num_threads")
+        # Workers have a client of their own.
+        names = (*CALL_OPTIONS[1:], "nesting_level", "inner_max_num_threads")
         kwargs = {name: getattr(self, name) for name in names}
         return _remade, (kwargs, self._depth)
 
     def __copy__(self) -> "ManyfitBackend":
-        # Pickles are for workers.
+        # `__reduce__` is for workers.
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
 
-    # ------------------------------------------------------------------------------- who takes part
+    # ------------------------------------------------------------------------------- client and workers
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
-        """Say how many tasks run at a time, at least as far as the caller asks.
+        """Return how many tasks run at a time.
 
         Parameters
         ----------
@@ -160,8 +161,8 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         Returns
         -------
         int
-            1 only if that was asked for, or within a task, where `Parallel` runs in its place: with 1 joblib
-            does without a backend. So it is 2 or more on a cluster of one slot, too.
+            1 only for ``n_jobs=1``, and within a task that runs `Parallel` in its own process: for 1, joblib
+            uses no backend. On a cluster of one slot it is 2.
         """
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
@@ -172,14 +173,13 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             return 1
         if n_jobs is not None and n_jobs > 1:
             return n_jobs
-        there = BackendWorkers(client, self.workers, self.wait_for_workers_timeout)
-        there.wait(self._needs())
-        return max(2, there.slots(self._needs()) + 1 + (n_jobs or -1))
+        slots = wait_for_slots(client, self.workers, self._resources(), self.wait_for_workers_timeout)
+        return max(2, slots + 1 + (n_jobs or -1))
 
     def _client(self) -> Any:
-        """The client, or None within a task that is to run in its place."""
+        """Return the client, or None within a task that runs `Parallel` in its own process."""
         if _in_task():
-            if self.nested != "cluster" or self._needs():
+            if self.nested != "cluster" or self._resources():
                 return None
             from distributed import get_client
 
@@ -189,10 +189,10 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             raise ValueError(NO_CLIENT)
         return client
 
-    def _needs(self) -> Needs:
+    def _resources(self) -> Resources:
         resources = self.resources
         if resources is None:
-            resources = annotated() or ({} if self.device is None else {GPU: 1})
+            resources = annotated_resources() or ({} if self.device is None else {GPU: 1})
         return tuple(sorted(resources.items()))
 
     # ------------------------------------------------------------------------------- calls of Parallel
@@ -206,29 +206,29 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         mmap_mode: str | None = None,
         **options: Any,
     ) -> int:
-        """Get ready for a `Parallel`, which gets a copy of this for itself.
+        """Prepare a call of `Parallel`, which gets its own copy of this backend.
 
         Parameters
         ----------
         n_jobs : int
             As in `joblib.Parallel`.
         parallel : joblib.Parallel
-            Who asks.
+            The caller.
         max_nbytes, mmap_mode : int or None, str or None
-            As in `joblib.Parallel`: arrays of so many bytes are read-only in tasks, in mode "r".
+            As in `joblib.Parallel`: in mode "r", arrays of so many bytes are read-only in tasks.
         **options : dict
-            More of what `Parallel` was given: any parameters of the class; others are for other backends.
+            Other options of `Parallel`: parameters of this class; all others are ignored.
 
         Returns
         -------
         int
-            What `effective_n_jobs` says.
+            As `effective_n_jobs`.
         """
         if self.parallel is not parallel or parallel is None:
             own = copy(self)
             own.parallel, own._call = parallel, None
             own.reset_batch_stats()
-            own._set(**{name: options[name] for name in OF_A_CALL if name in options})
+            own._set(**{name: options[name] for name in CALL_OPTIONS if name in options})
             raise FallbackToBackend(own)
         n = self.effective_n_jobs(n_jobs)
         if n == 1:
@@ -237,47 +237,48 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return n
 
     def start_call(self) -> None:
-        """Begin a call of Parallel."""
+        """Begin a call of `Parallel`."""
         from manyfit.joblib_backend._parallel_call import ParallelCall
 
         drop_ready_batches(self.parallel)
-        needs = self._needs()
+        resources = self._resources()
         options = Options(
             n_jobs=self.parallel.n_jobs,
-            needs=needs,
+            resources=resources,
             workers=self.workers,
-            priority=self._depth,  # what others wait for goes first
+            priority=self._depth,  # tasks that others wait for run first
             apart_bytes=self.apart_bytes,
             copied=self._array_bytes,
             threads=self.inner_max_num_threads,
-            patience=self.wait_for_workers_timeout,
+            no_worker_timeout=self.wait_for_workers_timeout,
             device=self.device,
         )
-        self._call = ParallelCall(self._client(), options, (lambda value: False) if needs else needs_gpu)
+        check = (lambda value: False) if resources else needs_gpu
+        self._call = ParallelCall(self._client(), options, check)
 
     def submit(self, func: Any, callback: Callable[[Any], None]) -> None:
-        """Have a batch run; whatever becomes of it, the callback is told.
+        """Run a batch, and call back with its result or error.
 
         Parameters
         ----------
         func : joblib.parallel.BatchedCalls
             The batch.
         callback : callable
-            Called with what `retrieve_result_callback` takes.
+            Called with the argument of `retrieve_result_callback`.
         """
         assert self._call is not None
         self._call.submit(func.items, self.get_nested_backend(), callback)
 
-    # Of joblib 1.4.
+    # Name of `submit` in joblib 1.4.
     apply_async = submit
 
     def retrieve_result_callback(self, out: Any) -> list[Any]:
-        """Read what the callback was told.
+        """Return the results of a batch, or raise its error.
 
         Parameters
         ----------
-        out : Outcome
-            What it was called with.
+        out : BatchResult
+            Argument of the callback.
 
         Returns
         -------
@@ -287,38 +288,38 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return out.result()  # type: ignore[no-any-return]
 
     def stop_call(self) -> None:
-        """End a call of Parallel: what is not done is cancelled."""
+        """End a call of `Parallel`, and cancel its unfinished tasks."""
         if self._call is not None:
             self._call.close()
             self._call = None
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Cancel what is not done.
+        """Cancel unfinished tasks.
 
         Parameters
         ----------
         ensure_ready : bool
-            Whether more calls follow, which makes no difference here.
+            Whether more calls follow; not used.
         """
         if self._call is not None:
             self._call.close()
 
     def terminate(self) -> None:
-        """End the last call of Parallel, and forget how long batches take."""
+        """End the last call of `Parallel`, and reset the measured duration of batches."""
         self.stop_call()
         self.reset_batch_stats()
 
     # ------------------------------------------------------------------------------- calls in tasks
 
     def get_nested_backend(self) -> tuple[Any, int | None]:
-        """Say where `Parallel` within a task runs.
+        """Return the backend of `Parallel` within a task.
 
         Returns
         -------
         backend, n_jobs
-            As joblib's other backends, or one on the cluster.
+            As joblib's other backends return, or this backend on the cluster.
         """
-        if self.nested == "cluster" and not self._needs():
+        if self.nested == "cluster" and not self._resources():
             inner = copy(self)
             inner.nesting_level, inner._depth = 0, self._depth + 1
             return inner, -1
@@ -327,7 +328,7 @@ class ManyfitBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
 
     @contextmanager
     def retrieval_context(self) -> Iterator[None]:
-        """Leave the slot of a task to others while it waits for its own.
+        """Free the slot of a task while it waits for its own tasks.
 
         Yields
         ------

@@ -1,8 +1,8 @@
-"""Calls on a worker whose data go to its device first, since their estimators compute there.
+"""Function calls on a worker that copy their data to its device, if their estimators can compute on it.
 
-Moved are arrays among the arguments, also in tuples, lists, dicts and partials: those with rows and columns
-that travelled apart, and whatever else has a number for each of their rows, as y and weights. So the indices
-of a split stay where they are, as do labels that are texts.
+Arrays are found among the arguments, also in tuples, lists, dicts and partials. Copied are matrices that were
+sent as parts, and arrays with a number for each of their rows, such as y and weights. The indices of a split
+and labels that are strings stay on the host.
 """
 
 import inspect
@@ -21,44 +21,33 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES, is_fit_and_score, unwrap_delayed
 from manyfit.arrays import default_gpu
-from manyfit.cluster.worker.run_items import on_place
+from manyfit.cluster.worker.fetch import to_worker_device
 from manyfit.introspection.composites import pipeline_steps
 from manyfit.introspection.gpu_support import supports_array_api, supports_device_data_natively
-from manyfit.joblib_backend._batch_result import Home
+from manyfit.joblib_backend._batch_result import HostResult
 
-# Those that every library of the array API has.
+# dtypes that every library of the array API has.
 _NUMBERS = frozenset(("bool", *(f"{kind}{n}" for kind in ("int", "uint") for n in (8, 16, 32, 64))))
 _FLOATS = frozenset(("float32", "float64"))
-# scikit-learn's own tasks that take data on a device; others read them as NumPy's.
+# scikit-learn's own functions that take device data; others convert them to NumPy.
 _SKLEARNS = "sklearn.model_selection."
 
 
 @dataclass(frozen=True)
-class OnDevice:
-    """Runs calls on a worker, those of estimators that take device data on its device.
-
-    Attributes
-    ----------
-    worker : Worker
-    place : str or tuple of str
-        "cuda", or what `to_place` takes.
-    keys : dict of int to str
-        The keys of arrays that travelled apart, by their id.
-    """
+class DeviceCalls:
+    """Runs function calls on a worker, on its device if their estimators take device data."""
 
     worker: Worker
-    place: str | tuple[str, str]
-    keys: Mapping[int, str]
+    place: str | tuple[str, str]  # "cuda", or an argument of `to_place`
+    keys: Mapping[int, str]  # keys of arrays that were sent as parts, by their id
 
     def run(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Call it. What comes of data that were moved comes `Home`.
+        """Call a function; results of device data are returned as a `HostResult`.
 
-        Raises
-        ------
-        ValueError, RuntimeError, ImportError
-            If the worker, or the configuration that was sent, does not let its estimators compute there.
+        Raises an error if the worker, or scikit-learn's configuration, does not let the estimators use the
+        device.
         """
-        estimators = estimators_of(function, args, kwargs)
+        estimators = estimators_in_call(function, args, kwargs)
         call = function, args, kwargs
         moving = self._moving(call) if estimators and all(map(wants_device_data, estimators)) else {}
         if not moving:
@@ -67,7 +56,7 @@ class OnDevice:
             place = _cuda(self.worker) if isinstance(self.place, str) else self.place
             moved = {one: self._moved(array, place) for one, array in moving.items()}
             function, args, kwargs = _replaced(call, moved)
-            return Home(function(*args, **kwargs))
+            return HostResult(function(*args, **kwargs))
 
     def _moving(self, call: Any) -> dict[int, np.ndarray]:
         arrays = {id(leaf): leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and _of_numbers(leaf)}
@@ -75,43 +64,43 @@ class OnDevice:
         return {one: array for one, array in arrays.items() if array.ndim and len(array) in rows}
 
     def _moved(self, array: np.ndarray, place: tuple[str, str]) -> Any:
-        return on_place(self.worker, self.keys.get(id(array)), array, place)
+        return to_worker_device(self.worker, self.keys.get(id(array)), array, place)
 
     def _dispatch(self, function: Any, estimators: Sequence[Any]) -> AbstractContextManager[None]:
-        """Have scikit-learn's estimators compute there, or say why they would not."""
+        """Have scikit-learn's estimators compute on the device, or raise why they cannot."""
         steps = [step for one in estimators for step in pipeline_steps(one)]
         names = sorted({type(step).__name__ for step in steps if not supports_device_data_natively(step)})
         if not names:
             return nullcontext()
-        who = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
+        subject = f"device={self.place!r} has {' and '.join(names)} compute on the device of the workers"
         if os.environ.get("SCIPY_ARRAY_API") != "1":
             raise RuntimeError(
-                f"{who}, for which scikit-learn needs SCIPY_ARRAY_API=1 in the environment that these are "
-                f"started in; {self.worker.address} was started without."
+                f"{subject}, for which scikit-learn needs SCIPY_ARRAY_API=1 in their environment; "
+                f"{self.worker.address} was started without."
             )
         _, sent = unwrap_delayed(function)
         if sent is None:  # joblib's own `delayed` sends no configuration
             return config_context(**{**get_config(), "array_api_dispatch": True})  # type: ignore[no-any-return]
         if not sent["array_api_dispatch"]:
             raise ValueError(
-                f"{who}, which scikit-learn does under sklearn.config_context(array_api_dispatch=True) only: "
-                "set that around the call."
+                f"{subject}, which scikit-learn only does under "
+                "sklearn.config_context(array_api_dispatch=True): set that around the call."
             )
         return nullcontext()
 
 
-def estimators_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-    """The estimators that a call fits or asks; none where scikit-learn's own function keeps to the host."""
+def estimators_in_call(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Return the estimators that a call uses; none if scikit-learn's own function stays on the host."""
     plain, _ = unwrap_delayed(function)
     if is_fit_and_score(plain):
         return [_with_parameters(args[0], kwargs.get("parameters"))]
-    if _keeps_to_the_host(plain):
+    if _stays_on_host(plain):
         return []
     leaves = _leaves((plain, args, kwargs))
     return [one for one in leaves if hasattr(one, "fit") and not isinstance(one, type)]
 
 
-def _keeps_to_the_host(function: Any) -> bool:
+def _stays_on_host(function: Any) -> bool:
     module = str(getattr(function, "__module__", ""))
     if inspect.ismethod(function) or not module.startswith("sklearn."):
         return False
@@ -119,18 +108,20 @@ def _keeps_to_the_host(function: Any) -> bool:
 
 
 def wants_device_data(estimator: Any) -> bool:
-    """Whether data of the host are to be moved for an estimator: one that is fitted has chosen already."""
-    return all(supports_device_data_natively(one) or _may_choose(one) for one in pipeline_steps(estimator))
+    """Whether to copy host data to the device for an estimator; a fitted one keeps to where it was fitted."""
+    return all(
+        supports_device_data_natively(one) or _is_unfitted_array_api(one) for one in pipeline_steps(estimator)
+    )
 
 
-def _may_choose(step: Any) -> bool:
+def _is_unfitted_array_api(step: Any) -> bool:
     if not supports_array_api(step):
         return False
     try:
         check_is_fitted(step)
     except NotFittedError:
         return True
-    except Exception:  # it cannot be asked
+    except Exception:  # the check itself fails
         return False
     return not any(name.endswith("_") for name in vars(step))  # some need no fit
 
@@ -140,12 +131,12 @@ def _with_parameters(estimator: Any, parameters: Mapping[str, Any] | None) -> An
         return estimator
     try:
         return clone(estimator).set_params(**clone(parameters, safe=False))
-    except Exception:  # which the call will raise
+    except Exception:  # the call will raise it
         return estimator
 
 
 def _leaves(thing: Any, within: tuple[int, ...] = ()) -> Iterator[Any]:
-    """What a call is made of; whatever holds itself is looked at once."""
+    """Yield the innermost parts of a call; containers that contain themselves are entered once."""
     if id(thing) in within:
         return
     parts = _parts(thing)
@@ -167,7 +158,7 @@ def _parts(thing: Any) -> Sequence[Any] | None:
 
 
 def _replaced(thing: Any, moved: Mapping[int, Any], within: tuple[int, ...] = ()) -> Any:
-    """The same call with other arrays; what holds none of them stays as it is."""
+    """Replace arrays in a call; containers without any of them stay the same objects."""
     if id(thing) in moved:
         return moved[id(thing)]
     if id(thing) in within:

@@ -1,4 +1,4 @@
-"""What a call of Parallel was asked for, and whether that can be meant."""
+"""Options of a call of Parallel, and their validation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,59 +7,41 @@ from typing import Any
 
 from dask.utils import parse_bytes
 
-from manyfit.joblib_backend._workers import Names, Needs
+from manyfit.cluster.pool.options import WorkerNames
+from manyfit.cluster.pool.resource_queue import Resources
 
-Place = str | tuple[str, str]
+DeviceOption = str | tuple[str, str]
+"""A device as users name it: "cuda", or a library and a kind of device."""
 
-# Parameters of the backend that `Parallel` may be given as well.
-OF_A_CALL = ("client", "resources", "workers", "device", "nested", "apart_bytes", "wait_for_workers_timeout")
+# Parameters of the backend that a single `Parallel` may override.
+CALL_OPTIONS = (
+    "client",
+    "resources",
+    "workers",
+    "device",
+    "nested",
+    "apart_bytes",
+    "wait_for_workers_timeout",
+)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a call of Parallel was asked for.
+    """Options of one call of Parallel."""
 
-    Attributes
-    ----------
-    n_jobs : int
-        As joblib has it: -1 is all slots, -2 all but one.
-    needs : tuple of (str, float)
-        Resources that each task takes of its worker.
-    workers : tuple of (str or int) or None
-        Addresses or names of the only workers to run on.
-    priority : int
-        Tasks with a higher one run first.
-    apart_bytes : int
-        Bytes from which on arrays and arguments travel apart.
-    copied : int or None
-        Bytes from which on tasks find arrays read-only; None: never.
-    threads : int or None
-        Threads of BLAS and OpenMP of each task.
-    patience : float
-        Seconds to wait where there is no worker.
-    device : str, tuple of str or None
-        Where data of estimators that take them there go.
-    """
-
-    n_jobs: int
-    needs: Needs
-    workers: Names
-    priority: int
-    apart_bytes: int
-    copied: int | None
-    threads: int | None
-    patience: float
-    device: Place | None
+    n_jobs: int  # as joblib counts: -1 is all slots, -2 all but one
+    resources: Resources  # that each task takes of its worker
+    workers: WorkerNames  # the only workers to run on
+    priority: int  # tasks with a higher one run first
+    apart_bytes: int  # size from which on arrays and other arguments are sent apart from the tasks
+    copied: int | None  # size in bytes from which on tasks get arrays read-only; None: never
+    threads: int | None  # threads of BLAS and OpenMP of each task
+    no_worker_timeout: float  # seconds to wait for a first worker
+    device: DeviceOption | None  # device for the data of estimators that support it
 
 
-def checked(name: str, given: Any) -> Any:
-    """A parameter of the backend, as it is kept.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is none of those that the backend knows.
-    """
+def check_option(name: str, given: Any) -> Any:
+    """Validate a parameter of the backend, and return it as the backend stores it."""
     if name == "resources" and given is not None:
         return _resources(given)
     if name == "workers" and given is not None:
@@ -72,15 +54,15 @@ def checked(name: str, given: Any) -> Any:
     if name == "nested" and given not in ("inline", "cluster"):
         raise ValueError(f"nested must be 'inline' or 'cluster', not {given!r}.")
     if name == "apart_bytes":
-        return _at_least_none(name, parse_bytes(given))
-    return _at_least_none(name, given) if name == "wait_for_workers_timeout" else given
+        return _nonnegative(name, parse_bytes(given))
+    return _nonnegative(name, given) if name == "wait_for_workers_timeout" else given
 
 
 def _resources(given: Any) -> dict[str, float]:
     if not isinstance(given, Mapping):
         raise TypeError(f"resources must be a mapping as {{'GPU': 1}}, not {given!r}.")
-    # Dask would look for a worker that declares what nothing is taken of.
-    return {one: n for one, n in given.items() if _at_least_none(f"resources[{one!r}]", n)}
+    # Dask would look for a worker that declares a resource even if a task takes nothing of it.
+    return {one: n for one, n in given.items() if _nonnegative(f"resources[{one!r}]", n)}
 
 
 def _names(given: Any) -> tuple[str | int, ...]:
@@ -94,7 +76,7 @@ def _is_pair(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given)
 
 
-def _at_least_none(name: str, given: Any) -> Any:
+def _nonnegative(name: str, given: Any) -> Any:
     if not isinstance(given, Real) or not float(given) >= 0:
         raise ValueError(f"{name} must be a number that is not negative, not {given!r}.")
     return given

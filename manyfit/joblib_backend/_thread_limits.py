@@ -1,4 +1,4 @@
-"""How many threads the libraries below NumPy use while a batch runs."""
+"""Threads of BLAS and OpenMP while a batch runs."""
 
 import threading
 from collections.abc import Iterator
@@ -10,15 +10,10 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 @contextmanager
-def limited_to(n: int | None, alone: bool) -> Iterator[None]:
-    """Within it BLAS and OpenMP use so many threads.
+def limit_threads(n: int | None, alone: bool) -> Iterator[None]:
+    """Limit the threads of BLAS and OpenMP; None changes nothing.
 
-    Parameters
-    ----------
-    n : int or None
-        None changes nothing.
-    alone : bool
-        Whether no other thread of the process does this at the same time.
+    `alone` says that no other thread of the process does this at the same time.
     """
     if n is None:
         yield
@@ -27,15 +22,15 @@ def limited_to(n: int | None, alone: bool) -> Iterator[None]:
             yield
     else:
         openmp = ThreadpoolController().select(user_api="openmp")
-        # OpenMP has a number for each thread.
-        with openmp.limit(limits=n), _blas.limited_to(n):
+        # OpenMP has a limit for each thread.
+        with openmp.limit(limits=n), _blas.limit_to(n):
             yield
 
 
-class _Blas:
-    """BLAS has a number for the process: the first of several batches sets it, the last restores it.
+class _BlasLimit:
+    """Limit of BLAS, one for the process: the first of several batches sets it, the last restores it.
 
-    Both is done by one thread, since threadpoolctl lets no other restore it.
+    One thread does both, since threadpoolctl lets no other restore the limit.
     """
 
     def __init__(self) -> None:
@@ -45,7 +40,7 @@ class _Blas:
         self._thread: ThreadPoolExecutor | None = None
 
     @contextmanager
-    def limited_to(self, n: int) -> Iterator[None]:
+    def limit_to(self, n: int) -> Iterator[None]:
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -67,4 +62,4 @@ class _Blas:
         self._limits.__exit__(None, None, None)
 
 
-_blas = _Blas()
+_blas = _BlasLimit()

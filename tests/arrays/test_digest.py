@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manyfit.arrays import array_digest, describes_itself
-from manyfit.cluster.worker.content_pickle import apart
+from manyfit.cluster.worker.content_pickle import large_array_content
 
 WIDE = np.dtype("f8", metadata={"unit": "m"})
 A = np.arange(12.0).reshape(3, 4)
@@ -44,5 +44,5 @@ def test_digests_of_arrays_that_differ():
 
 
 def test_arrays_with_metadata_travel_with_what_holds_them():
-    assert apart(np.zeros(10_000)) is not None
-    assert apart(np.zeros(10_000, WIDE)) is None
+    assert large_array_content(np.zeros(10_000)) is not None
+    assert large_array_content(np.zeros(10_000, WIDE)) is None

@@ -83,7 +83,7 @@ def test_workers_stand_in_the_order_of_their_numbers():
 
 @pytest.mark.parametrize("value", [None, "tcp://127.0.0.1:8786", object()])
 def test_what_is_no_client(value):
-    with pytest.raises(TypeError, match=f"a distributed.Client is needed, not {type(value).__name__}"):
+    with pytest.raises(TypeError, match=f"client must be a distributed.Client, not {type(value).__name__}"):
         describe(value)
 
 

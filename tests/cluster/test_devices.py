@@ -25,8 +25,8 @@ from manyfit import estimators
 from manyfit.arrays import array_namespace, device, to_device, to_host
 from manyfit.arrays.transfer import _host_device as _transfer
 from manyfit.cluster import local_cluster
-from manyfit.cluster.worker.content_pickle import is_pickle, packed, placed, unpacked
-from manyfit.cluster.worker.run_items import _stores
+from manyfit.cluster.worker.content_pickle import is_pickle, pack, place_array, unpack
+from manyfit.cluster.worker.fetch import _stores
 from manyfit.exceptions import HostFallbackError
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests.cluster import _settings
@@ -175,7 +175,7 @@ def test_as_many_at_a_time_as_there_are_slots(k):
 
 def test_it_waits_for_a_device(monkeypatch):
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_S", 0.3)
-    monkeypatch.setattr("manyfit.cluster.pool._dispatcher.LOOK_S", 0.1)
+    monkeypatch.setattr("manyfit.cluster.pool.task_pool.CHECK_S", 0.1)
     with cluster(host=ONE) as one, Client(one):
         search = GridSearchCV(Where(device="cuda"), {"value": [0, 1]}, cv=2, refit=False)
 
@@ -198,25 +198,25 @@ def test_it_waits_for_a_device(monkeypatch):
 @pytest.mark.parametrize("n", [4, 2000])
 def test_arrays_of_a_device_arrive_on_one(n):
     sent = to_device(X[:n].copy(), STRICT, array_api_strict)
-    package = packed({"X": sent, "again": sent})
+    package = pack({"X": sent, "again": sent})
     arrays = {key: part for key, part in package.parts.items() if not is_pickle(key)}
     assert len(arrays) == (n * X.itemsize * 4 > 2**15)
-    there = {key: placed(key, array) for key, array in arrays.items()}
-    arrived = unpacked(package.parts[package.key], there.__getitem__)
+    there = {key: place_array(key, array) for key, array in arrays.items()}
+    arrived = unpack(package.parts[package.key], there.__getitem__)
     assert arrived["X"] is arrived["again"]
     assert device(arrived["X"]) == STRICT
     np.testing.assert_array_equal(to_host(arrived["X"]), X[:n])
     # The same content on the host is another array.
-    on_host = packed(array_api_strict.asarray(X[:n].copy()))
+    on_host = pack(array_api_strict.asarray(X[:n].copy()))
     assert not set(on_host.parts) & set(arrays)
 
 
 def test_memory_maps_travel_as_arrays(tmp_path):
     mapped = np.memmap(tmp_path / "x", dtype=float, mode="w+", shape=X.shape)
     mapped[:] = X
-    package = packed(mapped)
+    package = pack(mapped)
     assert len(package.parts[package.key]) < 1000
-    assert package.parts.keys() - {package.key} == packed(X).parts.keys() - {packed(X).key} != set()
+    assert package.parts.keys() - {package.key} == pack(X).parts.keys() - {pack(X).key} != set()
 
 
 # ------------------------------------------------------------------------------------------ settings

@@ -196,7 +196,9 @@ def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
     options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
         meanwhile(2.0, lambda: cluster.scale(1))
-        with pytest.warns(RuntimeWarning, match="The search waits for a worker at .*, where there is none"):
+        with pytest.warns(
+            RuntimeWarning, match="The search waits for a worker at .* Start one, or interrupt"
+        ):
             found = search(Awkward(), client=client).fit(X, Y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import gc
 import threading
 import time
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import cloudpickle
 import numpy as np
@@ -19,16 +21,16 @@ from distributed import Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
-from manyfit.cluster.pool._dispatcher import Dispatcher, _Task
-from manyfit.cluster.pool.copies import Copies
-from manyfit.cluster.pool.held_workers import Stuck
-from manyfit.cluster.pool.placement import Placement, placement_of
+from manyfit.cluster.pool.held_workers import HeldWorkers
+from manyfit.cluster.pool.placement import Placement, get_placement
 from manyfit.cluster.pool.resource_queue import ResourceQueue
 from manyfit.cluster.pool.results import Results
+from manyfit.cluster.pool.task_pool import TaskPool
+from manyfit.cluster.pool.tasks import Task
 from manyfit.cluster.worker._heartbeats import Heartbeats
-from manyfit.cluster.worker._memory_guard import MemoryGuard, MemoryRoom, Patience
+from manyfit.cluster.worker._memory_guard import MemoryGuard, MemoryRoom, RoomWait
 from manyfit.cluster.worker._store import Store
-from manyfit.cluster.worker.cancelled_tasks import Report, Runs
+from manyfit.cluster.worker.cancelled_tasks import RunningTasks, TaskReport
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward
@@ -84,8 +86,8 @@ def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
     )
 
     def waits(**room: Any) -> float:
-        patience, start = Patience(), now[0]
-        while not patience.ends(MemoryRoom(False, **room)):
+        wait, start = RoomWait(), now[0]
+        while not wait.is_over(MemoryRoom(False, **room)):
             now[0] += 0.5
         return now[0] - start
 
@@ -99,22 +101,22 @@ def test_a_search_that_waits_for_room_says_so_and_ends(
     kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("manyfit.cluster.pool.placement.LARGE", 1)
-    monkeypatch.setattr("manyfit.cluster.pool.placement.TELL_ROOM_S", 0.5)
+    monkeypatch.setattr("manyfit.cluster.pool.placement.WARN_ROOM_S", 0.5)
     monkeypatch.setattr("manyfit.cluster.worker._memory_guard.LATER_S", 3.0)
     monkeypatch.setattr("manyfit.cluster.worker._memory_guard.UNWANTED_WAIT_S", 3.0)
-    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.LOOK_AT_LEAST_S", 0.1)
-    monkeypatch.setattr(Placement, "_room_on", lambda *a: MemoryRoom(False, **{kind: True}))
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.CHECK_AT_LEAST_S", 0.1)
+    monkeypatch.setattr(Placement, "_ask_for_room", lambda *a: MemoryRoom(False, **{kind: True}))
     looks: list[float] = []
-    look = Stuck.look
+    look = HeldWorkers.update
 
-    def counted(self: Stuck, *args: Any) -> None:
+    def counted(self: HeldWorkers, *args: Any) -> None:
         looks.append(time.monotonic())
         look(self, *args)
 
-    monkeypatch.setattr(Stuck, "look", counted)
+    monkeypatch.setattr(HeldWorkers, "update", counted)
     who = "tasks of other searches" if kind == "later" else "a task that was cancelled"
     with (
-        pytest.warns(RuntimeWarning, match=f"wait for room on the worker inproc.* some of it for {who}"),
+        pytest.warns(RuntimeWarning, match=f"wait for memory on the worker inproc.* some of it for {who}"),
         pytest.raises(MemoryError, match="Give workers more memory"),
     ):
         search().fit(X, Y)
@@ -125,19 +127,19 @@ def test_data_that_wait_for_room_go_to_a_worker_that_begins_tasks(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("manyfit.cluster.pool.placement.LARGE", 1)
-    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.LOOK_AT_LEAST_S", 0.1)
-    look, held = Stuck.look, list[str]()
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.CHECK_AT_LEAST_S", 0.1)
+    look, held = HeldWorkers.update, list[str]()
 
     def room_on(self: Placement, worker: str, *args: Any) -> MemoryRoom:
         held[:] = held or [worker]
         return MemoryRoom(worker not in held, later=True)
 
-    def looked(self: Stuck, *args: Any) -> None:
+    def looked(self: HeldWorkers, *args: Any) -> None:
         look(self, *args)
         self.workers = frozenset(held)
 
-    monkeypatch.setattr(Placement, "_room_on", room_on)
-    monkeypatch.setattr(Stuck, "look", looked)
+    monkeypatch.setattr(Placement, "_ask_for_room", room_on)
+    monkeypatch.setattr(HeldWorkers, "update", looked)
     start = time.monotonic()
     search().fit(X, Y)
     assert time.monotonic() - start < 30
@@ -159,7 +161,7 @@ def test_room_that_a_cancelled_fit_holds(tmp_path: Path) -> None:
             start = time.monotonic()
             with (
                 pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"),
-                pytest.warns(RuntimeWarning, match="wait for room on the worker tcp"),
+                pytest.warns(RuntimeWarning, match="wait for memory on the worker tcp"),
                 pytest.raises(MemoryError, match="some of it for a task that was cancelled"),
             ):
                 search().fit(large, rng.integers(0, 3, len(large)))
@@ -189,10 +191,7 @@ def test_results_that_are_on_their_way_at_an_interrupt(
             super().__init__(client)
             made.append(self)
 
-    where = (
-        "manyfit.cluster.pool._dispatcher" if kind == "search" else "manyfit.joblib_backend._parallel_call"
-    )
-    monkeypatch.setattr(f"{where}.Results", Noted)
+    monkeypatch.setattr("manyfit.cluster.pool.task_pool.Results", Noted)
     handlers = client.cluster.scheduler.handlers
     gather, asked = handlers["gather"], threading.Event()
 
@@ -243,7 +242,7 @@ def test_data_whose_send_was_given_up_are_let_go_of(client: Client, monkeypatch:
     assert arrived.wait(20)
     del data, target
     gc.collect()
-    wait_for(lambda: not placement_of(client)._sent, "the end of what was sent")
+    wait_for(lambda: not get_placement(client)._sent, "the end of what was sent")
     wait_for(lambda: not client.who_has(), f"the end of {client.who_has()}")
 
 
@@ -254,7 +253,7 @@ def test_a_silent_worker_is_silent_while_somebody_looks() -> None:
     """Two threads of a client look, its loop does, and each reads what the others found."""
     heartbeats, seen = Heartbeats(), list[frozenset[str]]()
     heard = {f"w{i}": {"last_seen": 100.0} for i in range(8)} | {"gone": {"last_seen": 0.0}}
-    heartbeats.look(heard)
+    heartbeats.update(heard)
 
     class InTheMiddle(dict[str, Any]):
         def items(self) -> Any:
@@ -262,7 +261,7 @@ def test_a_silent_worker_is_silent_while_somebody_looks() -> None:
                 seen.append(heartbeats.silent if heartbeats.silence("gone") else frozenset())
                 yield one
 
-    heartbeats.look(InTheMiddle(heard))
+    heartbeats.update(InTheMiddle(heard))
     assert seen == [frozenset({"gone"})] * 9
 
 
@@ -272,8 +271,8 @@ def test_an_answer_that_comes_while_somebody_looks_counts() -> None:
     class Answers:
         loop = SimpleNamespace(add_callback=lambda *a: None)
 
-        async def run(self, function: Any, workers: list[str], on_error: str) -> dict[str, Report]:
-            return {workers[0]: Report((), {}, False, False)}
+        async def run(self, function: Any, workers: list[str], on_error: str) -> dict[str, TaskReport]:
+            return {workers[0]: TaskReport((), {}, False, False)}
 
     class Now(float):
         def __rsub__(self, other: float) -> float:
@@ -283,16 +282,16 @@ def test_an_answer_that_comes_while_somebody_looks_counts() -> None:
                 answered[0].join(0.2)  # it may have to wait
             return other - float(self)
 
-    stuck = Stuck(Answers())
-    now, report = time.monotonic(), Report((), {}, False, False)
+    stuck = HeldWorkers(Answers())
+    now, report = time.monotonic(), TaskReport((), {}, False, False)
     stuck._reports = {"a": (Now(now), report), "c": (now, report)}
-    stuck.look({one: {"last_seen": 1.0, "status": "running"} for one in "abc"})
+    stuck.update({one: {"last_seen": 1.0, "status": "running"} for one in "abc"})
     answered[0].join(20)
     assert stuck._reports.keys() == {"a", "b", "c"}
 
 
 def test_a_silent_worker_that_is_removed_between_two_questions(client: Client) -> None:
-    assert Stuck(client)._on_silent(["tcp://127.0.0.1:1"], []) == (set(), frozenset())
+    assert HeldWorkers(client)._on_silent(["tcp://127.0.0.1:1"], []) == (set(), frozenset())
 
 
 # ------------------------------------------------------------------------------------------ suspects
@@ -308,46 +307,73 @@ class _Future:
         pass
 
 
-def _dispatch(*workers: str) -> tuple[Any, list[_Future], list[_Future]]:
-    """A run with a suspect under way on each of these workers, of which b is there; what it cancels."""
+def _make_pool(*workers: str) -> tuple[Any, list[_Future], list[_Future]]:
+    """Make a pool with a suspect on each of these workers, of which b exists; collect what it cancels."""
     cancelled: list[_Future] = []
-    dispatch: Any = Dispatcher.__new__(Dispatcher)
-    dispatch.client = SimpleNamespace(cancel=lambda futures, force: cancelled.extend(futures))
-    dispatch.package, dispatch._names = SimpleNamespace(key="package"), {}
-    dispatch._results, dispatch._copies = SimpleNamespace(give_up=lambda future: None), Copies()
-    stuck = SimpleNamespace(keys=frozenset("0123"))
-    dispatch._standing = SimpleNamespace(workers=frozenset("b"), deaths_of=lambda key: 1, stuck=stuck)
-    lane = ResourceQueue([], lambda item: True, {})
-    lane.running = len(workers)
+    scheduler = SimpleNamespace(address="tcp://s:1")
+    client: Any = Mock(scheduler=scheduler, status="running")
+    client.loop.add_callback = lambda *a: None
+    client.cancel = lambda futures, **options: cancelled.extend(futures)
+    client.sync = lambda coroutine, **options: asyncio.run(_ignoring_result(coroutine))
+    queue = ResourceQueue()
+    pool: Any = TaskPool(client, Mock(), queues=[queue])
+    pool._maker = Mock()
+    pool.monitor.workers = {"b": {}}
+    pool.monitor.held.keys = frozenset("0123")
+    pool.monitor.count_deaths = lambda key: 1
+    queue.running = len(workers)
     futures = [_Future(str(i)) for i in range(len(workers))]
-    tasks = [_Task(("item",), lane, suspect=True, worker=worker) for worker in workers]
-    dispatch._running = dict(zip(futures, tasks, strict=True))
-    dispatch._lanes = [lane]
+    tasks = [Task(("item",), queue, suspect=True, only=(worker,)) for worker in workers]
+    pool._running.update(zip(futures, tasks, strict=True))
     for one in futures[1:]:
-        dispatch._copies.add(one, futures[0])
-    return dispatch, futures, cancelled
+        pool._copies.add(one, futures[0])
+    return pool, futures, cancelled
+
+
+async def _ignoring_result(coroutine: Any) -> None:
+    with contextlib.suppress(TypeError):  # the client's cancel above is no coroutine
+        await coroutine()
 
 
 @pytest.mark.parametrize(("workers", "goes_on"), [("ab", True), ("ac", False), ("a", False)])
 def test_a_suspect_whose_worker_is_gone_is_answered_once(workers: str, goes_on: bool) -> None:
-    dispatch, futures, cancelled = _dispatch(*workers)
-    dispatch._take_back()
-    (lane,) = dispatch._lanes
+    pool, futures, cancelled = _make_pool(*workers)
+    pool._take_back()
+    (queue,) = pool.queues
     assert cancelled == (futures[:1] if goes_on else futures)
-    assert len(lane.suspects) == 1 - goes_on
-    assert lane.running == len(dispatch._running) == goes_on
-    assert all(task.deaths == 1 for task in dispatch._running.values())
+    assert len(queue.suspects) == 1 - goes_on
+    assert queue.running == len(pool._running) == goes_on
+    assert all(task.deaths == 1 for task in pool._running.values())
+    assert pool._in_hand is None
 
 
 def test_a_suspect_that_is_lost_is_answered_once() -> None:
     """Its copy is on a worker that does not answer, and may answer later."""
-    dispatch, futures, cancelled = _dispatch("b", "a")
-    task = dispatch._running[futures[0]]
-    dispatch._let_go(futures[0])
-    assert list(dispatch._again(task, (), [futures[1]])) == []
+    pool, futures, cancelled = _make_pool("b", "a")
+    task = pool._pop(futures[0])
+    assert list(pool._retry(task, (), [futures[1]])) == []
     assert cancelled == [futures[1]]
-    assert len(dispatch._lanes[0].suspects) == 1
-    assert not dispatch._running
+    assert len(pool.queues[0].suspects) == 1
+    assert not pool._running
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_items_of_a_pool_that_is_stopped_are_handed_back_once(stops: bool) -> None:
+    """Another thread stops it while a task is sent again: the task neither runs nor is lost."""
+    pool, futures, _ = _make_pool("b")
+    pool._running[futures[0]] = Task(("item",), pool.queues[0], tries=1)
+    task = pool._pop(futures[0])
+    stopped: list[Any] = []
+
+    def make_call(task: Task) -> Any:
+        stopped.extend(pool.stop() if stops else ())
+        return SimpleNamespace(function=abs, arguments=(), key="k", sent=None, priority=0)
+
+    pool._maker.make_call = make_call
+    pool._client.submit = lambda *args, **options: _Future("k")
+    assert list(pool._retry(task, (), [])) == []
+    assert (stopped, len(pool._running)) == ((["item"], 0) if stops else ([], 1))
+    assert (pool.stop() or stopped) == ["item"]
 
 
 # ------------------------------------------------------------------------------------------ actors
@@ -365,6 +391,6 @@ def test_a_worker_with_an_actor_of_others_is_left_as_it_is(
     worker: Any = SimpleNamespace(
         nanny="tcp://a:2", address="tcp://a:1", data={"manyfit-array": 1}, state=state, memory_manager=manager
     )
-    assert Runs(worker)._may_end() is not bool(actors)
+    assert RunningTasks(worker)._may_end() is not bool(actors)
     MemoryGuard(worker, Store(100))._end_if_lost(True)
     assert ended == [1] * (not actors)

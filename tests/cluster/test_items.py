@@ -18,14 +18,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit.cluster.worker.task_context import Task, at_task
+from manyfit.cluster.worker.task_context import TaskContext, use_task_context
 from manyfit.estimators import Cost, KNeighborsClassifier, family_of
 from manyfit.model_selection import GridSearchCV, cross_validate
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
 from manyfit.model_selection.running._worker_items import Common, run_item
-from manyfit.model_selection.sharing import _fit_and_score as _evaluate
+from manyfit.model_selection.sharing import _fold_store
 from manyfit.model_selection.strategies import _iterations
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._iterations import ITERATIONS, cut_group
@@ -102,7 +102,7 @@ def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
         asked.append(None)
         return len(asked) < 3
 
-    with at_task(Task(wanted, True, None)), sharing_whatever_it_costs():
+    with use_task_context(TaskContext(wanted, True, None)), sharing_whatever_it_costs():
         (left,) = (run_item(item, common) for item in items)
     enough = len(asked)
     assert 3 <= enough <= 4  # as often as it was asked, and once for what comes after the group
@@ -117,14 +117,14 @@ def test_short_fits_of_a_task_cut_their_rows_once(client, seen, monkeypatch):
     GridSearchCV(tree, grid, refit=False).fit(X, Y)
     ((items, common),) = seen
     cuts = []
-    safe_split = _evaluate.safe_split
+    safe_split = _fold_store.safe_split
 
     def noting(*args):
         cuts.append(None)
         return safe_split(*args)
 
-    monkeypatch.setattr(_evaluate, "safe_split", noting)
-    with at_task(Task(lambda: True, True, {})):
+    monkeypatch.setattr(_fold_store, "safe_split", noting)
+    with use_task_context(TaskContext(lambda: True, True, {})):
         outcomes = [run_item(item, common) for item in items]
     assert len(cuts) == 2 * 5  # rows to train on and to score of five splits, for thirty fits
     for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):
@@ -152,7 +152,7 @@ def test_no_fit_of_a_task_reads_all_settings(place, client, seen, monkeypatch):
     job = replace(common.job, estimator=KNeighborsClassifier(), candidates=settings, X=data[0], y=data[1])
     job = replace(job, options=replace(job.options, host_fallback="ignore"))
     monkeypatch.setattr(Counted, "reads", 0)
-    with at_task(Task(lambda: True, True, {})):
+    with use_task_context(TaskContext(lambda: True, True, {})):
         outcomes = [run_item(item, replace(common, job=job)) for item in items]
     assert len(outcomes) == 15
     assert Counted.reads <= 3  # once a task, not once a fit
@@ -215,7 +215,7 @@ def test_short_fits_are_those_of_scikit_learn(case, client, seen):
     GridSearchCV(model, grid, sharing="none", **options).fit(data, target, **params)
     ((items, common),) = seen
     results = {}
-    with at_task(Task(lambda: True, True, {})):
+    with use_task_context(TaskContext(lambda: True, True, {})):
         for item in items:
             results |= run_item(item, common).results
     assert len(results) == 6
@@ -230,7 +230,7 @@ def test_short_fits_give_their_estimators(client, seen):
     found = cross_validate(TREE, X, Y, cv=5, return_estimator=True)
     ((items, common),) = seen
     common = replace(common, job=replace(common.job, candidates=[{}, {}]))
-    with at_task(Task(lambda: True, True, {})):
+    with use_task_context(TaskContext(lambda: True, True, {})):
         fitted = [
             run_item(item, common).results[item.candidates[0], item.split]["estimator"] for item in items
         ]
@@ -253,7 +253,7 @@ def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, monkeypat
     common = Common(
         replace(common.job, candidates=candidates, options=options), get_config(), [*warnings.filters]
     )
-    with at_task(Task(lambda: True, True, {})):
+    with use_task_context(TaskContext(lambda: True, True, {})):
         outcomes = [run_item(WorkItem(INDIVIDUAL_FITS, ((c, 0),)), common) for c in range(3)]
     results = [outcome.results[c, 0] for c, outcome in enumerate(outcomes)]
     assert [result["fit_error"] is None for result in results] == [True, False, True]
@@ -287,7 +287,7 @@ def test_a_short_fit_that_fails_is_quoted_as_by_scikit_learn(client, seen):
     item = WorkItem(INDIVIDUAL_FITS, ((0, 0),))
     texts, fitted = [], []
     for left in (None, {}):  # by scikit-learn's own function, and on copies
-        with at_task(Task(lambda: True, True, left)):
+        with use_task_context(TaskContext(lambda: True, True, left)):
             result = run_item(item, common).results[0, 0]
         texts.append(result["fit_error"])
         fitted.append(result["estimator"])
@@ -300,7 +300,7 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
     cross_validate(TREE, X, Y, cv=5)
     ((items, common),) = seen
     left = {}
-    with at_task(Task(lambda: True, True, left)):
+    with use_task_context(TaskContext(lambda: True, True, left)):
         for item in items:
             run_item(item, common)
     assert left["context"].copied_folds is None

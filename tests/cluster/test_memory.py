@@ -98,7 +98,7 @@ def pids(client: Client) -> dict[str, int]:
 
 def kept(client: Client) -> dict[str, int]:
     def nbytes() -> int:
-        from manyfit.cluster.worker.run_items import _stores
+        from manyfit.cluster.worker.fetch import _stores
 
         return sum(store.nbytes for store in _stores.values())
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manyfit.cluster.pool.placement import placement_of
+from manyfit.cluster.pool.placement import get_placement
 from manyfit.cluster.worker._store import Store
 from manyfit.cluster.worker.content_pickle import array_key
 from manyfit.model_selection import GridSearchCV, cross_validate
@@ -71,20 +71,20 @@ def test_data_changed_again_and_again_leave_nothing(three):
         data[0] = i
         GridSearchCV(Awkward(), {"value": [0]}, cv=ShuffleSplit(2), refit=False).fit(data, Y)
     wanted = {array_key(data), array_key(Y)}
-    eventually(lambda: len(placement_of(three)._sent) <= 4)  # with the indices of the last folds
+    eventually(lambda: len(get_placement(three)._sent) <= 4)  # with the indices of the last folds
     eventually(lambda: all(len(keys) <= 4 for keys in _kept(three).values()))
-    assert wanted <= set(placement_of(three)._sent)
+    assert wanted <= set(get_placement(three)._sent)
 
 
 def test_data_go_although_their_labels_stay(three):
     data = X.copy()
     search().fit(data, Y)
     key = array_key(data)
-    assert key in placement_of(three)._sent
+    assert key in get_placement(three)._sent
     del data
     gc.collect()
-    eventually(lambda: key not in placement_of(three)._sent)
-    assert array_key(Y) in placement_of(three)._sent
+    eventually(lambda: key not in get_placement(three)._sent)
+    assert array_key(Y) in get_placement(three)._sent
 
 
 def test_texts_and_frames_are_sent_once(three, monkeypatch):
@@ -129,7 +129,7 @@ def test_a_search_that_ended_holds_no_client():
             with Client(cluster):
                 search().fit(X, Y)
         with Client(cluster) as client:
-            assert placement_of(client)
+            assert get_placement(client)
             from manyfit.cluster.pool.placement import _placements
 
             assert [one.status for one in _placements] == ["running"]
@@ -440,7 +440,7 @@ def test_data_are_sent_again_where_a_worker_was_just_lost(three, monkeypatch):
 
     monkeypatch.setattr(Client, "scatter", fails_once)
     assert not np.isnan(scores(search().fit(X, Y))).any()
-    monkeypatch.setattr("manyfit.cluster.pool._dispatcher.LOOK_S", 0.01)
+    monkeypatch.setattr("manyfit.cluster.pool.item_run.CHECK_S", 0.01)
 
     def fails(client: Client, *args: Any, **kwargs: Any) -> Any:
         raise OSError("the worker is gone")

@@ -167,9 +167,9 @@ def _kept(client: Client) -> dict[str, set[str]]:
     """Keys of the arrays and packages that each worker keeps of searches."""
 
     def keys(dask_worker: Any) -> set[str]:
-        from manyfit.cluster.worker.run_items import store_of
+        from manyfit.cluster.worker.fetch import get_store
 
-        return store_of(dask_worker).keys()
+        return get_store(dask_worker).keys()
 
     return client.run(keys)
 

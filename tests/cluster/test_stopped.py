@@ -18,7 +18,7 @@ from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import local_cluster
-from manyfit.cluster.inspection.scheduler_info import workers_of
+from manyfit.cluster.inspection.scheduler_info import get_workers
 from manyfit.cluster.pool.resource_queue import memory_left
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
@@ -51,7 +51,7 @@ def client(started: Client) -> Iterator[Client]:
 
 def first_receiver(client: Client) -> str:
     """The worker that data are sent to: the one with the most memory left."""
-    workers = workers_of(client)
+    workers = get_workers(client)
     return max(sorted(workers), key=lambda one: memory_left(workers[one]))
 
 
@@ -135,12 +135,12 @@ def test_a_call_of_parallel_that_it_has_begun(client):
 
 def test_a_single_worker_is_waited_for_with_a_word(monkeypatch, client):
     """There is no other way, and it may go on."""
-    monkeypatch.setattr("manyfit.cluster.pool.held_workers.TELL_SILENT_S", 4.0)
+    monkeypatch.setattr("manyfit.cluster.pool.held_workers.WARN_SILENT_S", 4.0)
     addresses = sorted(client.nthreads())
     with stopped(client, addresses[0]), stopped(client, addresses[1]):
         pids = [worker.process.pid for worker in client.cluster.workers.values()]
         timer = threading.Timer(30.0, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids])
         timer.start()
-        with pytest.warns(RuntimeWarning, match="has not answered for .* client.restart.. starts"):
+        with pytest.warns(RuntimeWarning, match="has not answered for .* client.restart.. restarts"):
             GridSearchCV(Awkward(), {"value": [0, 1]}, cv=2, refit=False).fit(*SMALL)
         timer.join()

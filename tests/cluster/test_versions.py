@@ -103,7 +103,7 @@ def test_a_module_of_a_later_version_than_what_is_installed(
 
 def test_another_worker_at_the_same_address(client: Client) -> None:
     """One of another version was ended, and a right one was started on its port."""
-    known = _versions._met_by(client).known
+    known = _versions._known_versions(client).known
     before, after = sorted(client.nthreads())
     known[before] = {**versions_here(), "scikit-learn": "0.24.1"}
     search().fit(X, Y)

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import dask
 import joblib
@@ -22,8 +23,10 @@ from sklearn.utils.parallel import Parallel as SklearnParallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 from threadpoolctl import threadpool_info
 
+from manyfit.cluster.pool.options import PoolOptions
+from manyfit.cluster.pool.resource_queue import ResourceQueue
+from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.joblib_backend import ManyfitBackend
-from manyfit.joblib_backend._batch_queue import Batch, Queue
 from tests.joblib_backend._clusters import within
 
 pytestmark = pytest.mark.slow
@@ -274,7 +277,7 @@ def test_pre_dispatch_bounds_what_is_read_ahead(two):
 )
 def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
     """Unless a number says how many tasks are read ahead."""
-    monkeypatch.setattr("manyfit.joblib_backend._parallel_call.LOOK_AT_LEAST_S", 0.05)
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.CHECK_AT_LEAST_S", 0.05)
     AtATime.most = 0
     with within(1) as client:
         results = Parallel(backend="manyfit", batch_size=1, return_as="generator", **options)(
@@ -288,21 +291,23 @@ def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
 
 @pytest.mark.parametrize(
     ("n_jobs", "seconds", "needs", "most"),
-    [(-1, 0.0, 0, 8), (-1, 0.1, 0, 8), (-1, 1.0, 0, 40), (-2, 1.0, 0, 3), (-1, 1.0, 1, 8), (2, 1.0, 0, 2)]
-    + [(4, 1.0, 0, 8), (12, 1.0, 0, 12), (99, 1.0, 0, 40), (99, 0.1, 0, 8)],
+    [(-1, 0.0, 0, 8), (-1, 0.05, 0, 8), (-1, 1.0, 0, 40), (-2, 1.0, 0, 3), (-1, 1.0, 1, 8), (2, 1.0, 0, 2)]
+    + [(4, 1.0, 0, 8), (12, 1.0, 0, 12), (99, 1.0, 0, 40), (99, 0.05, 0, 8)],
 )
 def test_how_many_tasks_are_under_way(n_jobs, seconds, needs, most):
     """On four slots: ten seconds of long tasks, by which a cluster grows, and no more than were asked for."""
-    there: Any = SimpleNamespace(slots=lambda needs: 4, stuck=SimpleNamespace(keys=frozenset()))
-    waiting = Queue(n_jobs)
-    waiting.took(seconds)
-    for _ in range(200):
-        waiting.add(Batch(None, None, (("GPU", 1.0),) * needs, "", 1))  # type: ignore[arg-type]
-    n = 0
-    while (task := waiting.next(there)) is not None:
-        waiting.run(task, object)  # type: ignore[arg-type]
-        n += 1
-    assert n == most
+    client: Any = Mock(scheduler=SimpleNamespace(address="tcp://s:1"))
+    client.loop = SimpleNamespace(add_callback=lambda *a: None)
+    client.submit = lambda *a, **options: Mock(key=options["key"])
+    call = SimpleNamespace(function=abs, arguments=(), key="k", sent=None, priority=0)
+    maker = Mock(make_call=lambda task: call)
+    queue = ResourceQueue((("GPU", 1.0),) * needs, range(200))
+    queue.slots = 4
+    if seconds:
+        queue.chunks.record([0], seconds)
+    pool = TaskPool(client, maker, PoolOptions(n_jobs=n_jobs), [queue])
+    pool.hand_out()
+    assert queue.running == most
 
 
 def test_short_tasks_are_put_together(two):

@@ -23,8 +23,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from manyfit.cluster.pool import _retention as _kept
 from manyfit.cluster.pool._retention import RetainedParts
-from manyfit.cluster.pool.placement import placement_of
-from manyfit.joblib_backend._batch_pickle import REREAD_BYTES, Packer
+from manyfit.cluster.pool.placement import get_placement
+from manyfit.joblib_backend._batch_pickle import REREAD_BYTES, BatchPacker
 from tests.joblib_backend._clusters import soon, within
 
 pytestmark = pytest.mark.slow
@@ -111,7 +111,7 @@ def test_an_array_travels_once_wherever_it_is(where, two, sent, data):
         parts, nbytes = sent()
         if again == 0:
             assert data.nbytes <= nbytes < 2.1 * data.nbytes
-            kept = {part.rpartition("-")[0] for part in placement_of(two)._sent}
+            kept = {part.rpartition("-")[0] for part in get_placement(two)._sent}
         else:
             assert (parts, nbytes) == (0, 0)
     assert kept
@@ -400,7 +400,7 @@ def test_huge_results_come_back_writable(two):
 
 @pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
 def test_nothing_stays_when_the_caller_has_let_go(two):
-    placement = placement_of(two)
+    placement = get_placement(two)
     gc.collect()
     soon(lambda: not placement._sent or gc.collect() or not placement._sent)
     data = np.ones(LARGE)
@@ -409,7 +409,7 @@ def test_nothing_stays_when_the_caller_has_let_go(two):
     soon(lambda: len(placement._sent) == 1)
     del data
     gc.collect()
-    soon(lambda: not placement._sent and not placement.kept._entries and not placement._in_use)
+    soon(lambda: not placement._sent and not placement.retained._entries and not placement._in_use)
     soon(lambda: not two.has_what() or not any(two.has_what().values()))
 
 
@@ -418,7 +418,7 @@ def test_arrays_that_a_generator_makes_are_let_go_on_the_way(monkeypatch):
     """Neither the client nor the cluster keeps all of them."""
     monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.RECENT_BYTES", 10 * 8 * LARGE)
     with within(1) as client:
-        placement, most = placement_of(client), [0]
+        placement, most = get_placement(client), [0]
         results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
             delayed(total)(np.full(LARGE, float(i))) for i in range(60)
         )
@@ -434,7 +434,7 @@ def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
     monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.KEPT_PART", 1e-3)
     arrays = [np.full(LARGE, float(i)) for i in range(60)]
     with within(1, memory_limit=80_000 * LARGE) as client:  # ten arrays are kept
-        placement, most = placement_of(client), [0]
+        placement, most = get_placement(client), [0]
         results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
             delayed(total)(array) for array in arrays
         )
@@ -442,7 +442,7 @@ def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
             assert result == i * LARGE
             most[0] = max(most[0], len(placement._sent))
         assert 8 <= most[0] < 30  # and those that are under way
-        assert placement.kept._nbytes <= 10 * 8 * LARGE
+        assert placement.retained._nbytes <= 10 * 8 * LARGE
 
 
 def test_arrays_that_go_with_the_interpreter_are_no_errors(monkeypatch):
@@ -456,7 +456,7 @@ def test_arrays_that_go_with_the_interpreter_are_no_errors(monkeypatch):
 
 
 def test_the_packer_holds_nothing():
-    packer = Packer()
+    packer = BatchPacker()
     data = np.ones(2 * REREAD_BYTES // 8)
     view = data[10:]
     keys = {packer.pack([(total, (view,), {})], None).owners[0][1] for _ in range(2)}
@@ -478,9 +478,9 @@ def test_content_is_read_once_a_call(monkeypatch):
         reads[0] += 1
         return _key_of(*args)
 
-    _key_of = _pack.key_of
-    monkeypatch.setattr(_pack, "key_of", counted)
-    packer, data = Packer(), np.ones(2 * REREAD_BYTES // 8)
+    _key_of = _pack.array_part_key
+    monkeypatch.setattr(_pack, "array_part_key", counted)
+    packer, data = BatchPacker(), np.ones(2 * REREAD_BYTES // 8)
     for _ in range(100):
         packer.pack([(total, (data, data[5:]), {"again": [data]})], None)
     assert reads[0] == 2

@@ -30,12 +30,12 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES
 from manyfit.arrays import _default_gpu as _cuda
 from manyfit.arrays import device, is_array, is_on_device, place_of
-from manyfit.cluster.worker import run_items as _worker
+from manyfit.cluster.worker import fetch as _worker
 from manyfit.cluster.worker.content_pickle import array_key
-from manyfit.cluster.worker.run_items import store_of
+from manyfit.cluster.worker.fetch import get_store
 from manyfit.joblib_backend import ManyfitBackend
 from manyfit.joblib_backend import _device_arrays as _on_device
-from manyfit.joblib_backend._device_arrays import estimators_of, wants_device_data
+from manyfit.joblib_backend._device_arrays import estimators_in_call, wants_device_data
 from tests.joblib_backend._clusters import soon
 
 pytestmark = pytest.mark.slow
@@ -184,7 +184,7 @@ def test_what_is_on_the_device_goes_with_its_part(mixed):
     key = array_key(X)
 
     def kept() -> set[str]:
-        held = mixed.run(lambda dask_worker: store_of(dask_worker).keys()).values()
+        held = mixed.run(lambda dask_worker: get_store(dask_worker).keys()).values()
         return {one for keys in held for one in keys if one.startswith(key)}
 
     assert len(kept()) == 2
@@ -203,7 +203,7 @@ def test_a_store_counts_what_is_on_the_device(mixed):
 
 def _stored(client: Client) -> int:
     address = next(a for a, w in client.scheduler_info()["workers"].items() if w["name"] == "first")
-    return int(client.run(lambda dask_worker: store_of(dask_worker).nbytes, workers=[address])[address])
+    return int(client.run(lambda dask_worker: get_store(dask_worker).nbytes, workers=[address])[address])
 
 
 # ------------------------------------------------------------------------------------------ which
@@ -309,12 +309,12 @@ def test_functions_of_scikit_learn_that_keep_to_the_host():
     from sklearn.model_selection import _validation
 
     for module, name in ((multiclass, "_fit_binary"), (calibration, "_fit_calibrator")):
-        assert estimators_of(getattr(module, name), (Ridge(), X), {}) == []
+        assert estimators_in_call(getattr(module, name), (Ridge(), X), {}) == []
     assert (
-        len(estimators_of(vars(_validation)["_fit_and_predict"], (Ridge(), X), {}))
+        len(estimators_in_call(vars(_validation)["_fit_and_predict"], (Ridge(), X), {}))
         == DEVICE_TAKES_HOST_INDICES
     )
-    assert len(estimators_of(Ridge().fit, (X, Y), {})) == 1
+    assert len(estimators_in_call(Ridge().fit, (X, Y), {})) == 1
 
 
 def test_the_parameters_of_a_setting_count():
@@ -328,7 +328,7 @@ def test_the_parameters_of_a_setting_count():
         ({"no_such": 1}, False),
         (None, False),
     ):
-        found = estimators_of(fit_and_score, (base, X, Y), {"parameters": parameters})
+        found = estimators_in_call(fit_and_score, (base, X, Y), {"parameters": parameters})
         assert [wants_device_data(one) for one in found] == [expected]
 
 
@@ -409,7 +409,7 @@ def test_without_dispatch_it_says_so(mixed):
 
 def test_workers_without_scipys_switch_are_named(mixed, monkeypatch):
     monkeypatch.delenv("SCIPY_ARRAY_API")
-    with there(), pytest.raises(RuntimeError, match=r"SCIPY_ARRAY_API=1 in the environment.*inproc"):
+    with there(), pytest.raises(RuntimeError, match=r"SCIPY_ARRAY_API=1 in their environment.*inproc"):
         Parallel()([delayed(of)(Told(), X)])
 
 
@@ -427,7 +427,12 @@ def test_cuda_is_cupys_or_torchs(mixed, monkeypatch):
         with pytest.raises(RuntimeError, match=r"On inproc.*needs a GPU, and torch finds none"):
             Parallel()([delayed(of)(Told(), X)])
     asked: list[Any] = []
-    monkeypatch.setattr(_on_device, "on_place", lambda worker, key, host, place: asked.append(place) or host)
+
+    def note(worker: Any, key: Any, host: Any, place: Any) -> Any:
+        asked.append(place)
+        return host
+
+    monkeypatch.setattr(_on_device, "to_worker_device", note)
     with parallel_config(backend="manyfit", device="cuda"):
         cuda.is_available = lambda: True
         Parallel()([delayed(of)(Told(), X)])

@@ -324,8 +324,8 @@ def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu, monkeypa
         ("moments of X and y", "device"),
         ("Ridge", "host"),
     ]
-    monkeypatch.setattr(_step_counts, "slots", lambda client: 1)
-    monkeypatch.setattr(_planner, "slots", lambda client: 1)
+    monkeypatch.setattr(_step_counts, "count_slots", lambda client: 1)
+    monkeypatch.setattr(_planner, "count_slots", lambda client: 1)
     plan = prepare(replace(job, client=object())).plan
     assert (plan.places, plan.alone) == ((), False)
 

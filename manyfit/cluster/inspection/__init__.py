@@ -1,1 +1,1 @@
-"""Read what a scheduler says of its cluster: workers, GPUs, versions."""
+"""Information about a cluster: workers, GPUs, versions."""

@@ -1,13 +1,13 @@
-"""What a cluster of this machine's GPUs is started with; CUDA is not touched in this process."""
+"""Options of a cluster on this machine's GPUs; this process does not use CUDA."""
 
 import os
 from importlib.util import find_spec
 from itertools import takewhile
 from typing import Any
 
-# The resource that a worker declares for its GPU: how many heavy tasks may use it at a time.
+# Resource that a worker declares for its GPU: the number of heavy tasks that may use it at a time.
 GPU = "GPU"
-# Share of a GPU's memory that RMM takes at the start; its pool grows up to all of it.
+# Share of a GPU's memory that RMM's pool starts with; the pool grows up to all of it.
 POOL_SHARE = 0.5
 
 _WITHOUT_DASK_CUDA = (
@@ -21,24 +21,9 @@ _WITHOUT_GPU = (
 
 
 def wants_gpus(gpu: bool | None) -> bool:
-    """Whether to start GPU workers: asked for, or, with None, where dask-cuda and a GPU are there.
+    """Whether to start GPU workers; None starts them if dask-cuda is installed and there is a GPU.
 
-    Parameters
-    ----------
-    gpu : bool or None
-        As in `local_cluster`.
-
-    Returns
-    -------
-    bool
-        True only if dask-cuda and a GPU are there.
-
-    Raises
-    ------
-    ImportError
-        If GPUs are asked for and dask-cuda is not installed.
-    RuntimeError
-        If GPUs are asked for and there is none.
+    Raises an ImportError or a RuntimeError if `gpu` is True and one is missing.
     """
     if gpu is not None and not gpu:
         return False
@@ -46,20 +31,17 @@ def wants_gpus(gpu: bool | None) -> bool:
         if gpu:
             raise ImportError(_WITHOUT_DASK_CUDA)
         return False
-    there = gpu_count() > 0
-    if gpu and not there:
+    found = gpu_count() > 0
+    if gpu and not found:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         raise RuntimeError(_WITHOUT_GPU.format(visible="not set" if visible is None else repr(visible)))
-    return there
+    return found
 
 
 def gpu_count() -> int:
-    """GPUs that the driver shows to this process, asked through NVML, which makes no CUDA context.
+    """Count the GPUs that the driver shows to this process, through NVML, which makes no CUDA context.
 
-    Returns
-    -------
-    int
-        0 without a driver, and without NVML's Python package, which dask-cuda brings.
+    The count is 0 without a driver, and without NVML's Python package, which dask-cuda installs.
     """
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     named = None if visible is None else list(takewhile(_names_a_device, visible.split(",")))
@@ -71,48 +53,35 @@ def gpu_count() -> int:
         return 0
     try:
         pynvml.nvmlInit()
-        there = int(pynvml.nvmlDeviceGetCount())
+        count = int(pynvml.nvmlDeviceGetCount())
     except pynvml.NVMLError:  # no driver, or none that answers
         return 0
     if named is None:
-        return there
-    # Parts of one device are named by texts, and may be more than there are devices.
-    return min(there, len(named)) if all(entry.strip().isdecimal() for entry in named) else len(named)
+        return count
+    # Parts of one device have names that are no numbers, and may be more than the devices.
+    return min(count, len(named)) if all(entry.strip().isdecimal() for entry in named) else len(named)
 
 
 def _names_a_device(entry: str) -> bool:
-    """To CUDA, the first entry that names none ends the list."""
+    """Whether an entry names a device; for CUDA, the first that does not ends the list."""
     return entry.strip() not in ("", "-1")
 
 
 def gpu_options(
     slots: int, rmm_pool_size: Any, device_memory_limit: Any, others: dict[str, Any]
 ) -> dict[str, Any]:
-    """Options of ``dask_cuda.LocalCUDACluster`` for one worker a GPU.
+    """Make the options of ``dask_cuda.LocalCUDACluster`` for one worker per GPU with `slots` tasks at a time.
 
-    Parameters
-    ----------
-    slots : int
-        Heavy tasks at a time on each GPU, declared as its resource.
-    rmm_pool_size : int, float, str or None
-        As dask-cuda's; "auto" is half of the device where RMM is there and its asynchronous kind not chosen.
-    device_memory_limit : int, float, str or None
-        As dask-cuda's: from here on results go from the device to the host.
-    others : dict
-        What else the user passes on, which goes first.
-
-    Returns
-    -------
-    dict
-        Keyword arguments.
+    Memory options are dask-cuda's; a pool size of "auto" is half of the device, if RMM is installed and its
+    asynchronous allocator is not chosen. Options in `others` come first.
     """
     shared = find_spec("rmm") is not None
     if rmm_pool_size == "auto":
-        # RMM's asynchronous allocator is a pool of the driver's.
+        # RMM's asynchronous allocator is a pool of the driver.
         rmm_pool_size = POOL_SHARE if shared and not others.get("rmm_async") else None
     options: dict[str, Any] = {"rmm_pool_size": rmm_pool_size, "device_memory_limit": device_memory_limit}
     if shared and find_spec("cupy") is not None:
-        # Without it CuPy keeps a pool of its own beside RMM's, and one starves the other.
+        # Otherwise CuPy keeps a pool of its own beside RMM's, and one starves the other.
         options["rmm_allocator_external_lib_list"] = ["cupy"]
-    # The resource is part of what a worker is started with, so that one that is started again has it at once.
+    # The resource is an option of the worker's start, so that a restarted worker has it at once.
     return {**options, **others, "resources": {**others.get("resources", {}), GPU: slots}}

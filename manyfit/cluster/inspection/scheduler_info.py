@@ -1,57 +1,34 @@
-"""What a scheduler says of its workers, and calls that do not wait."""
+"""Questions to a scheduler, and calls in its client's event loop that do not wait."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 Workers = Mapping[str, Mapping[str, Any]]
-"""By address, what the scheduler says of each."""
+"""What the scheduler knows of its workers, by address."""
 
-# A scheduler that is at work answers in milliseconds. After so long it is taken to be gone.
+# A busy scheduler answers in milliseconds. One that is silent for this many seconds counts as gone.
 ANSWER_S = 60.0
 
 
-def asked(client: Any, question: Callable[..., Any], **arguments: Any) -> Any:
-    """What the scheduler answers.
+class SchedulerLost(ConnectionError):
+    """The connection to the scheduler broke in the middle of a run."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected.
-    question : callable
-        A method of ``client.scheduler``.
-    **arguments : dict
-        Its arguments.
 
-    Raises
-    ------
-    ConnectionError
-        If it does not answer in `ANSWER_S`.
-    """
+def ask_scheduler(client: Any, question: Callable[..., Any], **arguments: Any) -> Any:
+    """Call a method of ``client.scheduler``, and wait at most `ANSWER_S` for the answer."""
     try:
         return client.sync(question, callback_timeout=ANSWER_S, **arguments)
     except TimeoutError as error:
         address = getattr(client.scheduler, "address", "an unknown address")
-        raise ConnectionError(
+        raise SchedulerLost(
             f"The scheduler at {address} has not answered for {ANSWER_S:g} s: its process is stopped, or "
             "cannot be reached. Start it again, or connect a client to another one."
         ) from error
 
 
-def workers_of(client: Any) -> Workers:
-    """The workers of a client's cluster, as the scheduler knows them now.
-
-    What the client itself remembers is short of workers at times: its own updates ask for none.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected.
-
-    Returns
-    -------
-    mapping of str to mapping
-    """
-    workers: Workers = asked(client, client.scheduler.identity, n_workers=-1)["workers"]
+def get_workers(client: Any) -> Workers:
+    """Ask the scheduler for its workers; the client's own record misses workers at times."""
+    workers: Workers = ask_scheduler(client, client.scheduler.identity, n_workers=-1)["workers"]
     return workers
 
 

@@ -1,4 +1,4 @@
-"""What stays on a cluster between runs: parts of things that are still there, the newest first."""
+"""Parts that stay on a cluster between runs, as long as the objects that they come from exist."""
 
 import contextlib
 import sys
@@ -13,22 +13,20 @@ from typing import Any
 @dataclass
 class _Entry:
     nbytes: int
-    # By id; parts of equal content have several.
-    things: dict[int, weakref.ref[Any]] = field(default_factory=dict)
+    # By id; parts of equal content have several owners.
+    owners: dict[int, weakref.ref[Any]] = field(default_factory=dict)
 
 
 class RetainedParts:
-    """Parts by key, each kept for as long as one of the things that it is kept for.
+    """Keys of parts, each retained while one of its owners exists.
 
-    Parameters
-    ----------
-    let_go : callable
-        Called when something is kept no more, in any thread and any call: it must not wait.
+    `on_release` is called when parts are no longer retained. This may happen in any thread and any call, so
+    it must not wait.
     """
 
-    def __init__(self, let_go: Callable[[], None]) -> None:
+    def __init__(self, on_release: Callable[[], None]) -> None:
         self.limit = float("inf")
-        self._let_go = let_go
+        self._on_release = on_release
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._nbytes = 0
         self._lock = threading.Lock()
@@ -36,13 +34,13 @@ class RetainedParts:
     def __contains__(self, key: str) -> bool:
         return key in self._entries
 
-    def keep(self, key: str, nbytes: int, thing: Any) -> bool:
-        """Keep a part as long as a thing is there; whether that can be told.
+    def keep(self, key: str, nbytes: int, owner: Any) -> bool:
+        """Retain a part while an object exists; return False if that has no weak references.
 
-        Of all that is kept, what was used least recently goes where it is more than `limit` bytes.
+        Beyond `limit` bytes in all, the least recently used parts are no longer retained.
         """
         try:
-            reference = weakref.ref(thing, self._gone(key, id(thing)))
+            reference = weakref.ref(owner, self._on_end_of(key, id(owner)))
         except TypeError:
             return False
         with self._lock:
@@ -50,40 +48,40 @@ class RetainedParts:
                 self._entries[key] = _Entry(nbytes)
                 self._nbytes += nbytes
             self._entries.move_to_end(key)
-            known = self._entries[key].things.get(id(thing))
-            if known is None or known() is not thing:
-                self._entries[key].things[id(thing)] = reference
-            went = False
+            known = self._entries[key].owners.get(id(owner))
+            if known is None or known() is not owner:
+                self._entries[key].owners[id(owner)] = reference
+            dropped = False
             while self._nbytes > self.limit and len(self._entries) > 1:
                 _, entry = self._entries.popitem(last=False)
                 self._nbytes -= entry.nbytes
-                went = True
-        if went:
-            self._let_go()
+                dropped = True
+        if dropped:
+            self._on_release()
         return True
 
-    def keep_no_more(self, key: str, thing: Any) -> None:
-        """Do not keep a part for a thing that is still there."""
-        self._drop(key, id(thing), None)
+    def discard(self, key: str, owner: Any) -> None:
+        """Stop retaining a part for an object that still exists."""
+        self._drop(key, id(owner), None)
 
-    def _gone(self, key: str, thing: int) -> Callable[[Any], None]:
+    def _on_end_of(self, key: str, owner: int) -> Callable[[Any], None]:
         this = weakref.ref(self)
 
         def gone(reference: Any) -> None:
-            # Nothing of this module is left at the very end of the interpreter.
-            kept = this() if sys is not None and not sys.is_finalizing() else None
-            if kept is not None:
-                kept._drop(key, thing, reference)
+            # At the very end of the interpreter this module is empty.
+            retained = this() if sys is not None and not sys.is_finalizing() else None
+            if retained is not None:
+                retained._drop(key, owner, reference)
 
         return gone
 
-    def _drop(self, key: str, thing: int, reference: Any) -> None:
-        # Without the lock, which this thread may hold: at worst something goes too early.
+    def _drop(self, key: str, owner: int, reference: Any) -> None:
+        # Without the lock, which this thread may hold: at worst a part is dropped too early.
         entry = self._entries.get(key)
-        if entry is None or (reference is not None and entry.things.get(thing) is not reference):
+        if entry is None or (reference is not None and entry.owners.get(owner) is not reference):
             return
-        entry.things.pop(thing, None)
-        if not entry.things and self._entries.pop(key, None) is entry:
+        entry.owners.pop(owner, None)
+        if not entry.owners and self._entries.pop(key, None) is entry:
             self._nbytes -= entry.nbytes
             with contextlib.suppress(Exception):  # the interpreter ends, or the client's loop is closed
-                self._let_go()
+                self._on_release()

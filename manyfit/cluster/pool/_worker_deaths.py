@@ -1,42 +1,35 @@
-"""Which tasks were on a worker when it died, from what the scheduler writes down of it."""
+"""Tasks that were on a worker when it died, from the event log of the scheduler."""
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from manyfit.cluster.inspection.scheduler_info import asked
+from manyfit.cluster.inspection.scheduler_info import ask_scheduler
 
 
-class Deaths:
-    """Counts for each task the workers that died while they had it.
+class WorkerDeaths:
+    """Counts, for each task, the workers that died while they had it, from the construction on.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected. Deaths before this are not counted: equal tasks have equal names.
-
-    Notes
-    -----
-    A worker has tasks that it runs and one or two that wait for that, so that a death is no proof. Workers
-    that are retired, as a cluster that shrinks does with them, do not die.
+    A worker has the tasks that it runs and one or two that wait, so that a death proves nothing of one task.
+    Retired workers, as of a cluster that shrinks, do not count as dead.
     """
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._present: frozenset[str] = frozenset()
+        self._workers: frozenset[str] = frozenset()
         self._until = max((time for time, _ in self._events()), default=0.0)
         self._counts: Counter[str] = Counter()
 
-    def of(self, key: str) -> int:
-        """How many workers died while they had this task."""
+    def count(self, key: str) -> int:
+        """Return the number of workers that died while they had this task."""
         return self._counts[key]
 
-    def look(self, workers: Iterable[str]) -> bool:
-        """Count what happened since the last time, if other workers are there now; whether any died."""
-        present = frozenset(workers)
-        if present == self._present:
+    def update(self, workers: Iterable[str]) -> bool:
+        """Count the deaths since the last call, if the workers changed; return whether there were any."""
+        current = frozenset(workers)
+        if current == self._workers:
             return False
-        self._present = present
+        self._workers = current
         died = False
         for time, event in self._events():
             if time <= self._until:
@@ -48,5 +41,5 @@ class Deaths:
         return died
 
     def _events(self) -> list[tuple[float, dict[str, Any]]]:
-        events = asked(self._client, self._client.scheduler.events, topic="all")
+        events = ask_scheduler(self._client, self._client.scheduler.events, topic="all")
         return [(time, event) for time, event in events if isinstance(event, dict)]

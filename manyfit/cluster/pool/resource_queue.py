@@ -1,4 +1,4 @@
-"""Items that ask the same of their worker: how they become tasks, and which workers have slots for them."""
+"""Items that need the same resources: how they become tasks, and which workers have slots for them."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,35 +8,34 @@ from dask.base import get_annotations
 
 from manyfit.cluster.inspection.scheduler_info import Workers
 
-# Tasks on a slot: one that runs, and one that waits for it, so that no slot waits for the client.
+Resources = tuple[tuple[str, float], ...]
+"""Resources that a task takes of its worker, as ``(("GPU", 1.0),)``."""
+
+# Tasks per slot: one runs and one waits for it, so that no slot waits for the client.
 TASKS_PER_SLOT = 2
-# Items are put together to tasks of about this long: each takes some 6 ms of the client and the scheduler,
-# which are at work beside the workers, and 2 ms of its worker.
+# Items are joined to tasks of about this many seconds: each task costs some 6 ms of the client and the
+# scheduler, which share the machine with the workers, and 2 ms of its worker.
 TASK_S = 0.4
-# So many tasks are left to a slot at least while there are items, so that all end at about the same time.
+# While items wait, at least this many tasks are left for each slot, so that all slots end at about the same
+# time.
 TASKS_LEFT = 3
-# But no task is made much shorter than what it costs to send it.
+# No task is much shorter than it costs to send it.
 LEAST_TASK_S = 0.03
-# Of items this long, so much work is handed out to each slot: Dask lets a cluster grow that has more of it
-# than it can soon do. Another search waits behind it as long at most.
+# Where items take LONG_S or more, each slot gets AHEAD_S seconds of work. Dask lets a cluster grow that has
+# more work than it can soon do. Another search waits at most that long behind it.
 LONG_S, AHEAD_S = 0.1, 10.0
-# What a chunk said of how long items take counts so much less with each later one: soon little of the
-# first, in which modules were imported.
+# Earlier measurements of an item's duration lose weight by this factor with each chunk: the first chunk
+# imports modules.
 FADE = 0.75
 
 
 class ChunkSizer:
-    """Hands out items in chunks that take about as long as a task should.
+    """Joins waiting items to chunks that take about as long as a task should.
 
-    Parameters
-    ----------
-    items : sequence
-        In the order in which they are handed out.
-    fuse : callable
-        Whether an item may be in a chunk with others; else it is one of its own.
+    `fuse` says whether an item may share a chunk; other items are a chunk of their own.
     """
 
-    def __init__(self, items: Sequence[Any], fuse: Callable[[Any], bool]) -> None:
+    def __init__(self, items: Iterable[Any], fuse: Callable[[Any], bool]) -> None:
         self._items = deque(items)
         self._fuse = fuse
         self._seconds = self._done = 0.0
@@ -44,13 +43,27 @@ class ChunkSizer:
     def __bool__(self) -> bool:
         return bool(self._items)
 
-    def took(self, items: Sequence[Any], seconds: float) -> None:
-        """Learn how long items take; later ones count more."""
+    def add(self, item: Any) -> None:
+        """Add an item at the end."""
+        self._items.append(item)
+
+    def put_back(self, items: Sequence[Any]) -> None:
+        """Add items at the front."""
+        self._items.extendleft(reversed(items))
+
+    def take_all(self) -> list[Any]:
+        """Remove and return all items."""
+        items = list(self._items)
+        self._items.clear()
+        return items
+
+    def record(self, items: Sequence[Any], seconds: float) -> None:
+        """Record how long items took together."""
         if items and self._fuse(items[0]):
             self._seconds, self._done = FADE * self._seconds + seconds, FADE * self._done + len(items)
 
     def take(self, n_slots: int) -> tuple[Any, ...]:
-        """The next items, for one of so many slots; one where nothing is known of how long they take."""
+        """Remove and return the next chunk; one item while their duration is unknown."""
         size = 1
         if self._done:
             each = max(self._seconds / self._done, 1e-6)
@@ -63,123 +76,110 @@ class ChunkSizer:
 
     @property
     def seconds(self) -> float:
-        """How long a task of long items takes; 0 where nothing is known, or they are short."""
+        """Duration of a task of long items; 0 if items are short, or their duration is unknown."""
         each = self._seconds / self._done if self._done else 0.0
         return max(each, TASK_S) if each >= LONG_S else 0.0
 
-    def put_back(self, items: Sequence[Any]) -> None:
-        """Hand these out first."""
-        self._items.extendleft(reversed(items))
-
 
 class ResourceQueue:
-    """Items that take the same of their worker.
-
-    Parameters
-    ----------
-    items : sequence
-        In the order in which they are handed out.
-    fuse : callable
-        As in `ChunkSizer`.
-    resources : mapping of str to float
-        What a task takes of its worker, as ``{"GPU": 1}``.
-
-    Attributes
-    ----------
-    chunks : Chunks
-        What is left.
-    running : int
-        Tasks that are under way.
-    stuck : int
-        Of these, tasks on workers that begin none.
-    suspects : deque
-        Tasks that run one by one, after all others.
-    workers : frozenset of str
-        Those that tasks may go to, as of the last look.
-    able : frozenset of str
-        Of these, workers that begin tasks; all if none does.
-    slots : int
-        Tasks that these run at a time.
-    receiver : str or None
-        One of these that can be sent data.
-    keeps_away : bool
-        Whether other workers of the cluster are not to be given tasks.
-    """
+    """Waiting items that need the same resources, and the workers that can run them."""
 
     def __init__(
-        self, items: Sequence[Any], fuse: Callable[[Any], bool], resources: Mapping[str, float]
+        self,
+        resources: Resources = (),
+        items: Iterable[Any] = (),
+        fuse: Callable[[Any], bool] = lambda item: True,
     ) -> None:
+        self.resources = resources
         self.chunks = ChunkSizer(items, fuse)
-        self.resources = dict(resources)
-        self.running = self.stuck = 0
-        self.suspects: deque[Any] = deque()
-        self.workers: frozenset[str] = frozenset()
-        self.able: frozenset[str] = frozenset()
-        self.slots = 0
-        self.receiver: str | None = None
-        self.keeps_away = False
+        self.suspects: deque[Any] = deque()  # tasks that run one by one, after all others
+        self.running = 0  # tasks on the cluster
+        self.stuck = 0  # tasks among these on workers that begin none
+        # As of the last update of the workers:
+        self.workers: frozenset[str] = frozenset()  # workers that have the resources
+        self.able: frozenset[str] = frozenset()  # workers among these that begin tasks; all if none does
+        self.slots = 0  # tasks that these run at a time
+        self.receivers: tuple[str, ...] = ()  # workers among these that take data, most free memory first
+        self.keeps_away = False  # whether other workers of the cluster are to get no tasks
 
     @property
-    def open(self) -> bool:
-        """Whether another task may go out; one may even where no worker is there yet."""
-        each = TASKS_PER_SLOT
-        if not self.resources and self.chunks.seconds:
-            # Tasks that take resources do not wait in the scheduler, but at a worker, and die with it.
-            each = max(each, int(AHEAD_S / self.chunks.seconds))
-        return bool(self.chunks) and self.running - self.stuck < each * max(1, self.slots)
+    def tasks_per_slot(self) -> int:
+        """Tasks that the cluster may have at a time for each slot; more where items are long."""
+        # Tasks with resources do not wait in the scheduler but at a worker, and are lost with it.
+        if self.resources or not self.chunks.seconds:
+            return TASKS_PER_SLOT
+        return max(TASKS_PER_SLOT, int(AHEAD_S / self.chunks.seconds))
 
     @property
-    def waits(self) -> bool:
-        """Whether it has anything to do for a worker."""
+    def has_room(self) -> bool:
+        """Whether another task may be handed out; one may even while there is no worker."""
+        return bool(self.chunks) and self.active < self.tasks_per_slot * max(1, self.slots)
+
+    @property
+    def active(self) -> int:
+        """Tasks on workers that begin tasks."""
+        return self.running - self.stuck
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has anything left for a worker to do."""
         return bool(self.chunks or self.running or self.suspects)
 
     @property
-    def idles(self) -> bool:
-        """Whether workers that begin tasks have slots for which there is nothing new to do."""
-        return self.able < self.workers and not self.chunks and self.running - self.stuck < self.slots
+    def has_idle_slots(self) -> bool:
+        """Whether some workers are held up, and others have slots without new work."""
+        return self.able < self.workers and not self.chunks and self.active < self.slots
 
-    def look(self, workers: Workers, stuck: frozenset[str] = frozenset()) -> None:
-        """Count the slots of these workers, of which some begin no tasks."""
-        slots = {address: slots_of(info, self.resources) for address, info in workers.items()}
+    def assign(self, workers: Workers, held: frozenset[str] = frozenset()) -> None:
+        """Set the workers; `held` begin no tasks."""
+        slots = {address: worker_slots(info, self.resources) for address, info in workers.items()}
         self.workers = frozenset(address for address, n in slots.items() if n)
-        self.able = self.workers - stuck or self.workers
+        self.able = self.workers - held or self.workers
         self.keeps_away = self.able < self.workers
         self.slots = sum(slots[one] for one in self.able)
-        # A paused one takes nothing.
         running = [one for one in sorted(self.able) if workers[one]["status"] == "running"]
-        self.receiver = max(running, key=lambda one: memory_left(workers[one]), default=None)
+        self.receivers = tuple(sorted(running, key=lambda one: -memory_left(workers[one])))
 
 
 def memory_left(worker: Mapping[str, Any]) -> float:
-    """Bytes that a worker has left, as it last said."""
+    """Bytes that a worker had left when it last reported."""
     return float(worker["memory_limit"] or "inf") - float(worker["metrics"].get("memory", 0))
 
 
-def annotated() -> Mapping[str, float]:
-    """The resources that `dask.annotate` asks for here, as for any other work on Dask."""
+def annotated_resources() -> Mapping[str, float]:
+    """Return the resources that `dask.annotate` sets in the calling context."""
     resources = get_annotations().get("resources") or {}
-    # Dask would look for a worker that declares what nothing is taken of.
+    # Dask would look for a worker that declares a resource even if a task takes nothing of it.
     return {name: n for name, n in resources.items() if n}
 
 
-def slots_of(worker: Mapping[str, Any], resources: Mapping[str, float]) -> int:
-    """How many tasks that take these resources a worker runs at a time."""
+def worker_slots(worker: Mapping[str, Any], resources: Resources) -> int:
+    """Count the tasks with these resources that a worker runs at a time."""
     has = worker["resources"]
-    return int(min([worker["nthreads"], *(has.get(name, 0) // n for name, n in resources.items() if n)]))
+    return int(min([worker["nthreads"], *(has.get(name, 0) // n for name, n in resources if n)]))
 
 
-def look(lanes: Iterable[ResourceQueue], workers: Workers, stuck: frozenset[str] = frozenset()) -> None:
-    """See which workers each lane has; `stuck` are those that begin no tasks.
+def describe_resources(resources: Resources) -> str:
+    """Return a clause on the resources that a worker has to declare, for messages."""
+    needs = " and ".join(f"{n:g} of {name}" for name, n in resources)
+    return f" that declares the resources {needs}" if needs else ""
 
-    While there are tasks that take resources, others keep away from the workers that have these, if they
-    can: on a cluster of both, a long fit on the host would hold the slot of a device.
+
+def assign_workers(
+    queues: Iterable[ResourceQueue], workers: Workers, held: frozenset[str] = frozenset()
+) -> None:
+    """Set the workers of each queue; `held` begin no tasks.
+
+    While tasks with resources are left, other tasks avoid the workers that have these, if they can: a long
+    fit on the host would hold the slot of a device.
     """
-    needy = [lane for lane in lanes if lane.resources]
-    for lane in needy:
-        lane.look(workers, stuck)
-    wanted = {address for lane in needy if lane.waits for address in lane.workers}
-    others = {address: info for address, info in workers.items() if address not in wanted}
-    for lane in lanes:
-        if not lane.resources:
-            lane.look(others or workers, stuck)
-            lane.keeps_away |= bool(wanted and others)
+    queues = list(queues)
+    needy = [queue for queue in queues if queue.resources]
+    for queue in needy:
+        queue.assign(workers, held)
+    reserved = {address for queue in needy if queue.is_waiting for address in queue.workers}
+    others = {address: info for address, info in workers.items() if address not in reserved}
+    for queue in queues:
+        if not queue.resources:
+            queue.assign(others or workers, held)
+            queue.keeps_away |= bool(reserved and others)

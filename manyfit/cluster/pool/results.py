@@ -1,4 +1,4 @@
-"""Results of tasks, fetched in the loop of the client as they come, many in one message."""
+"""Results of tasks, fetched in the event loop of the client as they come, many in one message."""
 
 import asyncio
 import contextlib
@@ -12,12 +12,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """A queue of tasks and what they came to.
-
-    Parameters
-    ----------
-    client : Client
-    """
+    """Queue of ended tasks with their results or errors."""
 
     def __init__(self, client: "Client") -> None:
         self._client = client
@@ -26,29 +21,26 @@ class Results:
         self._given_up: set[Future] = set()
 
     def get(self, timeout: float) -> tuple[Any, Any] | None:
-        """The next task that ended and its result or error; None if there is none before long."""
+        """Return the next ended task and its result or error; None if none ends in time.
+
+        After `wake`, both are None.
+        """
         with contextlib.suppress(queue.Empty):
             return self._arrived.get(timeout=timeout)
         return None
 
-    def put(self, source: Any, came: Any) -> None:
-        """Add something else."""
-        self._arrived.put((source, came))
+    def wake(self) -> None:
+        """Have `get` return at once."""
+        self._arrived.put((None, None))
 
     def watch(self, future: "Future") -> None:
         """Wait for a task, and fetch its result however long that takes."""
         call_soon_in_loop(self._client, self._watch, future)
 
     def give_up(self, future: "Future") -> None:
-        """Stop fetching a result, if that is under way: no worker that has it answers, or nobody reads it.
-
-        The task comes as one that was cancelled.
-
-        Notes
-        -----
-        `Client.cancel` does not do that. What is fetched from a worker that does not answer would take one of
-        the few messages by which a client fetches results, for ever. Whether a future was cancelled while its
-        result was on its way is not seen from it: by then its status is ``"cancelled"``.
+        """Stop fetching a result that nobody reads, or that only a silent worker has; the task then counts as
+        cancelled. `Client.cancel` would go on fetching: a silent worker would hold for ever one of the few
+        messages by which a client fetches results.
         """
         call_soon_in_loop(self._client, self._give_up, future)
 
@@ -56,21 +48,21 @@ class Results:
         task = asyncio.current_task()
         assert task is not None
         self._fetching[future] = task
-        came: Any
+        result: Any
         while True:
             try:
-                came = await self._client.gather(future, asynchronous=True)
+                result = await self._client.gather(future, asynchronous=True)
             except asyncio.CancelledError as error:
-                # One message fetches many results. It ends for all when one of them is given up.
+                # One message fetches many results. If one is given up, it ends for all of them.
                 if future not in self._given_up and future.status == "finished":
                     continue
-                came = error
+                result = error
             except BaseException as error:
-                came = error
+                result = error
             break
         self._fetching.pop(future, None)
         self._given_up.discard(future)
-        self._arrived.put((future, came))
+        self._arrived.put((future, result))
 
     def _give_up(self, future: "Future") -> None:
         task = self._fetching.get(future)

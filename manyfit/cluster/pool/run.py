@@ -1,4 +1,4 @@
-"""Where a search runs: on the workers of a cluster, if there is a client."""
+"""Entry points of a search: its client, the slots of its cluster, and a run of items on the workers."""
 
 import contextlib
 import os
@@ -7,50 +7,35 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from manyfit.cluster.inspection.scheduler_info import workers_of
-from manyfit.cluster.pool.resource_queue import annotated, slots_of
-from manyfit.cluster.worker.content_pickle import packed
+from manyfit.cluster.inspection.scheduler_info import get_workers
+from manyfit.cluster.pool.resource_queue import annotated_resources, worker_slots
+from manyfit.cluster.worker.content_pickle import pack
 
 WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
 
 
-# Clients of a process that this one was forked from: their threads are there no more.
-_left_behind: "weakref.WeakSet[Any]" = weakref.WeakSet()
+# Clients of a process that this one was forked from: their threads do not exist here.
+_before_fork: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
-def _leave_behind() -> None:
+def _note_fork() -> None:
     if "distributed" not in sys.modules:
         return
     from distributed import Client
 
     with contextlib.suppress(ValueError):
-        _left_behind.add(Client.current())
+        _before_fork.add(Client.current())
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_behind)
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def client_for(client: Any) -> Any:
-    """The client that a search uses.
+    """Return the client that a search uses, or None if it runs in this process or through joblib.
 
-    Parameters
-    ----------
-    client : distributed.Client, None or False
-        None: the current one, if there is one. False: none.
-
-    Returns
-    -------
-    distributed.Client or None
-        None where the work is done in this process, or by joblib. So it is within a task of a cluster
-        too: it holds its slot already, and would wait for itself.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    ValueError
-        If it is not connected to a scheduler.
+    `client` is a client, None for the current one, or False for none. A search within a task of a cluster
+    uses none: it would wait for the slot that its own task holds.
     """
     if client is False:
         return None
@@ -75,7 +60,7 @@ def client_for(client: Any) -> Any:
             client = Client.current()
         except ValueError:
             return None
-        if client in _left_behind:
+        if client in _before_fork:
             return None
         return client if client.status == "running" and not client.asynchronous else None
     if client.status != "running":
@@ -95,68 +80,29 @@ def run_on_cluster(
     salt: str = "",
     needs: Callable[[Any], Mapping[str, float]] = lambda item: {},
 ) -> Iterator[tuple[Any, Any]]:
-    """Call ``function(item, common)`` for each item on the workers of a cluster.
+    """Call ``function(item, common)`` for each item on workers; yield items with results as they come.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected; its workers can import the function.
-    function : callable
-        Called with an item and `common`. May return `Partly`, and ask `wanted` whether to.
-    items : sequence
-        Small, each.
-    common : object
-        For all items the same. Its arrays travel once to each worker, which finds those of NumPy read-only.
-    name : callable
-        What the dashboard calls the task of an item.
-    fuse : callable
-        Whether an item may be put together with others like it to a task that takes long enough.
-    owners : sequence
-        Large things in `common`. As long as these are there, workers keep them for later runs.
-    salt : str
-        Runs of another one share no tasks.
-    needs : callable, optional
-        What an item takes of its worker, as ``{"GPU": 1}``; what `dask.annotate` says of resources comes on
-        top.
-
-    Yields
-    ------
-    item, result
-        In the order in which they come. The result is a `Died` for an item whose worker dies each time.
-
-    Raises
-    ------
-    Exception
-        What cannot be pickled raises before anything is sent. The first exception of a task is raised, and
-        the others are cancelled.
+    The result is a `WorkerLost` for an item whose worker dies each time. Workers can import the function; it
+    may return a `PartialResult`. Large arrays of `common` are sent once, and workers find NumPy arrays
+    read-only. Workers keep what belongs to the `owners`, which are large objects in `common`, while these
+    exist. `name` labels a task, `fuse` says whether an item may share a task with others, and `needs` which
+    resources it takes beside those of `dask.annotate`. Runs with another `salt` share no tasks. The first
+    exception of a task is raised, and the other tasks are cancelled.
     """
-    from manyfit.cluster.pool._dispatcher import Dispatcher
-    from manyfit.cluster.pool.placement import placement_of
+    from manyfit.cluster.pool.item_run import ItemRun
+    from manyfit.cluster.pool.placement import get_placement
 
-    package = packed(common, salt, owners)
-    placement = placement_of(client)
+    package = pack(common, salt, owners)
+    placement = get_placement(client)
     placement.hold(package)
-    dispatch = Dispatcher(client, placement, function, package, name, fuse, needs)
+    run = ItemRun(client, placement, function, package, name, fuse, needs)
     try:
-        yield from dispatch.results(items)
+        yield from run.results(items)
     finally:
         placement.release(package)
 
 
-def slots(client: Any, needs: Mapping[str, float] | None = None) -> int:
-    """Tasks that the workers of a cluster run at a time.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected.
-    needs : mapping, optional
-        What each takes of its worker, as ``{"GPU": 1}``; what `dask.annotate` says of resources comes on top.
-
-    Returns
-    -------
-    int
-        At least 1.
-    """
-    takes = {**(needs or {}), **annotated()}
-    return max(1, sum(slots_of(worker, takes) for worker in workers_of(client).values()))
+def count_slots(client: Any, needs: Mapping[str, float] | None = None) -> int:
+    """Count the tasks that a cluster runs at a time, at least 1, if each `needs` these resources."""
+    takes = tuple({**(needs or {}), **annotated_resources()}.items())
+    return max(1, sum(worker_slots(worker, takes) for worker in get_workers(client).values()))

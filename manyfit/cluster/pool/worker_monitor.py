@@ -1,186 +1,213 @@
-"""How a cluster stands while a run waits for it: which workers are there, died, or begin no tasks."""
+"""State of a cluster during a run: which workers exist, died, or begin no tasks."""
 
 import time
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from manyfit.cluster.inspection.scheduler_info import workers_of
+from manyfit.cluster.inspection.scheduler_info import SchedulerLost, Workers, get_workers
 from manyfit.cluster.inspection.versions import Versions
-from manyfit.cluster.pool._worker_deaths import Deaths
-from manyfit.cluster.pool.held_workers import Stuck, tell
-from manyfit.cluster.pool.resource_queue import ResourceQueue, look
+from manyfit.cluster.pool._worker_deaths import WorkerDeaths
+from manyfit.cluster.pool.held_workers import HeldWorkers, warn_of_held_workers
+from manyfit.cluster.pool.options import PoolOptions, WorkerNames
+from manyfit.cluster.pool.resource_queue import (
+    ResourceQueue,
+    Resources,
+    assign_workers,
+    describe_resources,
+)
 from manyfit.cluster.worker.errors import WorkerDied
 
 if TYPE_CHECKING:
     from distributed import Future
 
-# How often it is looked who is there while nothing comes, and at least.
-LOOK_S, LOOK_AT_LEAST_S = 0.5, 2.0
-# Without any worker for this long, the user is told.
+# Seconds between two checks of the workers: while no task ends, and at most.
+CHECK_S, CHECK_AT_LEAST_S = 0.5, 2.0
+# Seconds without any worker after which a search warns.
 NO_WORKER_S = 10.0
-# The same after workers died of the run is an error: nothing started others.
+# Seconds without any worker that are an error if workers died before: nothing starts others.
 NO_WORKER_LEFT_S = 120.0
-# With all workers paused for this long, it is an error.
+# Seconds with all workers paused that are an error.
 PAUSED_S = 30.0
-# A worker that joins during a run is fresh for so long. The nanny of one that dies at once may give up.
+# Seconds for which a worker that joins during a run is fresh. The nanny of one that dies at once may give up.
 FRESH_S = 5.0
 
 
-class SchedulerLost(ConnectionError):
-    """The connection to the scheduler broke in the middle of a run."""
+class NoWorkerError(TimeoutError):
+    """A call of Parallel has waited too long for a worker."""
 
 
 class WorkerMonitor:
-    """What is known of the workers of some lanes, as of the last look.
+    """Workers of a cluster, as of the last update, and their assignment to the queues of a pool."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-    lanes : sequence of Lane
-        Which are told their workers at each look.
-
-    Attributes
-    ----------
-    address : str
-        Of the scheduler.
-    stuck : Stuck
-        Which workers begin no tasks.
-    workers : frozenset of str
-        All of the cluster's.
-    looked : float
-        When that was.
-    """
-
-    def __init__(self, client: Any, lanes: Sequence[ResourceQueue]) -> None:
-        self._client, self._lanes = client, lanes
+    def __init__(
+        self, client: Any, queues: Sequence[ResourceQueue], options: PoolOptions | None = None
+    ) -> None:
+        self._client, self._queues, self._options = client, queues, options or PoolOptions()
         self.address = str(getattr(client.scheduler, "address", "an unknown address"))
-        self.stuck = Stuck(client)
-        self.workers: frozenset[str] = frozenset()
-        self.looked = 0.0
+        self.held = HeldWorkers(client)
+        self.workers: Workers = {}
+        self._updated = 0.0
         self._versions = Versions(client)
-        self._deaths: Deaths | None = None
-        self._somebody_died = self._any_died = False
-        self._came: dict[str, float] = {}
+        self._deaths: WorkerDeaths | None = None
+        self._new_death = self._any_death = False
+        self._joined: dict[str, float] = {}
         self._without_since: float | None = None
         self._paused_since: float | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     @property
     def is_old(self) -> bool:
-        """Whether it is time for another look, whatever comes."""
-        return time.monotonic() - self.looked > LOOK_AT_LEAST_S
+        """Whether it is time for another update."""
+        return time.monotonic() - self._updated > CHECK_AT_LEAST_S
 
-    def somebody_died(self) -> bool:
-        """Whether a worker did since this was asked last."""
-        somebody, self._somebody_died = self._somebody_died, False
-        return somebody
+    def take_new_death(self) -> bool:
+        """Return whether a worker died since the last call."""
+        died, self._new_death = self._new_death, False
+        return died
 
-    def deaths_of(self, key: Any) -> int:
-        """Workers that died with a task."""
-        return self._deaths.of(key) if self._deaths else 0
+    def count_deaths(self, key: Any) -> int:
+        """Count the workers that died while they had a task."""
+        return self._deaths.count(key) if self._deaths else 0
 
-    def seasoned(self, lane: ResourceQueue) -> str | None:
-        """The worker of a lane that has been there longest, if it is not fresh."""
-        oldest = min(sorted(lane.able), key=lambda one: self._came.get(one, self.looked), default=None)
-        return oldest if oldest in self._came and self.looked - self._came[oldest] > FRESH_S else None
+    def settled_worker(self, queue: ResourceQueue) -> str | None:
+        """Return the worker of a queue that joined first, unless it is fresh."""
+        oldest = min(sorted(queue.able), key=lambda one: self._joined.get(one, self._updated), default=None)
+        fresh = oldest not in self._joined or self._updated - self._joined[oldest] <= FRESH_S
+        return None if fresh else oldest
 
-    def look(self, futures: "Iterable[Future]" = (), quiet_s: float = 0.0) -> None:
-        """See which workers are there, died, or begin no tasks.
-
-        Parameters
-        ----------
-        futures : iterable of Future
-            Tasks that are under way.
-        quiet_s : float
-            Seconds for which none has ended.
-
-        Raises
-        ------
-        SchedulerLost
-            If the scheduler is away.
-        MemoryError
-            If all workers have been paused for long.
-        WorkerDied
-            If workers died, and there has been none for long.
-        RuntimeError
-            If a worker has other versions than this process.
-        """
-        if self._client.status != "running":
-            raise self.gone()
-        workers = workers_of(self._client)
-        self.stuck.look(workers, futures, quiet_s)
-        look(self._lanes, workers, self.stuck.workers)
-        first, self.looked, self.workers = not self.looked, time.monotonic(), frozenset(workers)
-        self._came = {one: self._came.get(one, -float("inf") if first else self.looked) for one in workers}
-        if self._deaths is None:
-            self._deaths = Deaths(self._client)
-        died = self._deaths.look(workers)
-        self._somebody_died |= died
-        self._any_died |= died
-        self._versions.require(self._of_lanes, wait=first)
-        self._warn_of_no_worker()
-        self._warn_of_stuck_workers()
-        self._require_one_not_paused()
+    def receiver(self, queue: ResourceQueue) -> str | None:
+        """Return the worker of a queue to send data to: the one with the most memory left that answers."""
+        silent = self.held.silent
+        return next((one for one in queue.receivers if one not in silent), next(iter(queue.receivers), None))
 
     @property
-    def _of_lanes(self) -> frozenset[str]:
-        return frozenset[str]().union(*(lane.workers for lane in self._lanes))
+    def memory(self) -> float:
+        """Sum of the workers' memory limits in bytes; 0 if one has none."""
+        limits = [float(info["memory_limit"] or 0) for info in self.workers.values()]
+        return sum(limits) if all(limits) else 0.0
+
+    def declares(self, resource: str) -> bool:
+        """Whether any worker has a resource."""
+        return any(info["resources"].get(resource) for info in self.workers.values())
+
+    def assign(self) -> None:
+        """Assign the workers to the queues."""
+        assign_workers(self._queues, self.workers, self.held.workers)
+
+    def update(self, futures: "Iterable[Future]" = (), quiet_s: float = 0.0) -> None:
+        """Find out which workers exist, died, or begin no tasks. `futures` are the tasks on the cluster, and
+        none has ended for `quiet_s` seconds.
+
+        Raises the error that ends a run: a lost scheduler, no worker or only paused ones for long, a worker
+        with other versions.
+        """
+        if self._client.status != "running":
+            raise self.scheduler_lost()
+        everyone = get_workers(self._client)
+        self.workers = select_workers(everyone, self._options.worker_names)
+        self.held.update(self.workers, futures, quiet_s)
+        self.assign()
+        first, now = not self._updated, time.monotonic()
+        self._updated = now
+        self._joined = {one: self._joined.get(one, -float("inf") if first else now) for one in self.workers}
+        if self._options.isolates:
+            self._count_deaths(everyone)
+        strict = self._options.strict_versions
+        self._versions.require(self._assigned, wait=first, lenient=not strict)
+        self._require_worker()
+        self._warn_of_held_workers()
+        self._require_unpaused_worker()
+
+    def _count_deaths(self, workers: Workers) -> None:
+        if self._deaths is None:
+            self._deaths = WorkerDeaths(self._client)
+        died = self._deaths.update(workers)
+        self._new_death |= died
+        self._any_death |= died
+
+    @property
+    def _assigned(self) -> frozenset[str]:
+        return frozenset[str]().union(*(queue.workers for queue in self._queues))
 
     def require_versions(self) -> None:
-        """Raise if a worker has other versions; one that has not said them is asked again, and waited for."""
-        self._versions.require(self._of_lanes, wait=True, again=True)
+        """Raise if a worker has other versions; wait for those that have not answered."""
+        if self._options.strict_versions:
+            self._versions.require(self._assigned, wait=True, again=True)
 
-    def gone(self) -> SchedulerLost:
-        """The error to raise if the scheduler is away."""
+    def scheduler_lost(self) -> SchedulerLost:
+        """Make the error of a run whose scheduler is gone."""
         return SchedulerLost(
-            f"The scheduler at {self.address} went away in the middle of the search "
+            f"The scheduler at {self.address} went away in the middle of the {self._options.subject} "
             f"(the client is {self._client.status!r}). Connect a new client, and start again."
         )
 
-    def _require_one_not_paused(self) -> None:
-        """Tasks go to no worker that is paused, and a pause ends only when memory is given back."""
-        waiting = [lane for lane in self._lanes if lane.waits and lane.workers]
-        if not waiting or any(lane.receiver for lane in waiting):
+    def _require_unpaused_worker(self) -> None:
+        """Paused workers take no tasks, and a pause ends only when memory is freed."""
+        waiting = [queue for queue in self._queues if queue.is_waiting and queue.workers]
+        if not waiting or any(queue.receivers for queue in waiting):
             self._paused_since = None
             return
         if self._paused_since is None:
-            self._paused_since = self.looked
-        if self.looked - self._paused_since > PAUSED_S:
+            self._paused_since = self._updated
+        if self._updated - self._paused_since > PAUSED_S:
             n = len(waiting[0].workers)
             raise MemoryError(
-                f"All {n} workers at {self.address} that the search may use have been paused for "
-                f"{PAUSED_S:g} s: they are short of memory. Let go of what they hold, or give them more."
+                f"All {n} workers at {self.address} that the {self._options.subject} may use have been "
+                f"paused for {PAUSED_S:g} s: they are short of memory. Free some, or give them more."
             )
 
-    def _warn_of_no_worker(self) -> None:
-        waiting = [lane for lane in self._lanes if lane.waits and not lane.workers]
-        if not waiting:
+    def _require_worker(self) -> None:
+        lacking = [queue for queue in self._queues if queue.is_waiting and not queue.workers]
+        if not lacking:
             self._without_since = None
             return
         if self._without_since is None:
-            self._without_since = self.looked
-        seconds = self.looked - self._without_since
-        if seconds > NO_WORKER_S and "" not in self._told:
-            self._told.add("")
-            needs = " and ".join(f"{n:g} of {name}" for name, n in waiting[0].resources.items())
-            what = f"a worker that declares the resources {needs}" if needs else "a worker"
-            _warn(
-                f"The search waits for {what} at {self.address}, where there is none. Start one, or "
-                "interrupt."
-            )
-        if self._any_died and seconds > NO_WORKER_LEFT_S and not self.workers:
+            self._without_since = self._updated
+        seconds, timeout = self._updated - self._without_since, self._options.no_worker_timeout
+        resources = lacking[0].resources
+        if timeout is not None:
+            if seconds > timeout:
+                raise no_worker_error(self.address, resources, self._options.worker_names, timeout)
+            return
+        subject = self._options.subject
+        if seconds > NO_WORKER_S and "" not in self._warned:
+            self._warned.add("")
+            which = describe_resources(resources)
+            _warn(f"The {subject} waits for a worker{which} at {self.address}. Start one, or interrupt.")
+        if self._any_death and seconds > NO_WORKER_LEFT_S and not self.workers:
             raise WorkerDied(
-                f"Workers at {self.address} died of tasks of the search, and there has been none for "
+                f"Workers at {self.address} died of tasks of the {subject}, and there has been none for "
                 f"{seconds:.0f} s: nothing starts others. They ran out of memory, or crashed in native code: "
                 "their logs may say. Start workers with a nanny, which starts another process."
             )
 
-    def _warn_of_stuck_workers(self) -> None:
-        reasons = {one: why for one, why in self.stuck.reasons().items() if one not in self._told}
+    def _warn_of_held_workers(self) -> None:
+        reasons = {one: why for one, why in self.held.reasons().items() if one not in self._warned}
         if reasons:
-            self._told.update(reasons)
-            tell(_warn, "The search", self.address, reasons)
+            self._warned.update(reasons)
+            warn_of_held_workers(_warn, f"The {self._options.subject}", self.address, reasons)
+
+
+def select_workers(workers: Workers, names: WorkerNames) -> Workers:
+    """Return the workers with one of these names or addresses."""
+    if names is None:
+        return workers
+    return {one: info for one, info in workers.items() if one in names or info["name"] in names}
+
+
+def no_worker_error(address: str, resources: Resources, names: WorkerNames, timeout: float) -> Exception:
+    """Make the error of a call of Parallel that has no worker."""
+    which = describe_resources(resources)
+    if names is not None:
+        which += f" among workers={list(names)}"
+    if not timeout:
+        return RuntimeError(f"The call of Parallel has no active worker{which} at {address}.")
+    return NoWorkerError(
+        f"The call of Parallel has no worker{which} after {timeout:g} seconds at {address}. Start one. If "
+        "that takes longer, use parallel_config(backend='manyfit', wait_for_workers_timeout="
+        f"{max(10.0, 2 * timeout):g})."
+    )
 
 
 def _warn(text: str) -> None:

@@ -1,1 +1,1 @@
-"""What runs on a worker: fetch data, run items, watch memory, send heartbeats."""
+"""Code that runs on workers: fetch data, run items, watch memory."""

@@ -1,9 +1,9 @@
-"""Which workers no longer answer, by the heartbeats that their scheduler has heard.
+"""Workers that no longer answer, by the heartbeats that their scheduler receives.
 
 A process that is stopped, that swaps, or that the network no longer reaches keeps its connections. Dask waits
-for it for as long as the scheduler's ``worker-ttl``, five minutes, and a call to it waits for ever. A worker
-whose interpreter is held by compiled code sends no heartbeat either, but goes on later: nothing is taken from
-it, its tasks are only given to others as well.
+for it during the scheduler's ``worker-ttl``, five minutes, and a call to it waits for ever. A worker whose
+interpreter is held by compiled code sends no heartbeat either, but goes on later: it keeps its tasks, and
+other workers get copies of them.
 """
 
 import asyncio
@@ -18,37 +18,37 @@ from manyfit.cluster.inspection.scheduler_info import ANSWER_S, Workers
 # Seconds without a heartbeat after which a worker counts as silent. Heartbeats come twice a second; on large
 # clusters they come every (workers / 200 + 1) seconds.
 SILENT_S = 10.0
-# How often it is looked whether a worker that takes part in a call is still there.
+# Seconds between two checks of a worker during a call.
 WATCH_S = 1.0
-# Between two looks no more silence than this is counted: a scheduler in a process that was held up itself
-# has heard nobody.
-MOST_BETWEEN_LOOKS_S = 2.5
-# Bytes a second at which data arrive at least, for which a worker may be silent while it receives them.
+# Seconds of silence that count at most between two updates: a scheduler in a process that was held up itself
+# has received nothing.
+MOST_BETWEEN_UPDATES_S = 2.5
+# Slowest rate at which data arrive: while a worker receives them, it may be silent.
 LEAST_BYTES_PER_S = 2**27
-# Seconds that a send which was given up has to complete. By then a scheduler has removed its worker: with
-# Dask's settings it does after 300 s of silence.
+# Seconds that a call which was given up has to complete. By then the scheduler has removed the worker: with
+# Dask's settings it does so after 300 s of silence.
 COMPLETES_S = 600.0
 
 
 class Heartbeats:
-    """Says for each worker how long it has been silent.
+    """Seconds for which each worker has been silent.
 
-    That is counted while somebody looks. Where other workers have been heard since, it is known at once.
+    They are counted between updates; later heartbeats of other workers show them at once.
     """
 
     def __init__(self) -> None:
-        # Last heartbeat, by the scheduler's clock, and silence. It is never changed, replaced only: several
-        # threads look, and read it meanwhile.
+        # Last heartbeat, by the scheduler's clock, and silence. Replaced, never changed: several threads read
+        # it.
         self._heard: dict[str, tuple[float, float]] = {}
-        self._looked = time.monotonic()
+        self._updated = time.monotonic()
         self._lock = threading.Lock()
 
-    def look(self, workers: Workers) -> None:
-        """Take in what the scheduler says of its workers."""
+    def update(self, workers: Workers) -> None:
+        """Update by what the scheduler knows of its workers."""
         with self._lock:
             now = time.monotonic()
-            passed = min(now - self._looked, MOST_BETWEEN_LOOKS_S)
-            self._looked, before, heard = now, self._heard, dict[str, tuple[float, float]]()
+            passed = min(now - self._updated, MOST_BETWEEN_UPDATES_S)
+            self._updated, before, heard = now, self._heard, dict[str, tuple[float, float]]()
             newest = max((float(info["last_seen"]) for info in workers.values()), default=0.0)
             for address, info in workers.items():
                 last = float(info["last_seen"])
@@ -57,15 +57,15 @@ class Heartbeats:
                 heard[address] = last, max(counted, newest - last)
             self._heard = heard
 
-    def missed(self, address: str) -> None:
-        """Count a worker that did not answer a call as silent until its next heartbeat."""
+    def mark_silent(self, address: str) -> None:
+        """Count a worker that did not answer as silent until its next heartbeat."""
         with self._lock:
             if address in self._heard:
                 last, silence = self._heard[address]
                 self._heard = {**self._heard, address: (last, max(silence, _limit(len(self._heard))))}
 
     def silence(self, address: str) -> float:
-        """Seconds that a worker has been silent for."""
+        """Return the seconds for which a worker has been silent."""
         return self._heard.get(address, (0.0, 0.0))[1]
 
     @property
@@ -77,7 +77,7 @@ class Heartbeats:
 
 
 def _limit(n_workers: int) -> float:
-    """Seconds without a heartbeat from which on one of so many workers is silent."""
+    """Return the seconds without a heartbeat after which one of so many workers is silent."""
     return max(SILENT_S, 4 * (n_workers / 200 + 1))
 
 
@@ -85,13 +85,13 @@ _of_clients: "weakref.WeakKeyDictionary[Any, Heartbeats]" = weakref.WeakKeyDicti
 _lock = threading.Lock()
 
 
-def heartbeats_of(client: Any) -> Heartbeats:
-    """The heartbeats of the workers of a client's cluster: one run knows what the one before has found."""
+def get_heartbeats(client: Any) -> Heartbeats:
+    """Return the heartbeats of a client's cluster, which its runs share."""
     with _lock:
         return _of_clients.setdefault(client, Heartbeats())
 
 
-def with_worker(
+def call_with_worker(
     client: Any,
     address: str,
     call: Callable[[], Awaitable[Any]],
@@ -100,36 +100,15 @@ def with_worker(
     nbytes: int = 0,
     completes: bool = False,
 ) -> Any:
-    """Make a call that a worker takes part in, for as long as the worker answers.
+    """Make a call that a worker takes part in, and wait while it answers, for `limit` seconds at most.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected.
-    address : str
-        Of the worker.
-    call : callable
-        Makes the coroutine, in the loop of the client.
-    limit : float
-        Seconds that the call may take.
-    nbytes : int
-        Bytes that the worker receives by it.
-    completes : bool
-        Whether a call that is given up goes on by itself, and what it comes to then goes, be it an error. One
-        that leaves data on the cluster has to: a client lets go only of what it has heard of.
-
-    Returns
-    -------
-    object
-        What the call comes to.
-
-    Raises
-    ------
-    ConnectionError
-        If the worker went away, is paused, no longer answers, or the call took longer than `limit`.
+    `call` makes the coroutine in the loop of the client, and the worker receives `nbytes` by it. A call that
+    `completes` goes on after it is given up; one that leaves data on the cluster has to, since a client only
+    releases data that it knows of. Raises a ConnectionError if the worker is gone, paused, silent or too
+    slow.
     """
-    heartbeats = heartbeats_of(client)
-    patience = nbytes / LEAST_BYTES_PER_S
+    heartbeats = get_heartbeats(client)
+    receiving = nbytes / LEAST_BYTES_PER_S
 
     async def watched() -> Any:
         calling = asyncio.ensure_future(call())
@@ -139,13 +118,13 @@ def with_worker(
                 identity = await asyncio.wait_for(client.scheduler.identity(n_workers=-1), ANSWER_S)
                 workers = identity["workers"]
                 if address not in workers or workers[address]["status"] != "running":
-                    raise ConnectionError(f"The worker {address} went away, or takes nothing any more.")
-                heartbeats.look(workers)
+                    raise ConnectionError(f"The worker {address} went away, or is paused.")
+                heartbeats.update(workers)
                 late = time.monotonic() > until
                 if late:
-                    heartbeats.missed(address)
+                    heartbeats.mark_silent(address)
                 if late or (
-                    address in heartbeats.silent and heartbeats.silence(address) > SILENT_S + patience
+                    address in heartbeats.silent and heartbeats.silence(address) > SILENT_S + receiving
                 ):
                     raise ConnectionError(f"The worker {address} no longer answers.")
             return calling.result()
@@ -158,18 +137,18 @@ def with_worker(
     return client.sync(watched)
 
 
-_left: set["asyncio.Future[Any]"] = set()  # asyncio itself would forget them
+_given_up: set["asyncio.Future[Any]"] = set()  # asyncio itself keeps weak references only
 
 
 def _complete(calling: "asyncio.Future[Any]") -> None:
-    """Have a call go on that nobody waits for."""
+    """Let a call that was given up go on."""
     too_late = asyncio.get_running_loop().call_later(COMPLETES_S, calling.cancel)
 
     def done(call: "asyncio.Future[Any]") -> None:
         too_late.cancel()
-        _left.discard(call)
+        _given_up.discard(call)
         if not call.cancelled():
-            call.exception()  # asyncio would report one that nobody has seen
+            call.exception()  # asyncio would report an error that nobody has read
 
-    _left.add(calling)
+    _given_up.add(calling)
     calling.add_done_callback(done)

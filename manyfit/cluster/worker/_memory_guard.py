@@ -1,4 +1,4 @@
-"""What a worker does before it runs out of memory: it lets go of what it keeps, or says that it cannot."""
+"""Memory of a worker: it drops what it keeps before it runs out, or says that it cannot."""
 
 import gc
 import os
@@ -11,17 +11,17 @@ from distributed import Status, Worker
 from tornado.ioloop import PeriodicCallback
 
 from manyfit.cluster.worker._store import Store
-from manyfit.cluster.worker.cancelled_tasks import GRACE_S, holds_no_other
+from manyfit.cluster.worker.cancelled_tasks import GRACE_S, holds_only_our_data
 
-# How often a worker looks at its memory.
-LOOK_S = 0.5
-# A worker that is paused for so long, runs nothing and keeps nothing has lost its memory: its process ends.
+# Seconds between two checks of a worker's memory.
+CHECK_S = 0.5
+# A worker that is paused for so many seconds, runs nothing and keeps nothing leaks memory: its process ends.
 LOST_S = 3.0
-# What no search has used for this long goes: its client may have ended without a word.
+# Seconds after which unused data are dropped: their client may have ended without a word.
 STORED_S = 600.0
-# So long room is waited for that nobody uses: memory comes back late ...
+# Seconds to wait for memory that nothing uses, which comes back late, ...
 LONGEST_WAIT_S = 5.0
-# ... that cancelled tasks have, whose process may start again ...
+# ... that cancelled tasks use, whose process may start again, ...
 UNWANTED_WAIT_S = 2 * GRACE_S
 # ... and that tasks of other searches use.
 LATER_S = 600.0
@@ -29,25 +29,14 @@ LATER_S = 600.0
 
 @dataclass(frozen=True)
 class MemoryRoom:
-    """What a worker says of data that are to come to it.
-
-    Attributes
-    ----------
-    fits : bool
-    later : bool
-        Whether it may fit when tasks of other searches have ended.
-    unwanted : bool
-        Whether it may fit when tasks have ended that were cancelled.
-    used, usable, limit : int
-        Bytes: in use without them, those from which on Dask pauses the worker, and its memory limit.
-    """
+    """Whether data that are to come to a worker fit into its memory."""
 
     fits: bool
-    later: bool = False
-    unwanted: bool = False
-    used: int = 0
-    usable: int = 0
-    limit: int = 0
+    later: bool = False  # whether they may fit when tasks of other searches have ended
+    unwanted: bool = False  # whether they may fit when cancelled tasks have ended
+    used: int = 0  # bytes in use without them
+    usable: int = 0  # bytes from which on Dask pauses the worker
+    limit: int = 0  # memory limit of the worker
 
     def __str__(self) -> str:
         used, usable, limit = map(format_bytes, (self.used, self.usable, self.limit))
@@ -56,14 +45,14 @@ class MemoryRoom:
         return f"uses {used} without them{held}, and Dask pauses it at {usable} (memory limit: {limit})"
 
 
-class Patience:
-    """For how long a task or a search waits for room on a worker."""
+class RoomWait:
+    """Waiting of a task or a search for memory on a worker."""
 
     def __init__(self) -> None:
         self._start = self._used = self._held = time.monotonic()
 
-    def ends(self, room: MemoryRoom) -> bool:
-        """Whether it has waited long enough, after another answer of the worker."""
+    def is_over(self, room: MemoryRoom) -> bool:
+        """Whether to give up, after the worker's latest answer."""
         now = time.monotonic()
         if room.later:
             self._used = now
@@ -74,35 +63,29 @@ class Patience:
 
 
 class MemoryGuard:
-    """Sees to it that a worker's store leaves memory to its tasks.
-
-    Parameters
-    ----------
-    worker : distributed.Worker
-    store : Store
-    """
+    """Keeps memory of a worker free for its tasks, by dropping parts of its store."""
 
     def __init__(self, worker: Worker, store: Store) -> None:
         self._worker, self._store = worker, store
         self._lost_since: float | None = None
         manager = worker.memory_manager
-        # In the client's own process the memory is not the worker's alone.
+        # The memory of the client's own process is not the worker's alone.
         own = not worker.address.startswith("inproc://")
         self.limit = int(manager.memory_limit or 0) if own else 0
-        # From there on Dask starts no tasks; where that is switched off its nanny ends the process.
+        # Beyond this Dask starts no tasks or, if pausing is switched off, its nanny ends the process.
         self._usable = int(self.limit * (manager.memory_pause_fraction or 0.9))
         self._high = int(self.limit * (manager.memory_spill_fraction or 0.7))
 
     def start(self) -> None:
-        """Look at the memory from now on; called in the worker's event loop."""
-        callback = PeriodicCallback(self.look, LOOK_S * 1000)
+        """Start the checks; called in the worker's event loop."""
+        callback = PeriodicCallback(self.check, CHECK_S * 1000)
         self._worker.periodic_callbacks["manyfit-memory"] = callback
         callback.start()
 
     def make_room(self, nbytes: int, key: str = "") -> MemoryRoom:
-        """Let go of what no running task uses, as far as it takes until so many bytes for a package fit.
+        """Drop what no running task uses until so many bytes for a package fit.
 
-        Called in the worker's event loop, where Dask looks after its own data.
+        Called in the worker's event loop, where Dask manages its own data.
         """
         if not self.limit:
             return MemoryRoom(True)
@@ -114,25 +97,25 @@ class MemoryGuard:
         return MemoryRoom(fits, True in uses, False in uses, self._used(), self._usable, self.limit)
 
     def _spill(self) -> bool:
-        """Have Dask write something of its own to disk; whether it did."""
+        """Have Dask write some of its own data to disk; return whether it did."""
         data: Any = self._worker.data
         return bool(getattr(data, "fast", None)) and data.evict() != -1
 
-    def look(self) -> None:
-        """Let go of what is not used any more, and of more where memory is short."""
+    def check(self) -> None:
+        """Drop what is no longer used, and more if memory is short."""
         self._store.drop_unused(STORED_S)
         if not self.limit:
             return
         paused = self._worker.status == Status.paused
         if paused or self._used() > self._high:
-            # One at a time: its memory may be Dask's, too, which then writes it to disk.
+            # One at a time: Dask may share its memory, and then writes it to disk.
             self._store.drop_oldest()
         self._end_if_lost(paused)
 
     def _end_if_lost(self, paused: bool) -> None:
         worker = self._worker
-        # Somebody else's results would go with the process.
-        ours = holds_no_other(worker)
+        # Results of others would go with the process.
+        ours = holds_only_our_data(worker)
         if not (paused and ours and worker.nanny) or worker.state.executing_count or self._store.keys():
             self._lost_since = None
             return

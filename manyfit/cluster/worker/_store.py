@@ -1,4 +1,4 @@
-"""What a worker keeps of searches: arrays and what was unpickled around them, by their content."""
+"""Data of searches that a worker keeps: arrays, and objects that were unpickled around them."""
 
 import threading
 import time
@@ -13,22 +13,15 @@ from typing import Any
 class _Part:
     value: Any
     nbytes: int
-    holds: frozenset[str]  # parts that go only with this one
+    holds: frozenset[str]  # keys of parts that are not dropped before this one
     used: float = field(default_factory=time.monotonic)
 
 
 class Store:
-    """Parts of packages; the least recently used make room.
+    """Parts of packages by content; the least recently used are dropped beyond `limit` bytes.
 
-    Parameters
-    ----------
-    limit : int
-        Bytes. What was put in last stays with all that it holds, even if that is more.
-
-    Notes
-    -----
-    Dask's own memory accounting does not see it. Parts are those that Dask has, on the worker that they were
-    sent to: they count twice there, and are there once.
+    The last part always stays, with the parts that it holds. Dask's memory accounting does not see the store.
+    On the worker that a part was sent to, Dask has the same array, which then counts twice.
     """
 
     def __init__(self, limit: int) -> None:
@@ -47,30 +40,30 @@ class Store:
         return sum(part.nbytes for part in self._parts.values())
 
     @contextmanager
-    def using(self, key: str, wanted: Callable[[], bool] = lambda: True) -> Iterator[None]:
-        """Within it, a part and what it holds does not make room for others; `wanted` by somebody, or not."""
+    def using(self, key: str, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Protect a part, and the parts that it holds, from being dropped for others."""
         with self._lock:
-            self._in_use[key].append(wanted)
+            self._in_use[key].append(is_wanted)
         try:
             yield
         finally:
             with self._lock:
-                self._in_use[key].remove(wanted)
+                self._in_use[key].remove(is_wanted)
                 if not self._in_use[key]:
                     del self._in_use[key]
 
     def used_beside(self, key: str) -> set[bool]:
-        """Of the uses of other parts than this one: whether somebody wants them."""
+        """Return, for the uses of all other parts, whether they are still wanted."""
         with self._lock:
-            return {wanted() for one, uses in self._in_use.items() if one != key for wanted in uses}
+            return {is_wanted() for one, uses in self._in_use.items() if one != key for is_wanted in uses}
 
     def keys(self) -> set[str]:
-        """All keys."""
+        """Return the keys of all parts."""
         with self._lock:
             return set(self._parts)
 
     def find(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Those of some parts that are here, by key; they count as used now."""
+        """Return the parts of these keys that are stored; they count as used now."""
         now, found = time.monotonic(), {}
         with self._lock:
             for key in keys:
@@ -85,14 +78,14 @@ class Store:
         return found
 
     def add(self, key: str, value: Any, nbytes: int, holds: Iterable[str] = ()) -> None:
-        """Keep a part, which holds others."""
+        """Store a part, which holds others."""
         with self._lock:
             self._parts[key] = _Part(value, nbytes, frozenset(holds))
             while self._nbytes() > self.limit and self._drop_oldest({key}):
                 pass
 
     def drop_oldest(self) -> bool:
-        """Let go of the part that was used least recently, if one is not in use; whether there was one."""
+        """Drop the least recently used part that is not in use; return whether there was one."""
         with self._lock:
             return self._drop_oldest(set())
 
@@ -113,12 +106,12 @@ class Store:
             keys = {one for one, part in self._parts.items() if not part.holds.isdisjoint(keys)}
 
     def drop(self, keys: Iterable[str]) -> None:
-        """Let go of parts, and of those that hold them."""
+        """Drop parts, and the parts that hold them."""
         with self._lock:
             self._drop(set(keys))
 
     def drop_unused(self, seconds: float) -> None:
-        """Let go of what nobody has used for so long."""
+        """Drop what has not been used for so long."""
         since = time.monotonic() - seconds
         with self._lock:
             used = set(self._in_use)

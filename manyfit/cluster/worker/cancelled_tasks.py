@@ -1,7 +1,7 @@
-"""On a worker: functions that it runs, and those of them that nobody waits for any more.
+"""Tasks that a worker runs although they were cancelled.
 
-A thread cannot be stopped from outside. A fit that nobody wants holds its thread until it ends, and one that
-never ends holds it for ever: after a while the process ends instead, if a nanny starts another.
+A thread cannot be stopped from outside. A cancelled fit holds its thread until it ends, and one that never
+ends holds it for ever: after a while the process ends instead, if a nanny starts another.
 """
 
 import asyncio
@@ -18,71 +18,54 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from distributed import Worker
 
-# A function that nobody wants has so long to end by itself.
+# Seconds that a cancelled function has to end by itself.
 GRACE_S = 10.0
-# How often it is looked for such functions.
-LOOK_S = 0.5
-# Before its process ends, a worker takes leave of the scheduler, which so long may take.
+# Seconds between two checks for such functions.
+CHECK_S = 0.5
+# Seconds that a worker may take to sign off from the scheduler before its process ends.
 LEAVE_S = 2.0
 
 
 @dataclass(eq=False)
 class _Run:
-    """A function that runs."""
+    """A function that a thread runs."""
 
     key: Any
-    wanted: Callable[[], bool]
+    is_wanted: Callable[[], bool]
     unwanted_s: float | None = None
 
-    def look(self, passed: float) -> None:
-        """Note for how long nobody has wanted it, some seconds after the last look."""
-        if self.wanted():
+    def update(self, passed: float) -> None:
+        """Count the seconds since it was cancelled, `passed` seconds after the last check."""
+        if self.is_wanted():
             self.unwanted_s = None
         else:
             self.unwanted_s = 0.0 if self.unwanted_s is None else self.unwanted_s + passed
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a worker says of its tasks.
+class TaskReport:
+    """State of a worker's tasks."""
 
-    Attributes
-    ----------
-    waiting : tuple of str
-        Keys of tasks that it has not begun.
-    unwanted : dict of str to float
-        Keys of tasks that it is at and nobody wants, and for how many seconds nobody has.
-    held : bool
-        Whether these take all of its threads.
-    ends : bool
-        Whether its process ends, and starts anew, if they do not end by themselves.
-    """
-
-    waiting: tuple[str, ...]
-    unwanted: dict[str, float]
-    held: bool
-    ends: bool
+    waiting: tuple[str, ...]  # keys of tasks that it has not begun
+    unwanted: dict[str, float]  # keys of cancelled tasks that still run, and the seconds since then
+    held: bool  # whether these take all of its threads
+    ends: bool  # whether its process starts anew if they do not end
 
 
-class Runs:
-    """The functions that a worker runs for searches and calls of Parallel.
-
-    Parameters
-    ----------
-    worker : Worker
-    """
+class RunningTasks:
+    """Functions that a worker runs for searches and calls of Parallel."""
 
     def __init__(self, worker: "Worker") -> None:
         self._worker = worker
         self._runs: set[_Run] = set()
         self._lock = threading.Lock()
         self._ending = False
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
 
     @contextmanager
-    def running(self, wanted: Callable[[], bool]) -> Iterator[None]:
-        """Within it this thread runs the function of its task."""
-        run = _Run(self._worker.get_current_task(), wanted)
+    def running(self, is_wanted: Callable[[], bool]) -> Iterator[None]:
+        """Record the function that this thread runs."""
+        run = _Run(self._worker.get_current_task(), is_wanted)
         with self._lock:
             self._runs.add(run)
         try:
@@ -92,10 +75,10 @@ class Runs:
                 self._runs.discard(run)
 
     def start(self) -> None:
-        """Look at the functions from now on; called in the worker's event loop."""
+        """Start the checks; called in the worker's event loop."""
         from tornado.ioloop import PeriodicCallback
 
-        callback = PeriodicCallback(self.look, LOOK_S * 1000)
+        callback = PeriodicCallback(self.check, CHECK_S * 1000)
         self._worker.periodic_callbacks["manyfit-unwanted"] = callback
         callback.start()
 
@@ -103,14 +86,14 @@ class Runs:
         with self._lock:
             return {run.key: run.unwanted_s for run in self._runs if run.unwanted_s is not None}
 
-    async def look(self) -> None:
-        """End the process if all that it is at is unwanted, and has been for long."""
-        # A process that was stopped itself has had no time to end them.
+    async def check(self) -> None:
+        """End the process if all that it runs was cancelled long ago."""
+        # While the process itself was stopped, its functions had no time to end.
         now = time.monotonic()
-        passed, self._looked = min(now - self._looked, 2 * LOOK_S), now
+        passed, self._checked = min(now - self._checked, 2 * CHECK_S), now
         with self._lock:
             for run in self._runs:
-                run.look(passed)
+                run.update(passed)
         unwanted = self._unwanted()
         if not unwanted or self._ending or not self._may_end():
             return
@@ -119,7 +102,7 @@ class Runs:
         if others or min(unwanted.values()) < GRACE_S:
             return
         self._ending = True
-        # Otherwise the tasks that wait here would count as having died with it.
+        # Otherwise the worker would count as dead for the tasks that wait on it.
         with contextlib.suppress(Exception):
             leaves = self._worker.scheduler.unregister(
                 address=self._worker.address,
@@ -131,39 +114,39 @@ class Runs:
         os._exit(1)
 
     def _may_end(self) -> bool:
-        """Whether a nanny starts another process, and no data but those of searches go with this one."""
+        """Whether a nanny starts another process, and only data of searches are lost with this one."""
         worker = self._worker
         own = bool(worker.nanny) and not worker.address.startswith("inproc://")
-        return own and holds_no_other(worker)
+        return own and holds_only_our_data(worker)
 
-    def report(self) -> Report:
-        """What there is to say now."""
+    def report(self) -> TaskReport:
+        """Report the state now."""
         unwanted, state = self._unwanted(), self._worker.state
         waiting = [str(key) for key, task in state.tasks.items() if task.state in ("ready", "constrained")]
         held = len(unwanted) >= state.nthreads
-        return Report(
+        return TaskReport(
             tuple(waiting), {str(k): seconds for k, seconds in unwanted.items()}, held, self._may_end()
         )
 
 
-def holds_no_other(worker: "Worker") -> bool:
-    """Whether a worker holds nothing but data of searches: no results, no actors, which have no copies."""
+def holds_only_our_data(worker: "Worker") -> bool:
+    """Whether a worker holds only data of searches: no results and no actors, which have no copies."""
     return not worker.state.actors and all(str(name).startswith("manyfit-") for name in worker.data)
 
 
-_runs: "weakref.WeakKeyDictionary[Worker, Runs]" = weakref.WeakKeyDictionary()
+_runs: "weakref.WeakKeyDictionary[Worker, RunningTasks]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
-def runs_of(worker: "Worker") -> Runs:
-    """What a worker runs; it is looked at from the first call on."""
+def get_running_tasks(worker: "Worker") -> RunningTasks:
+    """Return the functions that a worker runs; the first call starts the checks."""
     with _lock:
         if worker not in _runs:
-            _runs[worker] = Runs(worker)
+            _runs[worker] = RunningTasks(worker)
             worker.loop.add_callback(_runs[worker].start)
         return _runs[worker]
 
 
-async def report(dask_worker: "Worker") -> Report:
-    """What this worker says of its tasks."""
-    return runs_of(dask_worker).report()
+async def report_tasks(dask_worker: "Worker") -> TaskReport:
+    """Report the state of this worker's tasks."""
+    return get_running_tasks(dask_worker).report()

@@ -1,4 +1,4 @@
-"""What every task of a run has in common, pickled in parts, so that each large one travels once."""
+"""Pickles in parts, so that large arrays are sent once for all tasks of a run."""
 
 import hashlib
 import io
@@ -25,106 +25,80 @@ from manyfit.arrays import (
 
 Array = NDArray[Any]
 
-# Smaller arrays stay in the pickle: one apart is one more thing to keep, and to ask for.
+# Smaller arrays, in bytes, stay in the pickle: each part is one more thing to keep and to fetch.
 APART_BYTES = 2**15
-# Between the key of a content and the place where an array of it is needed.
+# Separates the key of a content from the device that an array of it is needed on.
 _AT = "@"
 
 
-# Keys of pickles begin so, those of arrays with the digest of their content.
+# Prefix of the keys of pickles; those of arrays begin with the digest of their content.
 _PICKLE = "pickle-"
 
 
 @dataclass(frozen=True)
 class Package:
-    """Something pickled, in parts that each travel once.
+    """An object pickled in parts that are each sent once."""
 
-    Attributes
-    ----------
-    key : str
-        Of the part that is the whole, and names the others.
-    parts : dict of str to (ndarray or bytes)
-        Arrays, by the key of their content and of the place where they are needed, see `placed`; and pickles,
-        which name the parts in them: the whole, and one for each owner that is no array.
-    owned : list of (object, frozenset of str)
-        The owners, and the parts that are theirs.
-    """
-
-    key: str
+    key: str  # of the part that is the whole object, and refers to the others
+    # Arrays, by the key of their content and device, and pickles: of the whole, and of each owner that is no
+    # array.
     parts: Mapping[str, Any] = field(repr=False)
-    owned: Sequence[tuple[Any, frozenset[str]]] = field(repr=False, default=())
+    owned: Sequence[tuple[Any, frozenset[str]]] = field(repr=False, default=())  # owners and their parts
 
 
-def packed(thing: Any, salt: str = "", owners: Iterable[Any] = ()) -> Package:
-    """Pickle something, large arrays and owners apart.
+def pack(thing: Any, salt: str = "", owners: Iterable[Any] = ()) -> Package:
+    """Pickle an object in parts: its large arrays, and its `owners`, which later packages may contain again.
 
-    Arrays are read once, to be known by their content: so one that was changed in place is another one. Those
-    of a device come to the host for that, and travel from there.
-
-    Parameters
-    ----------
-    thing : object
-        Functions and classes of ``__main__`` are pickled by value.
-    salt : str
-        Part of the key.
-    owners : iterable
-        Large things in it, which later packages may hold again.
-
-    Returns
-    -------
-    Package
-
-    Raises
-    ------
-    Exception
-        Whatever pickling raises for what cannot be pickled.
+    Arrays are read once for their digest, so an array that was changed in place is another part. Device
+    arrays are copied to the host. Functions and classes of ``__main__`` are pickled by value. `salt` changes
+    the key.
     """
-    parts = _Parts()
+    parts = _PartCollector()
     owned = [(owner, parts.add(owner)) for owner in owners if owner is not None]
     return Package(parts.whole(thing, salt), parts.content, owned)
 
 
-def unpacked(pickled: bytes, find: Callable[[str], Any]) -> Any:
-    """What was pickled; `find` gives the parts that it names."""
+def unpack(pickled: bytes, find: Callable[[str], Any]) -> Any:
+    """Unpickle an object; `find` returns the parts that it refers to."""
     return _Unpickler(io.BytesIO(pickled), find).load()
 
 
 def is_pickle(key: str) -> bool:
-    """Whether the part of this key is a pickle, not an array."""
+    """Whether this is the key of a pickle, not of an array."""
     return key.startswith(_PICKLE)
 
 
-class _Parts:
-    """Collects what travels apart."""
+class _PartCollector:
+    """Collects the parts of a package."""
 
     def __init__(self) -> None:
         self.content: dict[str, Any] = {}
-        self._known: dict[int, tuple[str, Any]] = {}  # with the thing, so that its id is not used again
+        self._known: dict[int, tuple[str, Any]] = {}  # with the object, so that its id is not used again
         self._named: set[str] = set()
 
     def add(self, owner: Any) -> frozenset[str]:
-        """Take an owner apart; the keys of what it consists of."""
+        """Collect the parts of an owner; return their keys."""
         self._named = set()
-        if self.name(owner) is None and not is_on_device(owner):  # a small array goes with the whole
+        if self.name(owner) is None and not is_on_device(owner):  # a small array stays in the whole
             pickled = self._pickled(owner)
             if len(pickled) >= APART_BYTES:
                 self._know(owner, pickle_key(pickled), pickled)
         return frozenset(self._named)
 
     def whole(self, thing: Any, salt: str) -> str:
-        """Pickle the rest, and return its key."""
+        """Pickle the rest; return its key."""
         pickled = self._pickled(thing)
         key = pickle_key(salt.encode() + pickled)
         self.content[key] = pickled
         return key
 
     def name(self, thing: Any) -> str | None:
-        """The key of something that travels apart; None for everything else."""
+        """Return the key of an object that is a part of its own; None for other objects."""
         if id(thing) not in self._known:
-            host = apart(thing)
+            host = large_array_content(thing)
             if host is None:
                 return None
-            self._know(thing, key_of(thing, host), host)
+            self._know(thing, array_part_key(thing, host), host)
         key = self._known[id(thing)][0]
         self._named.add(key)
         return key
@@ -149,16 +123,16 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         return self._name(thing)
 
     def reducer_override(self, thing: Any) -> Any:
-        # torch's own would look for a device of the same number, which a worker may not have.
+        # torch's own pickle needs a device of the same number, which a worker may not have.
         if is_on_device(thing) and _is_plain(thing):
             return to_place, (to_host(thing, label="data for workers"), place_of(thing))
         return super().reducer_override(thing)
 
 
-def apart(thing: Any, least: int = APART_BYTES) -> Array | None:
-    """The content of an array that travels apart, of so many bytes at least; None for everything else."""
+def large_array_content(thing: Any, least: int = APART_BYTES) -> Array | None:
+    """Return an array of at least so many bytes as a NumPy array; None for all other objects."""
     if isinstance(thing, np.ndarray):
-        # A memory map is an array like any other to a worker, which may not have the file.
+        # Workers get a memory map as a plain array, since they may not have the file.
         kind, dtype = type(thing), thing.dtype
         plain = kind in (np.ndarray, np.memmap) and not dtype.hasobject and describes_itself(dtype)
         return np.asarray(thing) if plain and thing.nbytes >= least else None
@@ -168,28 +142,28 @@ def apart(thing: Any, least: int = APART_BYTES) -> Array | None:
     return to_host(thing, label="data for workers") if nbytes >= least else None
 
 
-def key_of(thing: Any, host: Array, place: tuple[str, str] | None = None) -> str:
-    """The key of an array that travels apart: of its content, and of the place where it is needed."""
+def array_part_key(thing: Any, host: Array, place: tuple[str, str] | None = None) -> str:
+    """Return the key of an array's content and of the device that it is needed on."""
     key = array_key(host)
     if place is None and not isinstance(thing, np.ndarray):
         place = place_of(thing)
-    return key if place is None else key_at(key, place)
+    return key if place is None else device_key(key, place)
 
 
-def key_at(key: str, place: tuple[str, str]) -> str:
-    """The key of an array on a device, from that of its content."""
+def device_key(key: str, place: tuple[str, str]) -> str:
+    """Return the key of an array on a device, from the key of its content."""
     return _AT.join((key, *place))
 
 
 def _is_plain(thing: Any) -> bool:
-    """Whether an array is its content, and no more."""
+    """Whether an array has nothing but its content."""
     if isinstance(thing, np.ndarray) or is_dask_array(thing) or getattr(thing, "requires_grad", False):
         return False
     return type(thing) is type(array_namespace(thing).empty(0))
 
 
-def placed(key: str, host: Array) -> Any:
-    """An array that travelled apart, where its key says that it belongs; of the host, read-only."""
+def place_array(key: str, host: Array) -> Any:
+    """Move an array to the device that its key names; host arrays become read-only."""
     _, *place = key.split(_AT)
     if place:
         return to_place(host, (place[0], place[1]))
@@ -197,7 +171,7 @@ def placed(key: str, host: Array) -> Any:
 
 
 def _locked(host: Array) -> Array:
-    """A view that nobody can make writeable again: the tasks of a worker have its memory in common."""
+    """Return a view that cannot be made writeable: the tasks of a worker share its memory."""
     fortran = host.flags.f_contiguous and not host.flags.c_contiguous
     content = np.ascontiguousarray(host.T if fortran else host)
     buffer = content.reshape(-1).view(np.uint8).data.toreadonly()
@@ -215,12 +189,12 @@ class _Unpickler(pickle.Unpickler):
 
 
 def array_key(X: Array) -> str:
-    """A key of the content of an array of numbers."""
+    """Return the key of an array's content."""
     return _hex(repr(array_digest(X)).encode())
 
 
 def pickle_key(pickled: bytes) -> str:
-    """A key of a pickle."""
+    """Return the key of a pickle."""
     return _PICKLE + _hex(pickled)
 
 

@@ -1,9 +1,9 @@
-"""What a run says of an item that its workers die of, and of a device that is lost to its process."""
+"""Workers that died, and devices that are lost to their process."""
 
 import os
 from dataclasses import dataclass
 
-# How the errors are named after which every call to a CUDA device fails in the same process.
+# Errors after which every call to a CUDA device fails in the same process.
 _LOST = (
     "cudaErrorIllegalAddress",
     "cudaErrorLaunchFailure",
@@ -16,30 +16,19 @@ _LOST = (
 
 
 class WorkerDied(RuntimeError):
-    """The process of a worker ended each time that it ran something."""
+    """The process of a worker ended each time that it ran a task."""
 
 
 @dataclass(frozen=True)
 class WorkerLost:
-    """In place of a result: the item that workers died of.
-
-    Parameters
-    ----------
-    error : WorkerDied
-        What to raise where scikit-learn would raise the error of a fit.
-    """
+    """Takes the place of a result if workers died with the item; `error` takes that of a fit's error."""
 
     error: WorkerDied
 
 
 def end_if_device_is_lost(error: str | None) -> None:
-    """End a worker's process after an error after which its device answers no more.
-
-    Parameters
-    ----------
-    error : str or None
-        The text of the error. A nanny starts another process; workers without one go on.
-    """
+    """End the process of a worker with a nanny, which starts another, if this error text says that its device
+    is lost."""
     if error is None or not any(name in error for name in _LOST):
         return
     from distributed import get_worker

@@ -1,23 +1,18 @@
-"""What a function that runs on a worker may ask and say: whether to go on, and what is left."""
+"""Context of the task that a worker thread runs: whether it is still wanted, and what its items share."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from distributed import Worker
 
 
 @dataclass(frozen=True)
 class PartialResult:
-    """What a function returns that has done a part of its item.
-
-    Attributes
-    ----------
-    result : object
-        Of what is done.
-    rest : object
-        An item for what is left.
-    """
+    """Result of a part of an item, and an item for the rest."""
 
     result: Any
     rest: Any
@@ -27,66 +22,44 @@ _thread = threading.local()
 
 
 @dataclass(frozen=True)
-class Task:
-    """What a thread is at.
+class TaskContext:
+    """Answers to the functions of this module in one thread."""
 
-    Attributes
-    ----------
-    wanted : callable
-        What `still_wanted` answers.
-    alone : bool
-        What `alone` answers.
-    left : dict or None
-        What `task_scratch` gives.
-    """
-
-    wanted: Callable[[], bool]
-    alone: bool
-    left: dict[str, Any] | None
+    is_wanted: Callable[[], bool]
+    runs_alone: bool  # whether the worker runs one task at a time
+    scratch: dict[str, Any] | None  # what items leave for later items of the task; None for a single item
 
 
 @contextmanager
-def at_task(task: Task) -> Iterator[None]:
-    """Within it the functions of this module answer for this task, in this thread."""
-    before = getattr(_thread, "task", None)
-    _thread.task = task
+def use_task_context(context: TaskContext) -> Iterator[None]:
+    """Have the functions of this module answer by this context, in this thread."""
+    before = getattr(_thread, "context", None)
+    _thread.context = context
     try:
         yield
     finally:
-        _thread.task = before
+        _thread.context = before
 
 
 def still_wanted() -> bool:
-    """Whether anybody still waits for the task that this thread is at.
-
-    Returns
-    -------
-    bool
-        True where it is at none.
-    """
-    task: Task | None = getattr(_thread, "task", None)
-    return task is None or task.wanted()
+    """Whether anybody waits for the task of this thread; True outside of tasks."""
+    context: TaskContext | None = getattr(_thread, "context", None)
+    return context is None or context.is_wanted()
 
 
-def alone() -> bool:
-    """Whether the worker that this thread is of runs one task at a time.
+def make_wanted_check(worker: "Worker") -> Callable[[], bool]:
+    """Return a check whether anybody waits for the task that this thread runs now, for use in any thread."""
+    task = worker.state.tasks.get(worker.get_current_task())
+    return lambda: task is None or task.state != "cancelled"
 
-    Returns
-    -------
-    bool
-        True where it is at no task.
-    """
-    task: Task | None = getattr(_thread, "task", None)
-    return task is None or task.alone
+
+def worker_runs_one_task() -> bool:
+    """Whether the worker of this thread runs one task at a time; True outside of tasks."""
+    context: TaskContext | None = getattr(_thread, "context", None)
+    return context is None or context.runs_alone
 
 
 def task_scratch() -> dict[str, Any] | None:
-    """What items of a task leave for those that follow in it.
-
-    Returns
-    -------
-    dict or None
-        Gone with the task. None where the task is one item, or this thread is at none.
-    """
-    task: Task | None = getattr(_thread, "task", None)
-    return None if task is None else task.left
+    """Return what items leave for later items of a task; None for single items and outside of tasks."""
+    context: TaskContext | None = getattr(_thread, "context", None)
+    return None if context is None else context.scratch

@@ -12,7 +12,7 @@ import sklearn
 
 from manyfit._compat import TESTED, is_tested
 from manyfit.arrays import is_xp_array
-from manyfit.cluster.pool.run import slots
+from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import family_of
 from manyfit.folds import Unsupported
 from manyfit.introspection.randomness import is_shareable
@@ -64,7 +64,7 @@ class _Planner:
         reason = self._reason_for_all()
         order: tuple[Any, ...] | None = None
         by_candidate, advice = False, tuple[str, ...]()
-        n_workers = slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
+        n_workers = count_slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
         if reason is not None:
             if candidates:
                 batch = Batch(tuple(candidates), ("",) * len(candidates), reason=reason)

@@ -12,7 +12,7 @@ from sklearn import get_config
 
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import require_versions
-from manyfit.cluster.pool.run import run_on_cluster, slots
+from manyfit.cluster.pool.run import count_slots, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job
@@ -55,7 +55,7 @@ class DaskExecutor:
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
         """See `Executor`."""
-        return slots(self.job.client, self._needs(candidates))
+        return count_slots(self.job.client, self._needs(candidates))
 
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
         """See `Executor`."""

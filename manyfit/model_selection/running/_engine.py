@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import is_xp_array, transfers
-from manyfit.cluster.pool.run import slots
+from manyfit.cluster.pool.run import count_slots
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -73,7 +73,7 @@ def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], sink: ResultSink) -> 
 
 def n_workers(job: Job) -> int:
     """Fits that are made at a time."""
-    return slots(job.client) if _on_cluster(job) else joblib_workers(job.n_jobs)
+    return count_slots(job.client) if _on_cluster(job) else joblib_workers(job.n_jobs)
 
 
 def _on_cluster(job: Job) -> bool:

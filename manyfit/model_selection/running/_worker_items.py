@@ -12,9 +12,14 @@ from sklearn import config_context
 from sklearn.utils.parallel import delayed
 
 from manyfit._config import config_context as config
-from manyfit.cluster.inspection.versions import other_versions, version_differences
+from manyfit.cluster.inspection.versions import version_differences, versions_error
 from manyfit.cluster.worker.errors import end_if_device_is_lost
-from manyfit.cluster.worker.task_context import PartialResult, alone, still_wanted, task_scratch
+from manyfit.cluster.worker.task_context import (
+    PartialResult,
+    still_wanted,
+    task_scratch,
+    worker_runs_one_task,
+)
 from manyfit.folds import check_blas_threads
 from manyfit.model_selection.checkpoint._search_identity import versions
 from manyfit.model_selection.job._job import Job, Pair, Result
@@ -76,12 +81,12 @@ def _refuse_versions(here: Mapping[str, str], asked: Mapping[str, str]) -> None:
     there, theirs = ({name.lower(): one for name, one in of.items()} for of in (here, asked))
     wrong, _ = version_differences(there, theirs)
     if wrong:
-        raise other_versions(wrong, "A worker")
+        raise versions_error(wrong, "A worker")
 
 
 def _run_under(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     # Filters belong to the process: tasks that run at the same time must not change them for each other.
-    if common.filters == list(warnings.filters) or not alone():
+    if common.filters == list(warnings.filters) or not worker_runs_one_task():
         with config_context(**common.config):
             return _run_item(item, common)
     task, args, kwargs = delayed(_run_item)(item, common)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit.cluster.pool.run import slots
+from manyfit.cluster.pool.run import count_slots
 from manyfit.introspection.composites import children, composite_class
 from manyfit.introspection.randomness import is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
@@ -85,7 +85,7 @@ class StepCounts:
     @cached_property
     def _n_workers(self) -> int:
         job = self._job
-        return slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
+        return count_slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
 
     def _tasks(
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool

@@ -11,11 +11,11 @@ def _one(name: str) -> bool:
 
 
 def _handed_out(n: int, each: float, slots: int) -> list[tuple[int, ...]]:
-    lane = ResourceQueue(range(n), _one, {})
+    lane = ResourceQueue((), range(n), _one)
     tasks = []
     while lane.chunks:
         tasks.append(lane.chunks.take(slots))
-        lane.chunks.took(tasks[-1], each * len(tasks[-1]))
+        lane.chunks.record(tasks[-1], each * len(tasks[-1]))
     return tasks
 
 
@@ -41,20 +41,20 @@ def test_fewer_tasks_than_items_of_the_benchmark() -> None:
     ("each", "most"), [(0.001, 2), (0.05, 2), (0.16, AHEAD_S / TASK_S), (2.0, AHEAD_S / 2)]
 )
 def test_long_items_are_handed_out_ahead(each: float, most: float) -> None:
-    lane = ResourceQueue(range(10_000), _one, {})
+    lane = ResourceQueue((), range(10_000), _one)
     lane.slots = 1
-    lane.chunks.took(lane.chunks.take(1), each)
-    while lane.open:
+    lane.chunks.record(lane.chunks.take(1), each)
+    while lane.has_room:
         lane.chunks.take(1)
         lane.running += 1
     assert lane.running == most
 
 
 def test_items_that_take_resources_are_not_handed_out_ahead() -> None:
-    lane = ResourceQueue(range(10_000), _one, {"GPU": 1})
+    lane = ResourceQueue((("GPU", 1.0),), range(10_000), _one)
     lane.slots = 1
-    lane.chunks.took(lane.chunks.take(1), 2.0)
-    while lane.open:
+    lane.chunks.record(lane.chunks.take(1), 2.0)
+    while lane.has_room:
         lane.chunks.take(1)
         lane.running += 1
     assert lane.running == 2

@@ -10,31 +10,33 @@ import pytest
 from distributed import Client
 from joblib import Parallel, delayed, parallel_config
 
-from manyfit.cluster.pool.held_workers import Stuck
-from manyfit.joblib_backend import _workers as _there
-from manyfit.joblib_backend._workers import BackendWorkers
+from manyfit.cluster.inspection.versions import Versions
+from manyfit.cluster.pool import worker_monitor
+from manyfit.cluster.pool.held_workers import HeldWorkers
+from manyfit.cluster.pool.options import PoolOptions
+from manyfit.cluster.pool.resource_queue import ResourceQueue
+from manyfit.cluster.pool.worker_monitor import WorkerMonitor
 from tests.joblib_backend._clusters import within
 
 
 def test_no_worker_is_not_one_that_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, workers = (
-        [0.0],
-        {"tcp://a:1": {"status": "paused", "last_seen": 1.0, "nthreads": 1, "resources": {}}},
-    )
-    monkeypatch.setattr(_there, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    now, queue = [0.0], ResourceQueue((), [1])
+    workers = {"tcp://a:1": {"status": "paused", "last_seen": 1.0, "nthreads": 1, "resources": {}}}
+    monkeypatch.setattr(worker_monitor, "time", SimpleNamespace(monotonic=lambda: now[0]))
     monkeypatch.setattr("manyfit.cluster.pool.held_workers.call_soon_in_loop", lambda *a: None)
-    monkeypatch.setattr(_there, "workers_of", lambda client: workers)
+    monkeypatch.setattr(Versions, "require", lambda *a, **kw: None)
+    options = PoolOptions(no_worker_timeout=60.0, isolates=False)
 
     class OfNobody:
-        scheduler = SimpleNamespace(address="tcp://s:1")
+        scheduler, status = SimpleNamespace(address="tcp://s:1"), "running"
 
     for found, error in (({}, TimeoutError), (workers, MemoryError)):
-        monkeypatch.setattr(_there, "workers_of", lambda client, found=found: found)
-        there = BackendWorkers(OfNobody(), None, patience=60.0)
-        with pytest.raises(error):  # noqa: PT012 - it is looked again and again
+        monkeypatch.setattr(worker_monitor, "get_workers", lambda client, found=found: found)
+        monitor = WorkerMonitor(OfNobody(), [queue], options)
+        with pytest.raises(error):  # noqa: PT012 - it is updated again and again
             for _ in range(100):
                 now[0] += 1.0
-                there.look([()])
+                monitor.update()
 
 
 def _slow(i: int) -> int:
@@ -49,10 +51,10 @@ def test_named_workers_that_begin_no_tasks_are_given_none(
     """Until there is no other of those that were named."""
     with within(3) as client:
         held, able, other = sorted(client.nthreads())
-        look, given = Stuck.look, list[Any]()
+        update, given = HeldWorkers.update, list[Any]()
 
-        def looked(self: Stuck, workers: Any, *args: Any) -> None:
-            look(self, workers, *args)
+        def updated(self: HeldWorkers, workers: Any, *args: Any) -> None:
+            update(self, workers, *args)
             self.workers = frozenset({held}) if able in workers else frozenset()
 
         submit = Client.submit
@@ -63,7 +65,7 @@ def test_named_workers_that_begin_no_tasks_are_given_none(
                 client.retire_workers([able])
             return submit(self, *args, **kwargs)
 
-        monkeypatch.setattr(Stuck, "look", looked)
+        monkeypatch.setattr(HeldWorkers, "update", updated)
         monkeypatch.setattr(Client, "submit", noted)
         with parallel_config(backend="manyfit", workers=[held, able]):
             found = Parallel(batch_size=1)(delayed(_slow)(i) for i in range(12))

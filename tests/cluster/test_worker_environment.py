@@ -16,7 +16,7 @@ from manyfit.cluster import _local_cluster as _start
 def test_fewer_threads_in_the_environment_count(monkeypatch, given, threads, expected):
     monkeypatch.setenv("OMP_NUM_THREADS", given)
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with _start._suited(threads):
+    with _start._worker_environment(threads):
         from distributed.nanny import Nanny  # what a nanny would give to a worker
 
         given_on = Nanny("tcp://127.0.0.1:1").pre_spawn_env
@@ -29,7 +29,7 @@ def test_fewer_threads_in_the_environment_count(monkeypatch, given, threads, exp
 def test_dask_looks_less_often_unless_it_is_told_how_often(name, own):
     with dask.config.set({} if own is None else {name: own}):
         before = dask.config.get(name, None)
-        with _start._suited(1):
+        with _start._worker_environment(1):
             from distributed.nanny import Nanny  # what a nanny gives to a worker
 
             given = dask.config.get(name, config=Nanny("tcp://127.0.0.1:1").config)

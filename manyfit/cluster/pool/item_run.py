@@ -1,0 +1,164 @@
+"""Run of a function over the items of a search, on a pool of tasks."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import cloudpickle
+from distributed import Client
+
+from manyfit.cluster.pool.placement import Placement
+from manyfit.cluster.pool.resource_queue import ResourceQueue, Resources, annotated_resources
+from manyfit.cluster.pool.task_pool import TaskPool
+from manyfit.cluster.pool.tasks import Call, Task, TaskResult
+from manyfit.cluster.pool.worker_monitor import CHECK_S
+from manyfit.cluster.worker.content_pickle import Package
+from manyfit.cluster.worker.errors import WorkerLost
+from manyfit.cluster.worker.run_items import TaskRun, run_items
+
+# Data that did not arrive are sent this often.
+MOST_SENDS = 8
+
+
+class ItemRun:
+    """Calls ``function(item, common)`` for the items of a search; `package` holds `common`.
+
+    `name` labels an item's task, `fuse` says whether an item may share a task, and `needs` which resources it
+    takes of its worker. Equal runs of one client share their tasks.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        placement: Placement,
+        function: Callable[[Any, Any], Any],
+        package: Package,
+        name: Callable[[Any], str],
+        fuse: Callable[[Any], bool],
+        needs: Callable[[Any], Mapping[str, float]],
+    ) -> None:
+        self._client, self._placement, self._package = client, placement, package
+        self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
+        self._names: dict[
+            str, str
+        ] = {}  # what Dask calls the parts of the package; empty if they are not sent
+        self._pool: TaskPool
+
+    def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Yield each item with its result as it comes; the result is a `WorkerLost` if workers die with it.
+
+        Raises the first error of the function. When the reader stops, tasks are cancelled, and those that run
+        stop where they check whether they are wanted.
+        """
+        self._pool = pool = TaskPool(self._client, self, queues=self._sort(items))
+        try:
+            pool.check_workers()
+            while True:
+                pool.hand_out()
+                if not pool.is_waiting:
+                    return
+                for task, result in pool.next_results():
+                    yield from self._read(task, result)
+        except _FunctionError as raised:
+            raise raised.error from raised.error.__cause__
+        except Exception as error:
+            explained = pool.explain(error)
+            if explained is error:
+                raise
+            raise explained from error
+        finally:
+            pool.stop()
+
+    def _sort(self, items: Sequence[Any]) -> list[ResourceQueue]:
+        """Make a queue for the items of each set of resources."""
+        annotated = annotated_resources()
+        by_needs: dict[Resources, list[Any]] = {}
+        for item in items:
+            by_needs.setdefault(tuple(sorted({**self._needs(item), **annotated}.items())), []).append(item)
+        return [ResourceQueue(needs, alike, self._fuse) for needs, alike in by_needs.items()]
+
+    def _read(self, task: Task, result: TaskResult) -> Iterator[tuple[Any, Any]]:
+        if isinstance(result, TaskRun):
+            results, rest = cloudpickle.loads(result.results)
+            task.queue.chunks.put_back([*rest, *task.items[result.n :]])
+            yield from zip(task.items[: result.n], results, strict=True)
+        elif isinstance(result, WorkerLost):
+            yield task.items[0], result
+        else:
+            raise _FunctionError(result)
+
+    # ------------------------------------------------------------------------------- for the pool
+
+    def label(self, task: Task) -> str:
+        """Name a task."""
+        return self._name(task.items[0])
+
+    def make_call(self, task: Task) -> Call:
+        """Make the call for a task, and send the package if no worker has it."""
+        self._send()
+        name = self._names.get(self._package.key)
+        pickled = cloudpickle.dumps((self._function, task.items))
+        key = f"{self.label(task)}-{_digest(self._package, pickled, task)}"
+        return Call(run_items, (pickled, self._package.key, name), key, sent=name)
+
+    def resend(self, task: Task, missing: Sequence[str]) -> None:
+        """Note parts of the package that are lost; the next call sends them."""
+        if missing and self._names and task.sent == self._names.get(self._package.key):
+            self._placement.forget({key: self._names[key] for key in missing})
+            self._names = {}
+
+    # ------------------------------------------------------------------------------- the package
+
+    def _send(self) -> None:
+        """Send the package, if it is not on the cluster and a worker can take it."""
+        pool, failed_on = self._pool, None
+        for tries in range(MOST_SENDS):
+            receivers = map(pool.monitor.receiver, pool.queues)
+            worker = next((one for one in receivers if one), None)
+            if self._names or worker is None or worker == failed_on:
+                return  # a task will miss the package, and it is sent then
+            fatal: list[Exception] = []
+            try:
+                meanwhile = partial(self._check_receiver, worker, fatal)
+                self._names = self._placement.send(self._package, worker, meanwhile)
+            except MemoryError:
+                raise
+            except Exception as error:
+                if error in fatal:
+                    raise
+                if tries == MOST_SENDS - 1:
+                    raise RuntimeError(
+                        f"The search could not send its data to the cluster at {pool.monitor.address}, at "
+                        f"last to {worker}. Its log may say why."
+                    ) from error
+                time.sleep(CHECK_S)  # the worker went away, which the scheduler notices soon
+                pool.check_workers()
+                failed_on = worker if worker in pool.monitor.held.silent else None
+
+    def _check_receiver(self, worker: str, fatal: list[Exception]) -> None:
+        """Check the workers while data wait for memory on one; `fatal` collects errors that end the run."""
+        if self._pool.monitor.is_old:
+            try:
+                self._pool.check_workers()
+            except Exception as error:
+                fatal.append(error)
+                raise
+            if not any(worker in queue.able for queue in self._pool.queues):
+                raise ConnectionError(f"The worker {worker} begins no tasks, and others do.")
+
+
+class _FunctionError(Exception):
+    """Carries an error of the function, as against errors of the cluster."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
+def _digest(package: Package, pickled: bytes, task: Task) -> str:
+    """Digest the items and the package, so that equal searches share their tasks."""
+    digest = hashlib.sha1(package.key.encode() + pickled, usedforsecurity=False).hexdigest()[:16]
+    # Another try has another name: Dask remembers the result of the first.
+    again = f"{'suspect' if task.suspect else ''}{task.tries or ''}"
+    return f"{digest}-{again}" if again else digest

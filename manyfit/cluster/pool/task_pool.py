@@ -1,0 +1,380 @@
+"""Pool of Dask tasks: how many run at a time, and what happens to those that fail, are lost or held up."""
+
+import contextlib
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from distributed import CancelledError, Client, Future, KilledWorker
+
+from manyfit.cluster.inspection.scheduler_info import SchedulerLost
+from manyfit.cluster.pool.options import PoolOptions
+from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, ResourceQueue, Resources
+from manyfit.cluster.pool.results import Results
+from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Copies, Task, TaskMaker, TaskResult
+from manyfit.cluster.pool.worker_monitor import CHECK_S, NoWorkerError, WorkerMonitor
+from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
+from manyfit.cluster.worker.run_items import TaskRun
+
+# A task is cancelled by other users of the cluster, or cannot get its data; it is tried again this often.
+MOST_TRIES = 20
+# Seconds that a cancellation waits for the scheduler.
+CANCEL_S = 5.0
+
+
+class TaskPool:
+    """Runs items of a search or of a call of Parallel as tasks on a cluster.
+
+    One thread calls `hand_out` and `next_results` in turn until `is_waiting` is False, or the pool is closed.
+    `add` and `stop` may be called in any thread. Nothing blocks while the lock is held.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        maker: TaskMaker,
+        options: PoolOptions | None = None,
+        queues: Sequence[ResourceQueue] = (),
+    ) -> None:
+        self._client, self._options = client, options or PoolOptions()
+        # Weak: in a cycle with its maker, the data of a search would wait for the garbage collector.
+        self._maker: TaskMaker = weakref.proxy(maker)
+        self.queues = list(queues)
+        self.monitor = WorkerMonitor(client, self.queues, self._options)
+        self.closed = False
+        self._lock = threading.Lock()
+        self._running: dict[Future, Task] = {}
+        # Items that wait in no queue and run in no task: those of a task that is being sent, again or for the
+        # first time. Another thread that stops the pool takes them away.
+        self._in_hand: tuple[Any, ...] | None = None
+        self._copies, self._results = Copies(), Results(client)
+        self._last_end = time.monotonic()
+
+    # ------------------------------------------------------------------------------- in any thread
+
+    def queue_for(self, resources: Resources) -> ResourceQueue:
+        """Return the queue of items that need these resources."""
+        with self._lock:
+            for queue in self.queues:
+                if queue.resources == resources:
+                    return queue
+            queue = ResourceQueue(resources)
+            self.queues.append(queue)
+            self.monitor.assign()
+            return queue
+
+    def add(self, queue: ResourceQueue, item: Any) -> bool:
+        """Add an item to a queue; return whether the pool was still open."""
+        with self._lock:
+            is_open = not self.closed
+            if is_open:
+                queue.chunks.add(item)
+        self._results.wake()
+        return is_open
+
+    def wake(self) -> None:
+        """Have `next_results` return at once."""
+        self._results.wake()
+
+    def stop(self) -> list[Any]:
+        """Close the pool, and cancel all tasks; return the items without a result."""
+        with self._lock:
+            self.closed = True
+        return self.clear()
+
+    def clear(self) -> list[Any]:
+        """Cancel all tasks; return the items without a result."""
+        with self._lock:
+            futures, tasks = list(self._running), list(self._running.values())
+            items = list(self._in_hand or ())
+            for queue in self.queues:
+                tasks += queue.suspects
+                items += queue.chunks.take_all()
+                queue.suspects.clear()
+                queue.running = queue.stuck = 0
+            items += (item for task in tasks for item in task.items)
+            self._running, self._copies, self._in_hand = {}, Copies(), None
+        self._results.wake()
+        # Without force: another search may have the same task.
+        self._cancel_futures(futures, force=False)
+        return list({id(item): item for item in items}.values())  # copies of a task have the same items
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether any item has no result yet."""
+        return any(queue.is_waiting for queue in self.queues)
+
+    def explain(self, error: Exception) -> Exception:
+        """Return the error to raise for one that is no item's: a lost scheduler shows in many ways."""
+        if isinstance(error, SchedulerLost | NoWorkerError):
+            return error
+        if self._client.status == "running" and not isinstance(error, OSError | CancelledError):
+            return error
+        lost = self.monitor.scheduler_lost()
+        lost.__cause__ = error
+        return lost
+
+    # ------------------------------------------------------------------------------- hand out
+
+    def hand_out(self) -> None:
+        """Send as many tasks to the cluster as its slots can use."""
+        self._count_stuck()
+        while (task := self._take()) is not None:
+            self._submit(task)
+
+    def _take(self) -> Task | None:
+        with self._lock:
+            task = self._next_task()
+            self._in_hand = None if task is None else task.items
+            return task
+
+    def _next_task(self) -> Task | None:
+        for queue in self.queues:
+            if queue.has_room and sum(one.active for one in self.queues) < self._most_tasks(queue):
+                return Task(queue.chunks.take(queue.slots), queue)
+        suspicious = next((queue for queue in self.queues if queue.suspects), None)
+        if self._running or suspicious is None:
+            return None
+        # Suspects run one by one, so that nothing else dies with them, and on one worker, so that Dask gives
+        # them to no other. It is not fresh: a nanny may give up on a worker that dies at its start.
+        worker = self.monitor.settled_worker(suspicious)
+        return replace(suspicious.suspects.popleft(), only=(worker,)) if worker else None
+
+    def _most_tasks(self, queue: ResourceQueue) -> float:
+        """Tasks that `n_jobs` allows on the cluster."""
+        slots, n_jobs = max(1, queue.slots), self._options.n_jobs
+        at_a_time = n_jobs if n_jobs > 0 else max(1, slots + 1 + n_jobs)
+        if at_a_time < slots:
+            return at_a_time
+        if n_jobs < 0:
+            return float("inf")
+        return max(TASKS_PER_SLOT * slots, min(queue.tasks_per_slot * slots, at_a_time))
+
+    def _submit(self, task: Task, like: Future | None = None) -> None:
+        """Send a task to the cluster; `like` is a running task that it copies."""
+        call = self._maker.make_call(task)
+        only, workers, others = self._workers_for(task)
+        task, resources = replace(task, sent=call.sent, only=only), dict(task.queue.resources)
+        with self._lock:
+            if self.closed or (like not in self._running if like else self._in_hand is not task.items):
+                return  # another thread stopped the pool
+            future = self._client.submit(
+                call.function,
+                *call.arguments,
+                key=call.key,
+                resources=resources or None,
+                workers=workers,
+                allow_other_workers=others,
+                priority=call.priority,
+                pure=False,
+            )
+            self._running[future] = task
+            task.queue.running += 1
+            if like is None:
+                self._in_hand = None
+            else:
+                self._copies.add(future, like)
+        self._results.watch(future)
+
+    def _workers_for(self, task: Task) -> tuple[tuple[str, ...], list[str | int] | None, bool]:
+        """Return `Task.only`, the workers that Dask is given, and whether Dask may choose others."""
+        if task.suspect:
+            return task.only, [*task.only], False
+        able, names = sorted(task.queue.able), self._options.worker_names
+        if names is not None:
+            only = tuple(able) if self.monitor.held.workers else ()
+            return only, [*only] or [*names], False
+        return (), [*able] if task.queue.keeps_away else None, task.queue.keeps_away
+
+    # ------------------------------------------------------------------------------- results
+
+    def next_results(self) -> Iterator[tuple[Task, TaskResult]]:
+        """Yield the tasks that ended, with their results; wait for one for a short time."""
+        arrived = self._results.get(timeout=CHECK_S)
+        if (arrived is None or self.monitor.is_old) and self.is_waiting:
+            self.check_workers()
+            self._copy_stuck()
+            self._take_back()
+        if self.monitor.take_new_death():
+            yield from self._blame()
+        if arrived is not None and arrived[0] is not None:
+            yield from self._receive(*arrived)
+
+    def check_workers(self) -> None:
+        """Update the workers; raises the error that ends a run."""
+        self.monitor.update(list(self._running), time.monotonic() - self._last_end)
+
+    def _receive(self, future: Future, result: Any) -> Iterator[tuple[Task, TaskResult]]:
+        copies = self._copies.others(future)
+        task = self._pop(future)
+        if task is None:
+            return  # cancelled meanwhile
+        self._last_end, status = time.monotonic(), future.status
+        future.release()  # any reference to it would have Dask keep its result
+        if isinstance(result, TaskRun) and not result.missing:
+            self._cancel(copies)
+            task.queue.chunks.record(task.items[: result.n], result.seconds)
+            yield from self._end(task, result)
+        elif isinstance(result, KilledWorker):
+            self._cancel(copies)
+            yield from self._lose(task)
+        elif isinstance(result, Exception) and status == "error":
+            self._cancel(copies)
+            self.monitor.require_versions()  # with other versions, the error says little
+            yield from self._end(task, result)
+        else:  # it lacks data, was cancelled by others, or is lost
+            self.check_workers()
+            deaths = task.deaths + self.monitor.count_deaths(future.key)
+            missing = result.missing if isinstance(result, TaskRun) else ()
+            yield from self._retry(replace(task, tries=task.tries + 1, deaths=deaths), missing, copies)
+
+    def _pop(self, future: Future) -> Task | None:
+        """Remove a task from the running ones, and take it in hand."""
+        with self._lock:
+            task = self._forget(future)
+            self._in_hand = None if task is None else task.items
+            return task
+
+    def _forget(self, future: Future) -> Task | None:
+        task = self._running.pop(future, None)
+        self._copies.remove(future)
+        if task is not None:
+            task.queue.running -= 1
+        return task
+
+    def _release_hand(self, task: Task) -> bool:
+        """Release the task in hand; return False if another thread has taken its items away."""
+        with self._lock:
+            had = self._in_hand is task.items
+            self._in_hand = None
+            return had
+
+    def _end(self, task: Task, result: TaskResult) -> Iterator[tuple[Task, TaskResult]]:
+        if self._release_hand(task):
+            yield task, result
+
+    def _lose(self, task: Task) -> Iterator[tuple[Task, TaskResult]]:
+        """Workers died with a task, or with one beside it: its items run alone, or are given up."""
+        if task.suspect or not self._options.isolates:
+            yield from self._end(task, WorkerLost(_died()))
+        elif self._release_hand(task):
+            deaths = max(task.deaths, SUSPECT_DEATHS)
+            alone = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
+            task.queue.suspects.extend(alone)
+
+    def _retry(
+        self, task: Task, missing: Sequence[str], copies: Sequence[Future]
+    ) -> Iterator[tuple[Task, TaskResult]]:
+        """Send a task again, with the data that it could not get, unless a copy of it runs."""
+        if self._options.isolates and task.is_to_blame:
+            self._cancel(copies)
+            yield from self._lose(task)
+            return
+        if task.tries >= MOST_TRIES:
+            raise RuntimeError(
+                f"The task {self._maker.label(task)} was lost or cancelled {task.tries} times: the cluster "
+                f"at {self.monitor.address} does not keep its workers. Their logs may say why."
+            )
+        self._maker.resend(task, missing)
+        if any(str(one.key) not in self.monitor.held.keys for one in copies):
+            self._release_hand(task)  # another worker runs it
+        elif task.suspect:
+            self._cancel(copies)  # a copy would give a second result when its worker goes on
+            if self._release_hand(task):
+                task.queue.suspects.appendleft(replace(task, only=()))
+        elif copies:
+            self._release_hand(task)
+            self._submit(task, like=copies[0])
+        else:
+            self._submit(task)
+
+    # ------------------------------------------------------------------------------- deaths
+
+    def _blame(self) -> Iterator[tuple[Task, TaskResult]]:
+        """After a worker died, take back tasks that may be to blame, before Dask gives them to others."""
+        for future, task in list(self._running.items()):
+            now = replace(task, deaths=task.deaths + self.monitor.count_deaths(future.key))
+            if future in self._running and now.deaths > task.deaths and now.is_to_blame:
+                self._cancel([future, *self._copies.others(future)], in_hand=now)
+                yield from self._lose(now)
+
+    def _take_back(self) -> None:
+        """Take back tasks that may only run on workers that are gone."""
+        for future, task in list(self._running.items()):
+            if future not in self._running or not self._is_stranded(task):
+                continue
+            deaths = task.deaths + self.monitor.count_deaths(future.key)
+            now = replace(task, deaths=deaths, tries=task.tries + 1)
+            if self._options.isolates and now.is_to_blame:
+                continue  # `_blame` takes it back
+            copies = self._copies.others(future)
+            others = {one: self._running[one] for one in copies if not self._is_stranded(self._running[one])}
+            if others:  # they still run
+                self._running.update({one: replace(copy, deaths=deaths) for one, copy in others.items()})
+                self._cancel([future])
+                continue
+            self._cancel([future, *copies], in_hand=now)
+            if not task.suspect:
+                self._submit(now)
+            elif self._release_hand(now):
+                task.queue.suspects.append(now)
+
+    def _is_stranded(self, task: Task) -> bool:
+        return bool(task.only) and not any(one in self.monitor.workers for one in task.only)
+
+    # ------------------------------------------------------------------------------- held workers
+
+    def _count_stuck(self) -> None:
+        keys = self.monitor.held.keys
+        for queue in self.queues:
+            queue.stuck = 0
+        for future, task in list(self._running.items()) if keys else ():
+            task.queue.stuck += str(future.key) in keys
+
+    def _copy_stuck(self) -> None:
+        """Send tasks again that wait on workers that begin none, if other workers have nothing else to do."""
+        held = self.monitor.held
+        self._count_stuck()
+        for future, task in list(self._running.items()) if held.keys else ():
+            if not task.queue.has_idle_slots or not self._copies.all_in(future, held.keys):
+                continue
+            worker = self.monitor.settled_worker(task.queue) if task.suspect else None
+            if task.suspect and worker is None:
+                continue
+            copies = [future, *self._copies.others(future)]
+            tries = 1 + max(self._running[one].tries for one in copies if one in self._running)
+            self._submit(replace(task, tries=tries, only=(worker,) if worker else ()), like=future)
+            for one in copies:
+                if str(one.key) in held.lost:
+                    self._results.give_up(one)
+
+    # ------------------------------------------------------------------------------- cancellation
+
+    def _cancel(self, futures: Sequence[Future], in_hand: Task | None = None) -> None:
+        """Cancel tasks, and take one of them in hand to send it again."""
+        with self._lock:
+            were_running = [self._forget(one) for one in futures]
+            if in_hand is not None:
+                self._in_hand = in_hand.items if any(were_running) else None
+        self._cancel_futures(futures, force=True)
+
+    def _cancel_futures(self, futures: Sequence[Future], force: bool) -> None:
+        async def cancel() -> None:
+            await self._client.cancel(list(futures), asynchronous=True, force=force)
+
+        if futures and self._client.status == "running":
+            with contextlib.suppress(OSError, CancelledError, RuntimeError):  # the cluster goes away now
+                self._client.sync(cancel, callback_timeout=CANCEL_S)
+        for future in futures:
+            with contextlib.suppress(Exception):  # the client is closed, and its loop with it
+                self._results.give_up(future)
+            future.release()
+
+
+def _died() -> WorkerDied:
+    return WorkerDied(
+        "It ran out of memory, so that Dask ended it, or crashed in native code: its log may say."
+    )
