@@ -48,10 +48,25 @@ def _device_form(function: Callable[..., Any], kernel: Callable[..., Any]) -> Fo
     return form
 
 
+def check_many_options(function: Callable[..., Any], options: dict[str, Any], max_bytes: int | None) -> str:
+    """The function's name, after the checks that Python and scikit-learn make of the options of ``.many``."""
+    name: str = getattr(function, "__name__")  # noqa: B009
+    parameters = inspect.signature(function).parameters
+    strange = set(options) - set(parameters)
+    if strange and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
+    for parameter in parameters.values():
+        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+        if required and parameter.name not in options:
+            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
+    check_metric_options(function, options)
+    if max_bytes is not None and not max_bytes > 0:
+        raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
+    return name
+
+
 def _clustering_forms(function: Callable[..., Any], kernel: Callable[..., Array]) -> tuple[Form, Form]:
     """A score of clusterings for the labels of one setting on a device, and for those of many settings."""
-    parameters, name = inspect.signature(function).parameters, getattr(function, "__name__", "")
-    has_kwargs = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
     def one(like: Array, X: Any, labels: Any, **options: Any) -> Array:
         labels = labels if is_array(labels) else np.asarray(labels)
@@ -62,18 +77,13 @@ def _clustering_forms(function: Callable[..., Any], kernel: Callable[..., Array]
 
         NaN for a setting whose number of labels scikit-learn refuses.
         """
-        strange = set() if has_kwargs else set(options) - set(parameters)
-        if strange:
-            raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
-        check_metric_options(function, options)
+        name = check_many_options(function, options, max_bytes)
         X, labels = (data if is_array(data) else np.asarray(data) for data in (X, labels))
         if labels.ndim != 2:
             raise ValueError(
                 f"{name}.many needs labels of shape (n_settings, n_samples), got {tuple(labels.shape)}. "
                 f"Call {name} for those of one setting."
             )
-        if max_bytes is not None and not max_bytes > 0:
-            raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
         like = next(filter(on_device, (X, labels)), X)
         return kernel(like, X, labels, one_setting=False, max_bytes=max_bytes, **options)
 

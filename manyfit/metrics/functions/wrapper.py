@@ -12,7 +12,7 @@ import sklearn.metrics
 from manyfit._compat import check_metric_options, plain_scorer
 from manyfit.arrays import array_namespace, is_array, on_device, once_at_home, to_device_of
 from manyfit.folds import Unsupported
-from manyfit.metrics.functions._data_functions import DATA_FUNCTIONS
+from manyfit.metrics.functions._data_functions import DATA_FUNCTIONS, check_many_options
 from manyfit.metrics.functions._registry import METRIC_KERNELS, STRUCTURED_METRICS
 from manyfit.metrics.functions._structured_results import StructuredMetric
 from manyfit.metrics.kernels._kernel import MetricKernel
@@ -140,7 +140,10 @@ def _one_setting(
         like = next(filter(on_device, (predicted, y_true, *options.values())))
         predicted, y_true = _column(to_device_of(predicted, like)), _column(y_true)
         if structured is not None:
-            return _structured(function, structured, y_true, predicted, **{**defaults, **options})
+            options = {**defaults, **options}
+            weight = _as_array(options.pop("sample_weight", None))
+            check_metric_options(function, options)
+            return structured(function, y_true, predicted, weight, **options)
         assert many is not None
         return _checked(function, many, y_true, predicted[None, ...], **options)[0, ...]
 
@@ -175,15 +178,7 @@ def _checked(
     max_bytes: int | None = None,
     **options: Any,
 ) -> Array:
-    name: str = getattr(function, "__name__")  # noqa: B009
-    strange = set(options) - set(inspect.signature(function).parameters)
-    if strange:
-        raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
-    for parameter in inspect.signature(function).parameters.values():
-        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
-        if required and parameter.name not in options:
-            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
-    check_metric_options(function, options)
+    name = check_many_options(function, options, max_bytes)
     sample_weight = _as_array(sample_weight)
     if predictions.ndim < 2:
         raise ValueError(
@@ -196,22 +191,7 @@ def _checked(
         raise ValueError(f"{name}: Found input variables with inconsistent numbers of samples: {found}")
     if n == 0:
         raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
-    if max_bytes is not None and not max_bytes > 0:
-        raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
     return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
-
-
-def _structured(
-    function: Callable[..., Any],
-    structured: StructuredMetric,
-    y_true: Array,
-    predicted: Array,
-    *,
-    sample_weight: Any = None,
-    **options: Any,
-) -> Any:
-    check_metric_options(function, options)
-    return structured(function, y_true, predicted, _as_array(sample_weight), **options)
 
 
 def _as_array(value: Any) -> Any:

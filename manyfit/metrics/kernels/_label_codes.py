@@ -109,7 +109,7 @@ def distinct_labels(labels: Array) -> np.ndarray:
     xp = array_namespace(labels)
     ordered = xp.sort(labels)
     first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
-    # No mask: its shape would have the host wait once more.
+    # Not by a mask: the host would wait for its shape.
     places = xp.argsort(xp.astype(~first, xp.int8), stable=True)
     n = int(to_host(xp.count_nonzero(first)))
     return to_host(xp.take(ordered, places[:n]))

@@ -50,7 +50,7 @@ def distinct_labels_numpy(labels: Array) -> Array:
             break
         seen |= np.bincount(_steps(block, low), minlength=len(seen)) > 0
     values: Array = np.flatnonzero(seen)
-    # The largest of unsigned integers are no integers of the signed type.
+    # The largest unsigned integers do not fit the signed type.
     values = values.astype(np.uint64) + np.uint64(low) if labels.dtype.kind == "u" else values + low
     return values.astype(labels.dtype)
 

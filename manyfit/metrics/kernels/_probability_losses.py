@@ -29,7 +29,7 @@ Labels = Sequence[Any] | None
 def _log_losses(targets: Targets, P: Array) -> Array:
     """Negative logarithm of the probability of each target, (m, n)."""
     xp = array_namespace(P)
-    # |p - 1| is 1 - p to the last bit, and faster than a choice between two arrays.
+    # |p - 1| equals 1 - p exactly, and is faster than a choice between two arrays.
     own = target_scores(targets, P) if P.ndim == 3 else P - xp.astype(targets.codes == 0, P.dtype)
     eps = float(xp.finfo(P.dtype).eps)
     if isinstance(own, np.ndarray):

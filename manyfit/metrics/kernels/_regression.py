@@ -54,11 +54,13 @@ Kernel = Callable[..., Array]
 
 
 def absolute(xp: Any, P: Array, y: Array) -> Array:
-    return xp.abs(y - P)
+    residuals = y - P
+    # In place, which takes three quarters of the time.
+    return np.abs(residuals, out=residuals) if isinstance(residuals, np.ndarray) else xp.abs(residuals)
 
 
 def relative(xp: Any, P: Array, y: Array, size: Array) -> Array:
-    errors = xp.abs(y - P)
+    errors = absolute(xp, P, y)
     errors /= size
     return errors
 
@@ -78,7 +80,7 @@ def targets_only(rows: FloatTargets) -> tuple[Array, ...]:
 
 
 def target_sizes(rows: FloatTargets) -> tuple[Array, ...]:
-    # scikit-learn's bound is that of float64 in float32 too.
+    # In float32, too, scikit-learn's bound is that of float64.
     epsilon = constant(rows.xp, float(np.finfo(np.float64).eps), rows.y)
     return rows.y, rows.once("sizes", lambda: rows.xp.maximum(rows.xp.abs(rows.y), epsilon))
 

@@ -35,7 +35,7 @@ from manyfit.metrics.scoring.glm_score import deviance_explained, explained_powe
 
 Array = NDArray[Any]
 
-# scikit-learn's scorer of the one warns, and gives 1, also where the other is not defined.
+# scikit-learn's scorer of one ratio also warns, and returns 1, if the other is not defined.
 LIKELIHOOD_RATIOS = {
     positive_likelihood_ratio: negative_likelihood_ratio,
     negative_likelihood_ratio: positive_likelihood_ratio,
@@ -71,7 +71,7 @@ class SharedScoring:
         self._weights_name, self.weights = self._find_weights(params)
 
     def _find_weights(self, params: Mapping[str, Any]) -> tuple[str, Any]:
-        """The name by which the scorer is to be given its weights, and these."""
+        """The name under which the scorer takes its weights, and the weights."""
         if not params:
             return "sample_weight", None
         name, *others = params
@@ -103,13 +103,13 @@ class SharedScoring:
         scores = {}
         for name, metric in self._metrics.items():
             shared = metric.search_metric
-            read = next((m for m in shared.methods if m in responses), None) if shared is not None else None
-            if shared is not None and read is not None:
+            if shared is not None and not set(shared.methods).isdisjoint(responses):
+                read = next(method for method in shared.methods if method in responses)
                 scores[name] = metric.sign * shared(truth, responses[read])
         return scores
 
     def device_scores(self, responses: Mapping[str, Any], truth: ScoredTargets) -> Any:
-        """Scores of all scorers, (n_scorers, m), on the device of the responses; see `known_there`."""
+        """Scores of all scorers, (n_scorers, m), on the device of the responses; see `gives_all_scores`."""
         scores = list(self.from_responses(responses, truth).values())
         return array_namespace(scores[0]).stack(scores)
 
