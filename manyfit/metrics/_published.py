@@ -9,7 +9,7 @@ import sklearn.metrics
 
 from manyfit.metrics.functions.wrapper import FUNCTIONS, NOT_METRICS
 
-# Which names there are is for the installed scikit-learn to say.
+# The installed scikit-learn decides which names exist.
 _PASSED_ON = {
     name: value
     for name in sklearn.metrics.__all__

@@ -1,6 +1,6 @@
-"""scikit-learn's scores of clusterings, of arrays on host or device: see `sklearn.metrics.cluster`.
+"""scikit-learn's scores of clusterings, for arrays on host or device: see `sklearn.metrics.cluster`.
 
-What is no score, such as ``contingency_matrix``, is scikit-learn's own.
+Functions that return no score, such as ``contingency_matrix``, are scikit-learn's own.
 """
 
 import sklearn.metrics.cluster

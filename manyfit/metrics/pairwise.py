@@ -1,6 +1,6 @@
-"""scikit-learn's functions of pairs of rows, of arrays on host or device: see `sklearn.metrics.pairwise`.
+"""scikit-learn's functions of pairs of rows, for arrays on host or device: see `sklearn.metrics.pairwise`.
 
-What takes no rows, and the checks of its arguments, are scikit-learn's own.
+Functions that take no rows, or only check arguments, are scikit-learn's own.
 """
 
 import inspect
@@ -8,7 +8,7 @@ from typing import Any
 
 import sklearn.metrics.pairwise
 
-from manyfit.metrics.functions.wrapper import FUNCTIONS, made
+from manyfit.metrics.functions.wrapper import FUNCTIONS, wrap_function
 
 
 def _is_public(name: str, value: Any) -> bool:
@@ -22,10 +22,10 @@ def _ours(name: str, value: Any) -> Any:
     if name in FUNCTIONS:  # some are in manyfit.metrics, too
         return FUNCTIONS[name]
     takes_rows = inspect.isfunction(value) and "X" in inspect.signature(value).parameters
-    return made(value, __name__) if takes_rows and not name.startswith("check_") else value
+    return wrap_function(value, __name__) if takes_rows and not name.startswith("check_") else value
 
 
-# Which names there are is for the installed scikit-learn to say.
+# The installed scikit-learn decides which names exist.
 _NAMES = {
     name: _ours(name, value)
     for name, value in vars(sklearn.metrics.pairwise).items()

@@ -23,3 +23,8 @@ def test_another_score_is_a_failure(monkeypatch):
     monkeypatch.setattr(benchmark, "METRICS", {"r2_score": "numbers"})
     monkeypatch.setattr(metrics.r2_score, "many", lambda y, P: np.zeros(len(P)))
     assert benchmark.main(["--quick"]) == 1
+
+
+def test_scores_of_folds(capsys):
+    assert benchmark.main(["--quick", "--folds"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(benchmark.SCORERS) * 3

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn import model_selection
@@ -24,6 +22,8 @@ from manyfit.folds import Unsupported
 from manyfit.metrics import ScoredTargets, SharedScoring
 from tests.model_selection._optimum import Optimum as GridSearchCV
 
+from ._shared_scores import shared_and_own
+
 # What the order of summation may do to a score, or to 1 - score where the score is 1 minus a quotient.
 EXACT = 1e-14
 FLOAT32 = 1e-6  # scikit-learn's own sums are of float32 in one version and of float64 in another
@@ -32,24 +32,9 @@ rng = np.random.default_rng(0)
 
 
 def scores(scoring, y, responses, classes=None, weight=None, estimator=None):
-    """Batched scores and scikit-learn's, with NaN in place of what scikit-learn warns of or refuses."""
+    """Our scores and scikit-learn's of a scorer by name, or of an estimator's own score."""
     estimator = estimator or (Ridge() if classes is None else DummyClassifier())
-    scorer = check_scoring(estimator, scoring=scoring)
-    params = {} if weight is None else {"sample_weight": weight}
-    shared = SharedScoring(scorer, params, estimator)
-    given = np.asarray(y)
-    truth = ScoredTargets(given, weight, classes, getattr(y, "dtype", None))
-    ours = shared.from_responses(responses, truth)["score"]
-    theirs = []
-    for j in range(len(ours)):
-        stub = shared.stub({name: of_all[j] for name, of_all in responses.items()}, classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                theirs.append(scorer(stub, None, y, **params))
-            except Exception:
-                theirs.append(np.nan)
-    return ours, np.array(theirs, dtype=float)
+    return shared_and_own(check_scoring(estimator, scoring=scoring), estimator, y, responses, classes, weight)
 
 
 def assert_same(ours, theirs, rel=EXACT, of_one=False):
@@ -77,14 +62,12 @@ LABELS = {
 }
 
 
-def labelled(classes, n=300, m=4, dtype=np.float64, ties=False):
+def labelled(classes, n=300, m=4):
     """Targets, and what m settings say of them."""
     local = np.random.default_rng(len(classes))
     y = classes[np.concatenate([np.arange(len(classes)), local.integers(0, len(classes), n - len(classes))])]
     P = local.random((m, n, len(classes)))
-    if ties:
-        P = np.round(2 * P) + 1
-    P = (P / P.sum(axis=2, keepdims=True)).astype(dtype)
+    P = P / P.sum(axis=2, keepdims=True)
     if len(classes) == 2:
         P[:, :, 0] = 1 - P[:, :, 1]
     return y, {"predict": classes[P.argmax(axis=2)], "predict_proba": P}
@@ -109,13 +92,6 @@ def test_classification(scoring, kind, weighted):
         assert_same(ours, theirs, 1e-13 if scoring == "balanced_accuracy" else EXACT)
 
 
-@pytest.mark.parametrize("kind", ["integers", "ten"])
-@pytest.mark.parametrize("scoring", CLASS_SCORES)
-def test_float32_probabilities(scoring, kind):
-    y, responses = labelled(LABELS[kind], dtype=np.float32)
-    assert_same(*scores(scoring, y, responses, LABELS[kind]), rel=FLOAT32)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("K", [2, 3])
 def test_probabilities_of_0_and_1_are_clipped(K, dtype):
@@ -129,12 +105,6 @@ def test_probabilities_of_0_and_1_are_clipped(K, dtype):
         ours, theirs = scores(scoring, y, {"predict_proba": P}, classes)
         assert np.isfinite(ours).all()
         np.testing.assert_allclose(ours, theirs, rtol=EXACT if dtype == np.float64 else FLOAT32)
-
-
-@pytest.mark.parametrize("scoring", CLASS_SCORES)
-def test_ties(scoring):
-    y, responses = labelled(LABELS["three"], ties=True)
-    assert_same(*scores(scoring, y, responses, LABELS["three"]), rel=1e-13)  # see test_classification
 
 
 @pytest.mark.parametrize("scoring", CLASS_SCORES)

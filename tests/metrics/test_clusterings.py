@@ -336,7 +336,7 @@ def test_arguments_of_many(name):
             getattr(metrics, name)(there(X), there(TRUE), **bad)
     if name in SILHOUETTES:
         with pytest.raises(
-            NotImplementedError, match=f"{name}.many does not do this: a metric that is called"
+            NotImplementedError, match=f"{name}.many does not support this: a metric that is called"
         ):
             metrics_many(name, X, LABELS, metric=lambda a, b: 1.0)
         with pytest.raises(ValueError, match="The 'metric' parameter of"):

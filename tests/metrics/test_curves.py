@@ -10,7 +10,7 @@ import pytest
 import sklearn.metrics as sm
 
 from manyfit import metrics
-from manyfit.metrics.functions._threshold_counts import compacted
+from manyfit.metrics.functions._threshold_counts import true_places
 
 from ._alike import OWN_DTYPES, Raised, at_home, check
 from ._crossings import crossings, here, there
@@ -217,7 +217,7 @@ def test_area_of_strange_points() -> None:
 
 def test_places_of_a_mask() -> None:
     for mask in ([True], [False], [False, True, False, True, True, False], [False] * 3):
-        places, count = compacted(np.array(mask))
+        places, count = true_places(np.array(mask))
         true = np.flatnonzero(mask)
         assert count == len(true)
         assert places.tolist() == (
@@ -225,6 +225,6 @@ def test_places_of_a_mask() -> None:
         )
 
 
-def test_the_docstrings_say_what_comes_home() -> None:
-    assert "in one go, and nothing bulky" in " ".join(metrics.roc_curve.__doc__.split())
+def test_the_docstrings_say_what_the_host_reads() -> None:
+    assert "together, and nothing large" in " ".join(metrics.roc_curve.__doc__.split())
     assert "the labels, and which of them are true" in " ".join(metrics.confusion_matrix.__doc__.split())

@@ -15,6 +15,7 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from manyfit import metrics
 from manyfit.metrics import ScoredTargets, SharedScoring
 
+from ._shared_scores import shared_and_own
 from .test_on_device import OF_NUMBERS, OF_SETS, labels
 
 rng = np.random.default_rng(0)
@@ -30,27 +31,14 @@ WAYS = {
     "missing": {"K": 3, "missing": True},
     "weights": {"K": 2, "weighted": True},
     "float32": {"K": 2, "dtype": np.float32},
+    "float32 of three": {"K": 3, "dtype": np.float32},
 }
 
 
 def shared(name, estimator, y, responses, classes=None, weight=None, scorer=None):
-    """Our scores, and scikit-learn's, NaN where it warns or raises."""
+    """Our scores and scikit-learn's, NaN where it warns or raises."""
     scorer = scorer or check_scoring(estimator, scoring=name)
-    params = {} if weight is None else {"sample_weight": weight}
-    scoring = SharedScoring(scorer, params, estimator)
-    ours = scoring.from_responses(responses, ScoredTargets(y, weight, classes, y.dtype)).get(
-        "score", np.full(M, np.nan)
-    )
-    theirs = []
-    for j in range(M):
-        stub = scoring.stub({method: of_all[j] for method, of_all in responses.items()}, classes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                theirs.append(scorer(stub, None, y, **params))
-            except Exception:
-                theirs.append(np.nan)
-    return ours, np.array(theirs, dtype=float)
+    return shared_and_own(scorer, estimator, y, responses, classes, weight)
 
 
 def classified(K, weighted=False, **how):
@@ -79,7 +67,7 @@ def test_of_classes(name, way):
     if weight is not None and not scorer._accept_sample_weight():
         weight = None
     ours, theirs = shared(name, DummyClassifier(), y, responses, classes, weight)
-    known = agree(ours, theirs, 1e-5 if way == "float32" else 1e-12)
+    known = agree(ours, theirs, 1e-5 if way.startswith("float32") else 1e-12)
     plain = way != "missing" and (len(classes) == 2 or name not in OF_TWO)
     if plain and not (name == "top_k_accuracy" and len(classes) == 2):
         assert known  # nobody had to be asked

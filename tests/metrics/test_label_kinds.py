@@ -83,7 +83,7 @@ def test_what_is_refused_on_a_device_says_why():
     y, P = labels(("int64", "float64"))
     with pytest.raises(Exception) as caught:  # of scikit-learn, or of the array library
         metrics.f1_score(there(y + BIG), there(P[0] + BIG), average="macro")
-    assert "left to scikit-learn: labels of two dtypes" in caught.value.__notes__[-1]
+    assert "to scikit-learn: labels of two dtypes" in caught.value.__notes__[-1]
 
 
 @pytest.mark.parametrize("name", OF_SCORES)
@@ -121,7 +121,7 @@ def test_what_scikit_learn_takes_for_no_labels(values):
         sklearn.metrics.accuracy_score(values, values)
     for name in (*OF_LABELS, "log_loss"):
         P = values[None] if name != "log_loss" else np.full((1, 4, 2), 0.5)
-        with pytest.raises(NotImplementedError, match=f"{name}.many does not do this: labels of dtype"):
+        with pytest.raises(NotImplementedError, match=f"{name}.many does not support this: labels of dtype"):
             getattr(metrics, name).many(values, P, **options_of(getattr(metrics, name)))
 
 

@@ -37,7 +37,7 @@ from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
 from manyfit.arrays import to_device, to_host, transfers
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels import _label_codes_numpy as _host_codes
-from manyfit.metrics.kernels._label_codes import distinct, encoded
+from manyfit.metrics.kernels._label_codes import distinct_labels, encode_labels
 from manyfit.metrics.kernels.labels import _counts as _many_counts
 from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
 
@@ -359,7 +359,7 @@ def test_chunks_and_single_settings(place: str) -> None:
         whole = many(metric, y, P, place, **options)
         np.testing.assert_array_equal(many(metric, y, P, place, max_bytes=1, **options), whole)
         np.testing.assert_array_equal(
-            many(metric, y, P[:1], place, classes=distinct(np.append(y, P)), **options), whole[:1]
+            many(metric, y, P[:1], place, classes=distinct_labels(np.append(y, P)), **options), whole[:1]
         )
 
 
@@ -420,13 +420,13 @@ def test_codes_on_the_host(kind: str, block: int, monkeypatch: pytest.MonkeyPatc
         y, P = KINDS[kind](y), KINDS[kind](P)
     classes, codes, predicted = reference(y, P)
     for given in (None, classes, classes[:1]):
-        found = encoded(y, P, given)
+        found = encode_labels(y, P, given)
         np.testing.assert_array_equal(found[0], classes)
         np.testing.assert_array_equal(found[1], codes)
         np.testing.assert_array_equal(found[2], predicted)
         assert found[0].dtype == classes.dtype and found[1].dtype == np.int64
         assert found[2].dtype == (np.int8 if len(classes) < 128 else np.int16)
-    np.testing.assert_array_equal(distinct(P.reshape(-1)), np.unique(P))
+    np.testing.assert_array_equal(distinct_labels(P.reshape(-1)), np.unique(P))
 
 
 def test_every_metric_is_tested() -> None:

@@ -12,7 +12,7 @@ from sklearn import metrics
 
 from manyfit.arrays import to_device, to_host, transfers
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._regression import NUMBER_METRICS_MANY
+from manyfit.metrics.kernels._regression import REGRESSION_METRICS
 from manyfit.metrics.kernels._regression_targets import BLOCK
 
 rng = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def theirs(name, y, predictions, weight=None, **options):
 
 
 def many(name, y, predictions, weight=None, **options):
-    return NUMBER_METRICS_MANY[getattr(metrics, name)](y, predictions, sample_weight=weight, **options)
+    return REGRESSION_METRICS[getattr(metrics, name)](y, predictions, sample_weight=weight, **options)
 
 
 def assert_same(ours, expected, rel=EXACT):
@@ -98,7 +98,7 @@ def weights_of(name):
 
 
 def test_all_metrics_are_here():
-    assert {function.__name__ for function in NUMBER_METRICS_MANY} == set(ALL)
+    assert {function.__name__ for function in REGRESSION_METRICS} == set(ALL)
 
 
 @each(CASES)

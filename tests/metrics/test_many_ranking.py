@@ -21,7 +21,7 @@ from sklearn.metrics import (
 from manyfit.arrays import to_device, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels import _rank_curve as _ranked
-from manyfit.metrics.kernels._rank_curve import ROW, areas, precisions
+from manyfit.metrics.kernels._rank_curve import ROW, average_precisions, roc_areas
 from manyfit.metrics.kernels._ranking import RANKING_METRICS
 
 EXACT = 1e-12
@@ -316,5 +316,5 @@ def test_classes_apart_are_the_second_route(monkeypatch, weighted):
     weight, values = weights(weighted, 2 * ROW), {}
     for row in (ROW, 10 * ROW):
         monkeypatch.setattr(_ranked, "ROW", row)
-        values[row] = areas(P, y == 1, weight), precisions(P, y == 1, weight)
+        values[row] = roc_areas(P, y == 1, weight), average_precisions(P, y == 1, weight)
     np.testing.assert_allclose(values[ROW], values[10 * ROW], rtol=EXACT)

@@ -276,7 +276,7 @@ def test_what_is_left_to_scikit_learn_says_so():
     y, p = there(rng.integers(0, 3, N)), there(np.ones((N, 3)) / 3)
     with pytest.raises(Exception) as caught:  # whatever it does not do there
         metrics.roc_auc_score(y, p, multi_class="ovo", average=None)
-    assert "left to scikit-learn: multi_class='ovo' with average=None" in caught.value.__notes__[-1]
+    assert "to scikit-learn: multi_class='ovo' with average=None" in caught.value.__notes__[-1]
 
 
 def test_the_host_has_scikit_learns_functions():

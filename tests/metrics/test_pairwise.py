@@ -21,9 +21,9 @@ from sklearn.exceptions import DataConversionWarning
 from manyfit import metrics
 from manyfit.metrics import pairwise
 from manyfit.metrics.distances import _tiles as _pair_tiles
-from manyfit.metrics.distances._functions import distance
+from manyfit.metrics.distances._functions import distance_measure
 from manyfit.metrics.distances._sklearn_measures import EUCLIDEAN, SQUARED
-from manyfit.metrics.distances._tiles import Measure, matrix, nearest, tiles
+from manyfit.metrics.distances._tiles import Measure, nearest_rows, pair_matrix, tile_slices
 
 from ._crossings import DEVICE, crossings, here, there
 
@@ -483,8 +483,8 @@ def test_some_rows_at_a_time():
 def test_what_is_left_to_scikit_learn_says_so(call):
     with pytest.raises(Exception) as caught:  # whatever it does not do there
         call()
-    assert "left to scikit-learn: " in caught.value.__notes__[-1]
-    assert "no form of its own" not in caught.value.__notes__[-1]
+    assert " to scikit-learn: " in caught.value.__notes__[-1]
+    assert "does not implement" not in caught.value.__notes__[-1]
 
 
 def test_the_host_has_scikit_learns_functions():
@@ -520,12 +520,12 @@ def test_tiles_cover_all_pairs_and_fit():
         for y in (np.zeros((1, 9)), np.zeros((33, 9)), np.zeros((500, 9))):
             for max_bytes in (1, 3000, 10**5, 10**9):
                 seen = np.zeros((70, len(y)), dtype=int)
-                for i, j in tiles(measure, x, y, max_bytes):
+                for i, j in tile_slices(measure, x, y, max_bytes):
                     seen[i, j] += 1
                     pairs = (i.stop - i.start) * (j.stop - j.start)
                     assert pairs == 1 or 24 * pairs * (9 if measure.wide else 1) <= max_bytes
                 assert (seen == 1).all()
-    assert len(list(tiles(EUCLIDEAN, x, x, 10**9))) == 1
+    assert len(list(tile_slices(EUCLIDEAN, x, x, 10**9))) == 1
 
 
 @pytest.mark.invariant("Pairwise metrics need bounded memory beside their result")
@@ -534,18 +534,18 @@ def test_tiles_cover_all_pairs_and_fit():
 )
 def test_memory_beside_the_result_is_bounded(metric):
     x = rng.normal(size=(400, 50)).astype(np.float32)  # of all pairs, 64 MB in double precision
-    measure = distance(metric, x, same=True, options={"p": 3} if metric == "minkowski" else {})
+    measure = distance_measure(metric, x, same=True, options={"p": 3} if metric == "minkowski" else {})
     peaks = {}
     for max_bytes in (2**20, 2**30):
         tracemalloc.start()
-        result = matrix(measure, x, x, same=True, max_bytes=max_bytes)
+        result = pair_matrix(measure, x, x, same=True, max_bytes=max_bytes)
         peaks[max_bytes] = tracemalloc.get_traced_memory()[1] - result.nbytes
         tracemalloc.stop()
     assert peaks[2**20] < 3 * 2**20, peaks
     if measure.wide:
         assert peaks[2**30] > 20 * 2**20, "what is bounded is there"
     tracemalloc.start()
-    nearest(measure, x, x, same=True, max_bytes=2**18)
+    nearest_rows(measure, x, x, same=True, max_bytes=2**18)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20, peak

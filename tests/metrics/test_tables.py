@@ -260,7 +260,7 @@ def test_too_many_labels_for_a_table_are_left_to_scikit_learn(monkeypatch: pytes
     y = there(np.array([0, 1, 2]))
     with pytest.raises(Exception) as caught:
         metrics.confusion_matrix(y, y)
-    assert "left to scikit-learn: a table of 3 by 3 labels" in caught.value.__notes__[-1]
+    assert "to scikit-learn: a table of 3 by 3 labels" in caught.value.__notes__[-1]
     assert here(metrics.multilabel_confusion_matrix(y, y)).shape == (3, 2, 2)
 
 

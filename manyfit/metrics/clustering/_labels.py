@@ -1,4 +1,4 @@
-"""Clusterings of many settings of one X: their labels as codes, and what scikit-learn refuses of them."""
+"""Labels of many clusterings of one X as codes, and scikit-learn's checks of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,30 +11,25 @@ from sklearn.utils import check_X_y
 from manyfit._compat import check_number_of_labels
 from manyfit.arrays import array_namespace, device, float_dtype, is_array, to_device_of
 from manyfit.metrics._deferred_checks import (
-    Doubt,
+    DeferredCheck,
+    check_shapes,
+    finiteness_checks,
     is_floating,
-    not_finite,
-    refuse_nan_of_labels,
-    settle,
-    stand_in,
-    told,
+    raise_if_any,
+    raise_labels_not_finite,
+    shape_stand_in,
 )
+from manyfit.metrics.kernels._kernel import or_nan
 
 Array = Any
 
 
 @dataclass(frozen=True)
 class Clusterings:
-    """The clusters of n rows in m settings; arrays lie where the rows do.
+    """The clusters of n rows in m settings.
 
-    Attributes
-    ----------
-    codes : array of int64 of shape (m, n)
-        Position of each row's label among those of its setting.
-    n_labels : ndarray of shape (m,)
-        How many labels there are in each setting; on the host.
-    valid : ndarray of bool of shape (m,)
-        Whether there are from 2 to n - 1; on the host.
+    `codes`, int64 of shape (m, n), lie where the rows do: positions of labels among those of their setting.
+    On the host are the number of labels, and whether it is from 2 to n - 1, each of shape (m,).
     """
 
     codes: Array
@@ -43,47 +38,39 @@ class Clusterings:
 
     @property
     def n_clusters(self) -> int:
-        """The most clusters that a setting has of which there is a score."""
+        """Largest number of clusters of a setting that has a score."""
         return int(self.n_labels[self.valid].max(initial=2))
 
     def in_setting(self, settings: slice, clusters: slice, rows: slice) -> Array:
-        """Whether a row is in a cluster, of shape (settings, clusters, rows)."""
+        """Whether a row is in a cluster, (settings, clusters, rows)."""
         xp = array_namespace(self.codes)
-        of = xp.arange(clusters.start, clusters.stop, dtype=self.codes.dtype, device=device(self.codes))
-        return self.codes[settings, None, rows] == of[None, :, None]
+        places = xp.arange(clusters.start, clusters.stop, dtype=self.codes.dtype, device=device(self.codes))
+        return self.codes[settings, None, rows] == places[None, :, None]
 
     def or_nan(self, scores: Array) -> Array:
-        """Scores, (m,) or (m, n), but for settings that scikit-learn refuses."""
+        """Scores, (m,) or (m, n), NaN for settings that scikit-learn refuses."""
         if self.valid.all():
             return scores
-        xp = array_namespace(scores)
-        valid = xp.reshape(to_device_of(self.valid, scores), (-1, *[1] * (scores.ndim - 1)))
-        return xp.where(valid, scores, xp.full((), float("nan"), dtype=scores.dtype, device=device(scores)))
+        return or_nan(scores, to_device_of(self.valid, scores))
 
 
-def checked_labels(X: Array, labels: Any) -> Array:
-    """Labels of the rows of X as an array of shape (m, n), on the host or where they lie.
+def check_labels(X: Array, labels: Any) -> Array:
+    """Labels of the rows of X as an array of shape (m, n), on the host or the device where they are.
 
-    Raises what scikit-learn raises of the shapes of X and of the labels of a setting, which may be a column.
+    Raises scikit-learn's errors about the shapes of X and of the labels of one setting, which may be a
+    column.
     """
     labels = labels if is_array(labels) else np.asarray(labels)
-    told(check_X_y, stand_in(X), np.broadcast_to(np.zeros(()), labels.shape[1:]))
+    check_shapes(check_X_y, shape_stand_in(X), np.broadcast_to(np.zeros(()), labels.shape[1:]))
     return labels if labels.ndim == 2 else array_namespace(labels).reshape(labels, labels.shape[:2])
 
 
-def clusterings(labels: Any, X: Array, doubts: Sequence[Doubt], *, alone: bool) -> Clusterings:
-    """Labels as codes, and whether scikit-learn would refuse something.
+def encode_clusterings(
+    labels: Any, X: Array, checks: Sequence[DeferredCheck], *, one_setting: bool
+) -> Clusterings:
+    """Labels, (m, n), as codes on the device of X, after all checks, for which the host waits once.
 
-    Parameters
-    ----------
-    labels : array of shape (m, n)
-        On the host or where `X` lies; texts on the host only.
-    X : array
-        Where the codes are to be.
-    doubts : sequence of Doubt
-        About X. The host waits once, for all of them and, of labels that lie on a device, their numbers.
-    alone : bool
-        Whether one setting is asked for: scikit-learn's error is raised where there is no score of it.
+    With `one_setting`, scikit-learn's error is raised if the setting has no score.
     """
     n = labels.shape[1]
     if isinstance(labels, np.ndarray):
@@ -93,9 +80,9 @@ def clusterings(labels: Any, X: Array, doubts: Sequence[Doubt], *, alone: bool) 
         labels = to_device_of(labels, X)
         codes, counts = _on_device(labels)
         if is_floating(labels):
-            doubts = [*doubts, *not_finite(labels, refuse_nan_of_labels)]
-    n_labels = settle(doubts, counts)
-    if alone:
+            checks = [*checks, *finiteness_checks(labels, raise_labels_not_finite)]
+    n_labels = raise_if_any(checks, counts)
+    if one_setting:
         check_number_of_labels(int(n_labels[0]), n)
     return Clusterings(codes, n_labels, (n_labels > 1) & (n_labels < n))
 
@@ -110,7 +97,7 @@ def _on_host(labels: Any) -> tuple[Any, Any]:
 
 
 def _on_device(labels: Array) -> tuple[Array, Array]:
-    """Codes by ranks among the sorted labels of a setting, whose values stay where they are."""
+    """Codes by rank among the sorted labels of a setting, and the numbers of labels."""
     xp = array_namespace(labels)
     if xp.isdtype(labels.dtype, "bool"):  # which the array API does not sort
         labels = xp.astype(labels, xp.int8)
@@ -121,6 +108,6 @@ def _on_device(labels: Array) -> tuple[Array, Array]:
     return xp.take_along_axis(ranks, xp.argsort(order, axis=1), axis=1), ranks[:, -1] + 1
 
 
-def wide(X: Array) -> Array:
+def as_widest(X: Array) -> Array:
     """X in the widest floating dtype of its device."""
     return array_namespace(X).astype(X, float_dtype(X), copy=False)

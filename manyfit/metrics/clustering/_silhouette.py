@@ -9,67 +9,53 @@ from sklearn.utils import check_random_state
 
 from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.metrics._deferred_checks import (
-    Doubt,
+    DeferredCheck,
+    as_device_array,
     as_floats,
-    brought,
+    finiteness_checks,
     is_floating,
-    not_finite,
-    refuse_nan_of_data,
+    raise_data_not_finite,
 )
-from manyfit.metrics.clustering._labels import Clusterings, checked_labels, clusterings
-from manyfit.metrics.distances._functions import distance, given_distances
-from manyfit.metrics.distances._tiles import Measure, budget, matrix
+from manyfit.metrics.clustering._labels import Clusterings, check_labels, encode_clusterings
+from manyfit.metrics.distances._functions import distance_measure, precomputed_distances
+from manyfit.metrics.distances._tiles import Measure, memory_budget, pair_matrix
 
 Array = Any
 
 
 def silhouettes(
-    there: Array,
+    like: Array,
     X: Any,
     labels: Any,
     *,
     metric: Any = "euclidean",
-    alone: bool = True,
+    one_setting: bool = True,
     max_bytes: int | None = None,
     **options: Any,
 ) -> Array:
-    """Silhouettes of the rows, of shape (m, n), in the dtype of X.
+    """Silhouettes, (m, n), in the dtype of X and on the device of `like`, of labels of m settings, (m, n).
 
-    Parameters
-    ----------
-    there : array
-        Lies where they are computed.
-    X : array-like of shape (n, d)
-        The rows; or their distances, (n, n).
-    labels : array-like of shape (m, n)
-        Of m settings.
-    metric : str
-        A metric of `pairwise_distances`.
-    alone : bool
-        Whether scikit-learn's error is raised where there is no score of a setting; else it is NaN.
-    max_bytes : int, optional
-        Of memory beside X, labels and result.
-    **options : dict
-        Of the metric.
+    X is (n, d), or distances (n, n) if `metric` is "precomputed". With `one_setting`, scikit-learn's error is
+    raised if a setting has no score; else its scores are NaN.
     """
-    rows = brought(X, there)
-    labels = checked_labels(rows, labels)
+    rows = as_device_array(X, like)
+    labels = check_labels(rows, labels)
     if metric == "precomputed":
-        rows, doubts = _given(rows)
+        rows, checks = _given(rows)
         measure = None
     else:
         floats = is_floating(rows)
         rows = as_floats(rows)[0]
-        doubts = not_finite(rows, refuse_nan_of_data) if floats else []
-        measure = distance(metric, rows, same=True, options=options)
-    found = clusterings(labels, rows, doubts, alone=alone)
+        checks = finiteness_checks(rows, raise_data_not_finite) if floats else []
+        measure = distance_measure(metric, rows, same=True, options=options)
+    found = encode_clusterings(labels, rows, checks, one_setting=one_setting)
     with np.errstate(all="ignore"):
-        scores = _of_rows(measure, rows, found, budget(rows, max_bytes))
+        scores = _silhouettes(measure, rows, found, memory_budget(rows, max_bytes))
     return found.or_nan(array_namespace(rows).astype(scores, rows.dtype, copy=False))
 
 
 def silhouette_scores(
-    there: Array,
+    like: Array,
     X: Any,
     labels: Any,
     *,
@@ -77,16 +63,16 @@ def silhouette_scores(
     random_state: Any = None,
     **options: Any,
 ) -> Array:
-    """Mean silhouettes, of shape (m,); of a sample, that of all settings is the same. See `silhouettes`."""
+    """Mean silhouettes, (m,); all settings share the sample of `sample_size` rows. See `silhouettes`."""
     if sample_size is not None:
-        rows = brought(X, there)
-        labels = checked_labels(rows, labels)
+        rows = as_device_array(X, like)
+        labels = check_labels(rows, labels)
         chosen = check_random_state(random_state).permutation(rows.shape[0])[:sample_size]
         X = _taken(rows, chosen, 0)
         if options.get("metric") == "precomputed":
             X = _taken(X, chosen, 1)
         labels = _taken(labels, chosen, 1)
-    scores = silhouettes(there, X, labels, **options)
+    scores = silhouettes(like, X, labels, **options)
     return array_namespace(scores).mean(scores, axis=1)
 
 
@@ -94,14 +80,14 @@ def _taken(array: Array, chosen: Any, axis: int) -> Array:
     return array_namespace(array).take(array, to_device_of(chosen, array), axis=axis)
 
 
-def _given(rows: Array) -> tuple[Array, list[Doubt]]:
-    """Distances that were computed before, as scikit-learn takes them."""
+def _given(rows: Array) -> tuple[Array, list[DeferredCheck]]:
+    """Precomputed distances as scikit-learn checks them."""
     xp = array_namespace(rows)
-    # Not rounding of whole numbers.
+    # Whole numbers have no rounding.
     most = 100 * float(xp.finfo(rows.dtype).eps) if is_floating(rows) else 0.0
-    rows, doubts = given_distances(rows, None, rows)
+    rows, checks = precomputed_distances(rows, None, rows)
     off = xp.any(xp.abs(xp.linalg.diagonal(rows)) > most)
-    return rows, [*doubts[:-1], (off, _refuse_diagonal), doubts[-1]]
+    return rows, [*checks[:-1], (off, _refuse_diagonal), checks[-1]]
 
 
 def _refuse_diagonal() -> None:
@@ -109,7 +95,7 @@ def _refuse_diagonal() -> None:
 
 
 def _groups(found: Clusterings, max_bytes: int) -> list[tuple[slice, slice]]:
-    """Settings and clusters whose indicators fit, of some settings all clusters or of one some."""
+    """Settings and clusters whose indicators fit: some settings with all clusters, or one with some."""
     (m, n), K = found.codes.shape, found.n_clusters
     columns = max(1, max_bytes // (9 * max(n, 1)))
     c, k = max(1, columns // K), min(K, columns)
@@ -118,27 +104,27 @@ def _groups(found: Clusterings, max_bytes: int) -> list[tuple[slice, slice]]:
     ]
 
 
-def _of_rows(measure: Measure | None, X: Array, found: Clusterings, max_bytes: int) -> Array:
+def _silhouettes(measure: Measure | None, X: Array, found: Clusterings, max_bytes: int) -> Array:
     """Silhouettes of shape (m, n)."""
     xp, n = array_namespace(X), X.shape[0]
     groups = _groups(found, max_bytes // 4)
-    # Of one group, which is the rule, indicators are made once.
+    # With one group, the usual case, indicators are made once.
     members = _members(found, groups[0], n, X) if len(groups) == 1 else None
     blocks = []
     columns = max((a.stop - a.start) * (b.stop - b.start) for a, b in groups)
-    # A row of a block is its distances, and some four numbers for each cluster of a group.
+    # For each row of a block: its distances, and some four numbers for each cluster of a group.
     for at in _row_blocks(n, max_bytes // (32 * max(n, 4 * columns))):
         if measure is None:
-            of_block = xp.astype(X[at, :], float_dtype(X), copy=False)
+            block = xp.astype(X[at, :], float_dtype(X), copy=False)
         else:
-            of_block = matrix(
+            block = pair_matrix(
                 measure, X, X, same=True, dtype=float_dtype(X), rows=at, max_bytes=max_bytes // 4
             )
         parts: dict[int, list[Any]] = {}
         for group in groups:
             inside = _members(found, group, n, X) if members is None else members
             sums, sizes = (
-                _reshaped(of_block @ inside, group),
+                _reshaped(block @ inside, group),
                 _reshaped(xp.sum(inside, axis=0)[None, :], group),
             )
             parts.setdefault(group[0].start, []).append(_near(found, group, at, sums, sizes))
@@ -152,7 +138,7 @@ def _row_blocks(n: int, step: int) -> Iterator[slice]:
 
 
 def _members(found: Clusterings, group: tuple[slice, slice], n: int, X: Array) -> Array:
-    """1 where a row is in a cluster of a setting, of shape (n, settings times clusters)."""
+    """Indicators of the rows' clusters, (n, settings * clusters)."""
     xp = array_namespace(X)
     inside = xp.astype(found.in_setting(*group, slice(0, n)), float_dtype(X))
     return xp.matrix_transpose(xp.reshape(inside, (-1, n)))
@@ -166,7 +152,7 @@ def _reshaped(columns: Array, group: tuple[slice, slice]) -> Array:
 def _near(
     found: Clusterings, group: tuple[slice, slice], at: slice, sums: Array, sizes: Array
 ) -> tuple[Array, Array, Array]:
-    """Sum of distances within the own cluster, its size, and the least mean to another one, each (b, c)."""
+    """For each row, (b, c): sum of distances within its cluster, its size, least mean to another cluster."""
     xp = array_namespace(sums)
     own = xp.permute_dims(found.in_setting(*group, at), (2, 0, 1))
     nothing = xp.zeros_like(sums)
@@ -177,7 +163,7 @@ def _near(
 
 
 def _silhouette(xp: Any, several: list[tuple[Array, Array, Array]]) -> Array:
-    """Silhouettes of shape (b, c), 0 of a row that is alone in its cluster."""
+    """Silhouettes, (b, c); 0 for the only row of a cluster."""
     within, size, nearest = several[0]
     for more_within, more_size, other in several[1:]:
         within, size, nearest = within + more_within, size + more_size, xp.minimum(nearest, other)

@@ -10,12 +10,20 @@ import sklearn.metrics.pairwise as theirs
 
 from manyfit.arrays import array_namespace
 from manyfit.folds import Unsupported
-from manyfit.metrics._deferred_checks import Doubt, brought, not_finite, pair_of, settle, stand_in, told
+from manyfit.metrics._deferred_checks import (
+    DeferredCheck,
+    as_device_array,
+    as_pair,
+    check_shapes,
+    finiteness_checks,
+    raise_if_any,
+    shape_stand_in,
+)
 from manyfit.metrics.distances._scipy_measures import (
-    BRAY_CURTIS_OF_SIZES,
-    OF_SETS,
+    BRAY_CURTIS_BY_SIZES,
+    SET_MEASURES,
     scipy_distance,
-    warn_of_sets,
+    warn_boolean_conversion,
 )
 from manyfit.metrics.distances._sklearn_measures import (
     COSINE,
@@ -24,14 +32,14 @@ from manyfit.metrics.distances._sklearn_measures import (
     KERNELS,
     MANHATTAN,
     SQUARED,
-    partly_known,
+    nan_euclidean,
 )
-from manyfit.metrics.distances._tiles import Measure, matrix, nearest
+from manyfit.metrics.distances._tiles import Measure, nearest_rows, pair_matrix
 
 Array = Any
 
-# Under the names that scikit-learn has for them, and of `pairwise_distances`.
-OWN = {
+# By the names that `pairwise_distances` takes.
+SKLEARN_DISTANCES = {
     "cityblock": MANHATTAN,
     "cosine": COSINE,
     "euclidean": EUCLIDEAN,
@@ -42,55 +50,43 @@ OWN = {
 }
 
 
-def distance(metric: Any, X: Array, *, same: bool, options: Mapping[str, Any]) -> Measure:
-    """The measure of a metric of `pairwise_distances`, or Unsupported.
-
-    Parameters
-    ----------
-    metric : str or callable
-        As there.
-    X : array of shape (n_x, d)
-        What is measured, of a floating dtype.
-    same : bool
-        Whether there is no other Y.
-    options : mapping
-        Other keyword arguments.
-    """
+def distance_measure(metric: Any, X: Array, *, same: bool, options: Mapping[str, Any]) -> Measure:
+    """The measure of a `metric` of `pairwise_distances`, or Unsupported; `same` says that X is Y."""
     if not isinstance(metric, str):
         raise Unsupported("a metric that is called for each pair")
     if metric == "nan_euclidean":
         known = {"missing_values": np.nan, "squared": False, "copy": True}
         if set(options) <= set(known):
             chosen = known | dict(options)
-            return partly_known(float(chosen["missing_values"]), squared=chosen["squared"])
-    elif metric in OWN:
+            return nan_euclidean(float(chosen["missing_values"]), squared=chosen["squared"])
+    elif metric in SKLEARN_DISTANCES:
         if metric in ("euclidean", "l2") and set(options) == {"squared"}:
             return SQUARED if options["squared"] else EUCLIDEAN
         if metric == "haversine" and X.shape[1] != 2:
             theirs.haversine_distances(np.zeros((1, X.shape[1])))
         if not options:
-            return OWN[metric]
+            return SKLEARN_DISTANCES[metric]
     else:
         return scipy_distance(metric, X, same=same, options=options)
     raise Unsupported(f"metric={metric!r} with {min(options)}")
 
 
-def measured(
-    metric: Any, X: Any, Y: Any, there: Array, options: Mapping[str, Any]
-) -> tuple[Measure, Array, Array, list[Doubt]]:
-    """Measure, X, Y and what is in doubt, of data as they were given."""
-    x, y, doubts = pair_of(X, Y, there)
-    if metric in OF_SETS:
-        warn_of_sets(metric, X, *(() if Y is None else (Y,)))
-        doubts = []  # NaN is something
+def prepare_measure(
+    metric: Any, X: Any, Y: Any, like: Array, options: Mapping[str, Any]
+) -> tuple[Measure, Array, Array, list[DeferredCheck]]:
+    """The measure, X and Y as arrays on one device, and the checks of their values."""
+    x, y, checks = as_pair(X, Y, like)
+    if metric in SET_MEASURES:
+        warn_boolean_conversion(metric, X, *(() if Y is None else (Y,)))
+        checks = []  # NaN counts as true
     elif metric == "nan_euclidean" and np.isnan(options.get("missing_values", np.nan)):
         check = partial(theirs.check_pairwise_arrays, Y=None, ensure_all_finite="allow-nan")
-        doubts = [d for a in ([x] if x is y else [x, y]) for d in not_finite(a, check, allow_nan=True)]
-    return distance(metric, x, same=y is x, options=options), x, y, doubts
+        checks = [d for a in ([x] if x is y else [x, y]) for d in finiteness_checks(a, check, allow_nan=True)]
+    return distance_measure(metric, x, same=y is x, options=options), x, y, checks
 
 
-def distances_of(
-    there: Array,
+def device_distances(
+    like: Array,
     X: Any,
     Y: Any = None,
     metric: Any = "euclidean",
@@ -102,35 +98,35 @@ def distances_of(
     """See `sklearn.metrics.pairwise_distances`."""
     every = not isinstance(ensure_all_finite, str) and bool(ensure_all_finite)
     if metric == "precomputed":
-        x, doubts = given_distances(X, Y, there)
-        settle(doubts if every else doubts[-1:])
+        x, checks = precomputed_distances(X, Y, like)
+        raise_if_any(checks if every else checks[-1:])
         return x
-    if not every and metric not in (*OWN, "nan_euclidean", *OF_SETS):
+    if not every and metric not in (*SKLEARN_DISTANCES, "nan_euclidean", *SET_MEASURES):
         raise Unsupported(f"ensure_all_finite={ensure_all_finite!r}")
-    measure, x, y, doubts = measured(metric, X, Y, there, options)
-    settle(doubts)
-    return matrix(measure, x, y, same=y is x)
+    measure, x, y, checks = prepare_measure(metric, X, Y, like, options)
+    raise_if_any(checks)
+    return pair_matrix(measure, x, y, same=y is x)
 
 
-def given_distances(X: Any, Y: Any, there: Array) -> tuple[Array, list[Doubt]]:
-    """Distances computed before, and what may be wrong with them, last of all that some are negative."""
-    x, _, doubts = pair_of(X, Y, there, precomputed=True)
+def precomputed_distances(X: Any, Y: Any, like: Array) -> tuple[Array, list[DeferredCheck]]:
+    """Precomputed distances and their checks; the last check is that none is negative."""
+    x, _, checks = as_pair(X, Y, like, precomputed=True)
 
     def negative() -> None:
         theirs.pairwise_distances(np.full((1, 1), -1.0), metric="precomputed")
 
-    return x, [*doubts, (array_namespace(x).any(x < 0), negative)]
+    return x, [*checks, (array_namespace(x).any(x < 0), negative)]
 
 
-def _named(metric: str) -> Callable[..., Array]:
-    def of_metric(there: Array, X: Any, Y: Any = None, **options: Any) -> Array:
-        return distances_of(there, X, Y, metric, **options)
+def _distance_function(metric: str) -> Callable[..., Array]:
+    def compute(like: Array, X: Any, Y: Any = None, **options: Any) -> Array:
+        return device_distances(like, X, Y, metric, **options)
 
-    return of_metric
+    return compute
 
 
 def _euclidean(
-    there: Array,
+    like: Array,
     X: Any,
     Y: Any = None,
     *,
@@ -138,32 +134,32 @@ def _euclidean(
     squared: bool = False,
     X_norm_squared: Any = None,
 ) -> Array:
-    """Norms that are given are not used, but for their shapes: they cost nothing beside the product."""
+    """See `sklearn.metrics.euclidean_distances`; given norms are checked for their shapes only."""
     norms = {"X_norm_squared": (X, X_norm_squared), "Y_norm_squared": (X if Y is None else Y, Y_norm_squared)}
     for name, (data, norm) in norms.items():
-        rows = stand_in(brought(data, there))
-        norm = None if norm is None else stand_in(brought(norm, there))
+        rows = shape_stand_in(as_device_array(data, like))
+        norm = None if norm is None else shape_stand_in(as_device_array(norm, like))
         if norm is not None and rows.ndim == 2 and norm.shape not in ((n := len(rows),), (n, 1), (1, n)):
-            of_both = (rows, rows[:1]) if data is X else (rows[:1], rows)
-            told(theirs.euclidean_distances, *of_both, **{name: norm})
-    return distances_of(there, X, Y, "euclidean", squared=squared)
+            pair = (rows, rows[:1]) if data is X else (rows[:1], rows)
+            check_shapes(theirs.euclidean_distances, *pair, **{name: norm})
+    return device_distances(like, X, Y, "euclidean", squared=squared)
 
 
 def _nearest(
-    there: Array, X: Any, Y: Any, *, axis: int = 1, metric: Any = "euclidean", metric_kwargs: Any = None
+    like: Array, X: Any, Y: Any, *, axis: int = 1, metric: Any = "euclidean", metric_kwargs: Any = None
 ) -> tuple[Array, Array]:
     """See `sklearn.metrics.pairwise_distances_argmin_min`."""
     if axis == 0:
         X, Y = Y, X
-    measure, x, y, doubts = measured(metric, X, Y, there, dict(metric_kwargs or {}))
-    settle(doubts)
+    measure, x, y, checks = prepare_measure(metric, X, Y, like, dict(metric_kwargs or {}))
+    raise_if_any(checks)
     if metric == "braycurtis":
-        measure = BRAY_CURTIS_OF_SIZES
-    return nearest(measure, x, y, same=y is x)
+        measure = BRAY_CURTIS_BY_SIZES
+    return nearest_rows(measure, x, y, same=y is x)
 
 
-def kernels_of(
-    there: Array,
+def device_kernels(
+    like: Array,
     X: Any,
     Y: Any = None,
     metric: Any = "linear",
@@ -175,9 +171,9 @@ def kernels_of(
     """See `sklearn.metrics.pairwise.pairwise_kernels`."""
     if not isinstance(metric, str):
         raise Unsupported("a kernel that is called for each pair")
-    x, y, doubts = pair_of(X, Y, there, precomputed=metric == "precomputed")
+    x, y, checks = as_pair(X, Y, like, precomputed=metric == "precomputed")
     if metric == "precomputed":
-        settle(doubts)
+        raise_if_any(checks)
         return x
     if filter_params:
         options = {name: value for name, value in options.items() if name in theirs.KERNEL_PARAMS[metric]}
@@ -185,35 +181,35 @@ def kernels_of(
     if strange or not all(value is None or isinstance(value, Real) for value in options.values()):
         raise Unsupported(f"metric={metric!r} with {', '.join(sorted(strange)) or 'an array for a number'}")
     if "chi2" in metric:
-        doubts += [(array_namespace(x).any(x < 0), lambda: theirs.additive_chi2_kernel([[-1.0]]))]
-        doubts += [(array_namespace(x).any(y < 0), lambda: theirs.additive_chi2_kernel([[0.0]], [[-1.0]]))]
-    settle(doubts)
-    return matrix(KERNELS[metric](x.shape[1], **options), x, y, same=y is x)
+        checks += [(array_namespace(x).any(x < 0), lambda: theirs.additive_chi2_kernel([[-1.0]]))]
+        checks += [(array_namespace(x).any(y < 0), lambda: theirs.additive_chi2_kernel([[0.0]], [[-1.0]]))]
+    raise_if_any(checks)
+    return pair_matrix(KERNELS[metric](x.shape[1], **options), x, y, same=y is x)
 
 
-def _kernel(metric: str) -> Callable[..., Array]:
-    def of_metric(there: Array, X: Any, Y: Any = None, *, dense_output: bool = True, **options: Any) -> Array:
-        return kernels_of(there, X, Y, metric, **options)
+def _kernel_function(metric: str) -> Callable[..., Array]:
+    def compute(like: Array, X: Any, Y: Any = None, *, dense_output: bool = True, **options: Any) -> Array:
+        return device_kernels(like, X, Y, metric, **options)
 
-    return of_metric
+    return compute
 
 
 PAIR_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    theirs.additive_chi2_kernel: _kernel("additive_chi2"),
-    theirs.chi2_kernel: _kernel("chi2"),
-    theirs.cosine_distances: _named("cosine"),
-    theirs.cosine_similarity: _kernel("cosine"),
+    theirs.additive_chi2_kernel: _kernel_function("additive_chi2"),
+    theirs.chi2_kernel: _kernel_function("chi2"),
+    theirs.cosine_distances: _distance_function("cosine"),
+    theirs.cosine_similarity: _kernel_function("cosine"),
     theirs.euclidean_distances: _euclidean,
-    theirs.haversine_distances: _named("haversine"),
-    theirs.laplacian_kernel: _kernel("laplacian"),
-    theirs.linear_kernel: _kernel("linear"),
-    theirs.manhattan_distances: _named("manhattan"),
-    theirs.nan_euclidean_distances: _named("nan_euclidean"),
-    theirs.pairwise_distances: distances_of,
-    theirs.pairwise_distances_argmin: lambda there, X, Y, **options: _nearest(there, X, Y, **options)[0],
+    theirs.haversine_distances: _distance_function("haversine"),
+    theirs.laplacian_kernel: _kernel_function("laplacian"),
+    theirs.linear_kernel: _kernel_function("linear"),
+    theirs.manhattan_distances: _distance_function("manhattan"),
+    theirs.nan_euclidean_distances: _distance_function("nan_euclidean"),
+    theirs.pairwise_distances: device_distances,
+    theirs.pairwise_distances_argmin: lambda like, X, Y, **options: _nearest(like, X, Y, **options)[0],
     theirs.pairwise_distances_argmin_min: _nearest,
-    theirs.pairwise_kernels: kernels_of,
-    theirs.polynomial_kernel: _kernel("polynomial"),
-    theirs.rbf_kernel: _kernel("rbf"),
-    theirs.sigmoid_kernel: _kernel("sigmoid"),
+    theirs.pairwise_kernels: device_kernels,
+    theirs.polynomial_kernel: _kernel_function("polynomial"),
+    theirs.rbf_kernel: _kernel_function("rbf"),
+    theirs.sigmoid_kernel: _kernel_function("sigmoid"),
 }

@@ -7,9 +7,9 @@ import sklearn.metrics.pairwise as theirs
 
 from manyfit.arrays import array_namespace
 from manyfit.folds import Unsupported
-from manyfit.metrics._deferred_checks import pair_of, settle
-from manyfit.metrics.distances._sklearn_measures import normalised
-from manyfit.metrics.distances._tiles import budget
+from manyfit.metrics._deferred_checks import as_pair, raise_if_any
+from manyfit.metrics.distances._sklearn_measures import normalize_rows
+from manyfit.metrics.distances._tiles import memory_budget
 
 Array = Any
 
@@ -25,41 +25,43 @@ def _manhattan(xp: Any, x: Array, y: Array) -> Array:
 
 
 def _cosine(xp: Any, x: Array, y: Array) -> Array:
-    between = normalised(xp, x) - normalised(xp, y)
+    between = normalize_rows(xp, x) - normalize_rows(xp, y)
     between *= between
     return 0.5 * xp.sum(between, axis=1)
 
 
-# Under the names of scikit-learn's functions of them.
-OF_FUNCTION: dict[Callable[..., Any], Callable[..., Array]] = {
+# By scikit-learn's function.
+PAIRED_MEASURES: dict[Callable[..., Any], Callable[..., Array]] = {
     theirs.paired_cosine_distances: _cosine,
     theirs.paired_euclidean_distances: _euclidean,
     theirs.paired_manhattan_distances: _manhattan,
 }
 
 
-def _paired(there: Array, X: Any, Y: Any, between: Callable[..., Array]) -> Array:
-    x, y, doubts = pair_of(X, Y, there, paired=True)
-    settle(doubts)
+def _paired(like: Array, X: Any, Y: Any, between: Callable[..., Array]) -> Array:
+    x, y, checks = as_pair(X, Y, like, paired=True)
+    raise_if_any(checks)
     xp, n = array_namespace(x), x.shape[0]
-    step = max(1, budget(x) // (24 * x.shape[1]))
+    step = max(1, memory_budget(x) // (24 * x.shape[1]))
     blocks = [slice(i, min(i + step, n)) for i in range(0, n, step)]
     parts = [between(xp, x[rows, :], y[rows, :]) for rows in blocks]
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
-def paired_distances_of(there: Array, X: Any, Y: Any, *, metric: Any = "euclidean", **unused: Any) -> Array:
+def device_paired_distances(
+    like: Array, X: Any, Y: Any, *, metric: Any = "euclidean", **unused: Any
+) -> Array:
     """See `sklearn.metrics.pairwise.paired_distances`."""
     if not isinstance(metric, str):
         raise Unsupported("a metric that is called for each pair")
-    return _paired(there, X, Y, OF_FUNCTION[theirs.PAIRED_DISTANCES[metric]])
+    return _paired(like, X, Y, PAIRED_MEASURES[theirs.PAIRED_DISTANCES[metric]])
 
 
-def _alone(between: Callable[..., Array]) -> Callable[..., Array]:
-    return lambda there, X, Y: _paired(there, X, Y, between)
+def _paired_function(between: Callable[..., Array]) -> Callable[..., Array]:
+    return lambda like, X, Y: _paired(like, X, Y, between)
 
 
 PAIRED_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
-    theirs.paired_distances: paired_distances_of,
-    **{function: _alone(between) for function, between in OF_FUNCTION.items()},
+    theirs.paired_distances: device_paired_distances,
+    **{function: _paired_function(between) for function, between in PAIRED_MEASURES.items()},
 }

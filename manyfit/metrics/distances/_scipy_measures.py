@@ -1,7 +1,7 @@
 """SciPy's distances under the names that scikit-learn takes, as measures of tiles.
 
-Those of numbers are sums over features of what two rows have there, without products whose terms cancel, as
-in SciPy; those of sets are counts, by products of indicators.
+Distances of numbers are sums over features, without products whose terms cancel, as in SciPy. Distances of
+sets are counts, from products of indicators.
 """
 
 import warnings
@@ -16,7 +16,7 @@ from sklearn.metrics import pairwise_distances
 
 from manyfit.arrays import array_namespace, clip, to_device_of, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics._deferred_checks import brought
+from manyfit.metrics._deferred_checks import as_device_array
 from manyfit.metrics.distances._sklearn_measures import differences, product, root
 from manyfit.metrics.distances._tiles import Measure
 
@@ -79,17 +79,17 @@ def _powers(xp: Any, x: Array, y: Array, *, p: float, weight: Array) -> Array:
 
 
 def _correlation(xp: Any, x: Array, y: Array) -> Array:
-    """One less the correlation of two rows; NaN for a row that is constant."""
+    """One less the correlation of two rows; NaN for a constant row."""
     x, y = (rows - xp.mean(rows, axis=1, keepdims=True) for rows in (x, y))
     x, y = (rows / xp.sqrt(xp.sum(rows * rows, axis=1, keepdims=True)) for rows in (x, y))
     return 1.0 - clip(xp, product(xp, x, y), low=-1.0, high=1.0)
 
 
-# Of numbers of features: that both rows have, that only the first one has, that only the second has, of all.
+# From numbers of features: in both rows, only in the first, only in the second, and in all.
 Counts = Callable[[Any, Array, Array, Array, int], Array]
 
 
-def _of_sets(score: Counts) -> Measure:
+def _set_measure(score: Counts) -> Measure:
     def tile(xp: Any, x: Array, y: Array) -> Array:
         x, y = (xp.astype(rows != 0, rows.dtype) for rows in (x, y))
         both = product(xp, x, y)
@@ -128,65 +128,47 @@ def _yule(xp: Any, both: Array, first: Array, second: Array, d: int) -> Array:
     return _or_zero(xp, 2 * unlike, both * neither + unlike)
 
 
-OF_NUMBERS = {
+NUMBER_MEASURES = {
     "braycurtis": Measure(_bray_curtis, wide=True, itself=0.0),
     "canberra": Measure(_canberra, wide=True),
     "chebyshev": Measure(_chebyshev, wide=True),
-    # A row has 0 with itself though rounding, or a constant row, says otherwise: SciPy does not look.
+    # SciPy sets the diagonal to 0 without computing it, also for a constant row.
     "correlation": Measure(_correlation, itself=0.0),
     "hamming": Measure(_hamming, wide=True),
     "sqeuclidean": Measure(_squares, wide=True),
 }
-# As `sklearn.metrics.DistanceMetric` has it, by which scikit-learn looks for the nearest: signs do not
-# cancel.
-BRAY_CURTIS_OF_SIZES = Measure(_bray_curtis_of_sizes, wide=True)
-OF_SETS = {
-    "dice": _of_sets(_dice),
-    "jaccard": _of_sets(_jaccard),
-    "rogerstanimoto": _of_sets(_rogers_tanimoto),
-    "russellrao": _of_sets(_russell_rao),
-    "sokalsneath": _of_sets(_sokal_sneath),
-    "yule": _of_sets(_yule),
+# The formula of `sklearn.metrics.DistanceMetric`, with which scikit-learn looks for the nearest rows.
+BRAY_CURTIS_BY_SIZES = Measure(_bray_curtis_of_sizes, wide=True)
+SET_MEASURES = {
+    "dice": _set_measure(_dice),
+    "jaccard": _set_measure(_jaccard),
+    "rogerstanimoto": _set_measure(_rogers_tanimoto),
+    "russellrao": _set_measure(_russell_rao),
+    "sokalsneath": _set_measure(_sokal_sneath),
+    "yule": _set_measure(_yule),
 }
 
 
 def scipy_distance(metric: str, X: Array, *, same: bool, options: Mapping[str, Any]) -> Measure:
-    """The measure of one of SciPy's distances.
-
-    Parameters
-    ----------
-    metric : str
-        Its name.
-    X : array of shape (n_x, d)
-        What is measured, of a floating dtype.
-    same : bool
-        Whether there is no other Y.
-    options : mapping
-        Those of the distance.
-
-    Raises
-    ------
-    Unsupported
-        If there is none, or one of the options is not supported.
-    """
+    """The measure of one of SciPy's distances with its options, or Unsupported; `same` says that X is Y."""
     given = {name: value for name, value in options.items() if value is not None}
     made = {"minkowski": ("p", "w"), "seuclidean": ("V",), "mahalanobis": ("VI",)}
     strange = set(given) - set(made.get(metric, ()))
     if strange:
         raise Unsupported(f"metric={metric!r} with {min(strange)}")
-    if metric in OF_NUMBERS:
-        return OF_NUMBERS[metric]
-    if metric in OF_SETS:
-        return OF_SETS[metric]
+    if metric in NUMBER_MEASURES:
+        return NUMBER_MEASURES[metric]
+    if metric in SET_MEASURES:
+        return SET_MEASURES[metric]
     if metric not in made:
         raise Unsupported(f"metric={metric!r}")
     xp = array_namespace(X)
     array = given.get(made[metric][-1])
-    array = None if array is None else xp.astype(brought(array, X), X.dtype)
+    array = None if array is None else xp.astype(as_device_array(array, X), X.dtype)
     if metric == "minkowski":
         return _minkowski(float(given.get("p", 2)), array)
     if array is None and not same:
-        # Let scikit-learn say which option is missing.
+        # scikit-learn names the missing option.
         pairwise_distances(np.eye(2), np.zeros((2, 2)), metric=metric)
     if metric == "seuclidean":
         variances = xp.var(X, axis=0, correction=1) if array is None else array
@@ -199,7 +181,7 @@ def _minkowski(p: float, weight: Array) -> Measure:
     if not p > 0 or (p == inf and weight is not None):
         raise Unsupported(f"metric='minkowski' with p={p}")
     if p == inf:
-        return OF_NUMBERS["chebyshev"]
+        return NUMBER_MEASURES["chebyshev"]
     if p == 2:
         return Measure(partial(_squares, weight=weight), root, wide=True)
     return Measure(partial(_powers, p=p, weight=weight), partial(_power, p=1 / p), wide=True)
@@ -210,15 +192,17 @@ def _power(xp: Any, values: Array, *, p: float) -> Array:
 
 
 def _inverse_covariance(X: Array) -> Array:
-    """Of a singular one NumPy says so, where CuPy gives numbers; it is small, and comes home for that."""
+    """Inverse covariance by NumPy: it raises for a singular matrix, where CuPy returns numbers."""
     xp, n = array_namespace(X), X.shape[0]
     centred = X - xp.mean(X, axis=0)
     return to_device_of(np.linalg.inv(to_host(xp.matrix_transpose(centred) @ centred / (n - 1))), X)
 
 
-def warn_of_sets(metric: Any, *data: Any) -> None:
-    """scikit-learn's warning where numbers are taken for whether there is something."""
-    if metric in OF_SETS and any(not str(getattr(array, "dtype", "")).endswith("bool") for array in data):
+def warn_boolean_conversion(metric: Any, *data: Any) -> None:
+    """Warn as scikit-learn does if a metric of sets reads numbers."""
+    if metric in SET_MEASURES and any(
+        not str(getattr(array, "dtype", "")).endswith("bool") for array in data
+    ):
         warnings.warn(
             f"Data was converted to boolean for metric {metric}", DataConversionWarning, stacklevel=3
         )

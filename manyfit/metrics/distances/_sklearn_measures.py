@@ -1,7 +1,7 @@
 """scikit-learn's own distances and kernels of pairs of rows, as measures of tiles.
 
-Where terms cancel, as in the squares of a distance that is had from a product, float32 is computed in the
-widest floating dtype that there is, tile by tile, as scikit-learn does.
+Where terms cancel, as in squared distances from a product, float32 rows are computed in the widest floating
+dtype, tile by tile, as in scikit-learn.
 """
 
 from collections.abc import Callable
@@ -15,18 +15,18 @@ Array = Any
 
 
 def product(xp: Any, x: Array, y: Array) -> Array:
-    """Inner products of rows, of shape (a, b)."""
+    """Inner products of rows, (a, b)."""
     return x @ xp.matrix_transpose(y)
 
 
-def widened(xp: Any, *arrays: Array) -> list[Array]:
+def widen(xp: Any, *arrays: Array) -> list[Array]:
     """Arrays in the widest floating dtype of their device."""
     return [xp.astype(array, float_dtype(array), copy=False) for array in arrays]
 
 
 def squares(xp: Any, x: Array, y: Array) -> Array:
-    """Squared Euclidean distances, by one product."""
-    x, y = widened(xp, x, y)
+    """Squared Euclidean distances from one product."""
+    x, y = widen(xp, x, y)
     values = product(xp, x, y)
     values *= -2.0
     values += xp.sum(x * x, axis=1)[:, None]
@@ -35,7 +35,7 @@ def squares(xp: Any, x: Array, y: Array) -> Array:
 
 
 def root(xp: Any, values: Array) -> Array:
-    """Of squares."""
+    """Square roots."""
     return xp.sqrt(values)
 
 
@@ -44,7 +44,7 @@ SQUARED = Measure(squares, itself=0.0)
 
 
 def differences(x: Array, y: Array) -> Array:
-    """Of shape (a, b, d)."""
+    """Differences of rows, (a, b, d)."""
     return x[:, None, :] - y[None, :, :]
 
 
@@ -56,13 +56,8 @@ def absolute(xp: Any, x: Array, y: Array) -> Array:
 MANHATTAN = Measure(absolute, wide=True)
 
 
-def normalised(xp: Any, x: Array) -> Array:
-    """Rows of length one; those whose length is nothing to scikit-learn are left as they are.
-
-    References
-    ----------
-    sklearn.preprocessing.normalize (1.7 to 1.9).
-    """
+def normalize_rows(xp: Any, x: Array) -> Array:
+    """Rows of length one; shorter than 10 eps they stay, as in `sklearn.preprocessing.normalize`."""
     lengths = xp.sqrt(xp.sum(x * x, axis=1))
     nothing = lengths < 10 * xp.finfo(x.dtype).eps
     return x / xp.where(nothing, xp.ones_like(lengths), lengths)[:, None]
@@ -70,7 +65,7 @@ def normalised(xp: Any, x: Array) -> Array:
 
 def similarity(xp: Any, x: Array, y: Array) -> Array:
     """Cosines of the angles between rows."""
-    return product(xp, normalised(xp, x), normalised(xp, y))
+    return product(xp, normalize_rows(xp, x), normalize_rows(xp, y))
 
 
 def angle(xp: Any, x: Array, y: Array) -> Array:
@@ -82,7 +77,7 @@ COSINE = Measure(angle, itself=0.0)
 
 
 def great_circle(xp: Any, x: Array, y: Array) -> Array:
-    """The squared half chord of two points on the unit sphere, of latitude and longitude."""
+    """The squared half chord of two points on the unit sphere, given as latitude and longitude."""
     north, east = (xp.sin(0.5 * (x[:, k][:, None] - y[:, k][None, :])) for k in (0, 1))
     north *= north
     east *= east
@@ -94,17 +89,15 @@ def great_circle(xp: Any, x: Array, y: Array) -> Array:
 HAVERSINE = Measure(great_circle, lambda xp, values: 2.0 * xp.asin(xp.sqrt(values)))
 
 
-def partly_known(missing: float, *, squared: bool) -> Measure:
-    """Distances over the columns that both rows have, scaled up to all; NaN where there is none.
+def nan_euclidean(missing: float, *, squared: bool) -> Measure:
+    """Distances over the columns known in both rows, scaled up to all; NaN if no column is.
 
-    References
-    ----------
-    sklearn.metrics.pairwise.nan_euclidean_distances (1.7 to 1.9).
+    See ``sklearn.metrics.pairwise.nan_euclidean_distances`` (1.7 to 1.9).
     """
 
     def tile(xp: Any, x: Array, y: Array) -> Array:
         d = x.shape[1]
-        x, y = widened(xp, x, y)
+        x, y = widen(xp, x, y)
         gaps = [xp.isnan(rows) if isnan(missing) else rows == missing for rows in (x, y)]
         x, y = (xp.where(gap, xp.zeros_like(rows), rows) for gap, rows in zip(gaps, (x, y), strict=True))
         no_x, no_y = (xp.astype(gap, x.dtype) for gap in gaps)
@@ -113,12 +106,12 @@ def partly_known(missing: float, *, squared: bool) -> Measure:
         scaled = clip(xp, values, low=0.0) / clip(xp, both, low=1.0) * float(d)
         return xp.where(both == 0, xp.full((), float("nan"), dtype=x.dtype, device=device(x)), scaled)
 
-    # A row of which nothing is known has no distance to itself either.
+    # A row of NaN only has no distance to itself.
     return Measure(tile, None if squared else root, itself=0.0, nan_stays=True)
 
 
-def histograms(xp: Any, x: Array, y: Array) -> Array:
-    """Sums of squared differences over sums, less than zero."""
+def negative_chi2(xp: Any, x: Array, y: Array) -> Array:
+    """Negative sums of squared differences over sums."""
     a, b = x[:, None, :], y[None, :, :]
     total = a + b
     terms = a - b
@@ -130,8 +123,8 @@ def histograms(xp: Any, x: Array, y: Array) -> Array:
 # Kernels
 
 
-def of_gamma(make: Callable[..., Measure]) -> Callable[..., Measure]:
-    """A kernel whose `gamma`, if not given, is one over the number of features."""
+def with_default_gamma(make: Callable[..., Measure]) -> Callable[..., Measure]:
+    """A kernel whose default `gamma` is one over the number of features."""
 
     def measure(n_features: int, *, gamma: float | None = None, **options: Any) -> Measure:
         return make(1.0 / n_features if gamma is None else float(gamma), **options)
@@ -139,7 +132,7 @@ def of_gamma(make: Callable[..., Measure]) -> Callable[..., Measure]:
     return measure
 
 
-def _of_product(gamma: float, coef0: float, last: Callable[[Any, Array], Array]) -> Measure:
+def _product_kernel(gamma: float, coef0: float, last: Callable[[Any, Array], Array]) -> Measure:
     def tile(xp: Any, x: Array, y: Array) -> Array:
         values = product(xp, x, y)
         values *= gamma
@@ -149,16 +142,16 @@ def _of_product(gamma: float, coef0: float, last: Callable[[Any, Array], Array])
     return Measure(tile)
 
 
-@of_gamma
+@with_default_gamma
 def polynomial(gamma: float, degree: float = 3, coef0: float = 1) -> Measure:
     """See `sklearn.metrics.pairwise.polynomial_kernel`."""
-    return _of_product(gamma, coef0, lambda xp, values: values ** float(degree))
+    return _product_kernel(gamma, coef0, lambda xp, values: values ** float(degree))
 
 
-@of_gamma
+@with_default_gamma
 def sigmoid(gamma: float, coef0: float = 1) -> Measure:
     """See `sklearn.metrics.pairwise.sigmoid_kernel`."""
-    return _of_product(gamma, coef0, lambda xp, values: xp.tanh(values))
+    return _product_kernel(gamma, coef0, lambda xp, values: xp.tanh(values))
 
 
 def _decay(gamma: float, distance: Measure) -> Measure:
@@ -169,19 +162,19 @@ def _decay(gamma: float, distance: Measure) -> Measure:
     )
 
 
-rbf = of_gamma(lambda gamma: _decay(gamma, SQUARED))
-laplacian = of_gamma(lambda gamma: _decay(gamma, MANHATTAN))
+rbf = with_default_gamma(lambda gamma: _decay(gamma, SQUARED))
+laplacian = with_default_gamma(lambda gamma: _decay(gamma, MANHATTAN))
 
 
 def chi2(n_features: int, *, gamma: float = 1.0) -> Measure:
     """See `sklearn.metrics.pairwise.chi2_kernel`."""
-    return Measure(lambda xp, x, y: xp.exp(float(gamma) * histograms(xp, x, y)), wide=True)
+    return Measure(lambda xp, x, y: xp.exp(float(gamma) * negative_chi2(xp, x, y)), wide=True)
 
 
-ADDITIVE_CHI2 = Measure(histograms, wide=True)
+ADDITIVE_CHI2 = Measure(negative_chi2, wide=True)
 LINEAR = Measure(product)
 SIMILARITY = Measure(similarity)
-# By name, of the number of features and their options.
+# By name: from the number of features and options to a measure.
 KERNELS: dict[str, Callable[..., Measure]] = {
     "additive_chi2": lambda n_features: ADDITIVE_CHI2,
     "chi2": chi2,

@@ -1,4 +1,4 @@
-"""Matrices of pairs of rows, tile by tile: what is in memory beside the result is bounded."""
+"""Matrices of pairs of rows, tile by tile, so that the memory beside the result is bounded."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from manyfit.metrics.kernels._kernel import DEVICE_BYTES
 
 Array = Any
 
-# Bytes of a tile and what it is made of on the host: enough for a product to be quick.
+# Bytes of a tile and its temporary arrays on the host: enough for a fast matrix product.
 HOST_BYTES = 2**25
 
 
@@ -21,19 +21,9 @@ HOST_BYTES = 2**25
 class Measure:
     """A distance or kernel of pairs of rows.
 
-    Attributes
-    ----------
-    tile : callable
-        ``tile(xp, x, y)`` of rows of shape (a, d) and (b, d) is a new array of shape (a, b): what orders
-        pairs as the measure does.
-    finish : callable, optional
-        ``finish(xp, values)`` makes the measure of it.
-    wide : bool
-        Whether the tile holds an array of shape (a, b, d) on its way.
-    itself : float, optional
-        What a row has with itself, where rounding would say otherwise.
-    nan_stays : bool
-        Whether a row may have NaN with itself nonetheless.
+    ``tile(xp, x, y)`` of rows (a, d) and (b, d) is a new array (a, b) that orders pairs as the measure does;
+    ``finish(xp, values)`` makes the measure of it. `wide`: a tile needs an array (a, b, d). `itself`: the
+    measure of a row and itself, where rounding would differ; with `nan_stays` it may be NaN.
     """
 
     tile: Callable[[Any, Array, Array], Array]
@@ -45,19 +35,7 @@ class Measure:
     def __call__(
         self, X: Array, Y: Array, rows: slice, columns: slice, *, same: bool, finished: bool = True
     ) -> Array:
-        """The measure of some rows of X and some of Y, in the dtype in which it is computed.
-
-        Parameters
-        ----------
-        X, Y : arrays of shape (n_x, d) and (n_y, d)
-            Rows of one floating dtype.
-        rows, columns : slice
-            Of X and of Y.
-        same : bool
-            Whether row i of the one is row i of the other.
-        finished : bool
-            Whether not only the order counts.
-        """
+        """The measure of some rows of X and Y, or its order if not `finished`; `same` says that X is Y."""
         xp = array_namespace(X)
         with np.errstate(all="ignore"):
             values = self.tile(xp, X[rows, :], Y[columns, :])
@@ -71,20 +49,20 @@ class Measure:
         return values
 
 
-def budget(like: Array, max_bytes: int | None = None) -> int:
-    """Bytes for what is made on the way, beside an array."""
+def memory_budget(like: Array, max_bytes: int | None = None) -> int:
+    """Bytes for temporary arrays on the device of an array."""
     if max_bytes is not None:
         return max_bytes
     return HOST_BYTES if isinstance(like, np.ndarray) else DEVICE_BYTES
 
 
-def tiles(
+def tile_slices(
     measure: Measure, X: Array, Y: Array, max_bytes: int | None = None
 ) -> Iterator[tuple[slice, slice]]:
     """Slices of rows of X and of Y whose tiles fit in `max_bytes`, or single pairs."""
     n_x, n_y = X.shape[0], Y.shape[0]
-    # Tiles are computed in at most 8 bytes a number, with about two more of the same size beside them.
-    pairs = max(1, budget(X, max_bytes) // (24 * (X.shape[1] if measure.wide else 1)))
+    # A tile has at most 8 bytes a number, and about two temporary arrays of its size.
+    pairs = max(1, memory_budget(X, max_bytes) // (24 * (X.shape[1] if measure.wide else 1)))
     b = min(n_y, max(isqrt(pairs), pairs // max(n_x, 1), 1))
     a = max(1, pairs // b)
     for i in range(0, n_x, a):
@@ -92,7 +70,7 @@ def tiles(
             yield slice(i, min(i + a, n_x)), slice(j, min(j + b, n_y))
 
 
-def matrix(
+def pair_matrix(
     measure: Measure,
     X: Array,
     Y: Array,
@@ -102,63 +80,37 @@ def matrix(
     max_bytes: int | None = None,
     rows: slice | None = None,
 ) -> Array:
-    """The measure of all pairs, of shape (n_x, n_y), or of some rows of X with all of Y.
+    """The measure of all pairs, (n_x, n_y), or of some rows of X with all of Y; by default in X's dtype.
 
-    Parameters
-    ----------
-    measure : Measure
-        What is measured.
-    X, Y : arrays of shape (n_x, d) and (n_y, d)
-        Rows of one floating dtype.
-    same : bool
-        Whether X is Y.
-    dtype : dtype, optional
-        Of the result; by default that of X.
-    max_bytes : int, optional
-        Of memory beside the result.
-    rows : slice, optional
-        Of X.
-
-    Returns
-    -------
-    array of shape (n_x, n_y)
-        Where X lies.
+    `max_bytes` limits the memory beside the result; `same` says that X is Y.
     """
     xp, first = array_namespace(X), 0 if rows is None else rows.start
-    of_rows = X if rows is None else X[rows, :]
+    chosen = X if rows is None else X[rows, :]
     dtype = X.dtype if dtype is None else dtype
     out = None
-    for i, j in tiles(measure, of_rows, Y, max_bytes):
+    for i, j in tile_slices(measure, chosen, Y, max_bytes):
         at = slice(first + i.start, first + i.stop)
         values = xp.astype(measure(X, Y, at, j, same=same), dtype, copy=False)
-        if values.shape == (of_rows.shape[0], Y.shape[0]):
+        if values.shape == (chosen.shape[0], Y.shape[0]):
             return values
         if out is None:
-            out = xp.empty((of_rows.shape[0], Y.shape[0]), dtype=dtype, device=device(X))
+            out = xp.empty((chosen.shape[0], Y.shape[0]), dtype=dtype, device=device(X))
         out = xpx.at(out)[i, j].set(values)
     return out
 
 
-def nearest(
+def nearest_rows(
     measure: Measure, X: Array, Y: Array, *, same: bool, max_bytes: int | None = None
 ) -> tuple[Array, Array]:
-    """For each row of X the first of the nearest rows of Y, and how far it is.
-
-    Returns
-    -------
-    places : array of shape (n_x,)
-        In the default dtype of indices.
-    values : array of shape (n_x,)
-        In the dtype of X.
-    """
+    """For each row of X the first nearest row of Y, and their measure in the dtype of X, each (n_x,)."""
     xp = array_namespace(X)
     found: list[tuple[Array, Array]] = []
-    for i, j in tiles(measure, X, Y, max_bytes):
+    for i, j in tile_slices(measure, X, Y, max_bytes):
         values = measure(X, Y, i, j, same=same, finished=False)
         place, best = xp.argmin(values, axis=1) + j.start, xp.min(values, axis=1)
         if j.start:
             place_before, best_before = found.pop()
-            # The first that is NaN counts as the nearest, as NumPy has it.
+            # The first NaN counts as the nearest, as in numpy.argmin.
             closer = (best < best_before) | (xp.isnan(best) & ~xp.isnan(best_before))
             place, best = xp.where(closer, place, place_before), xp.where(closer, best, best_before)
         found.append((place, best))

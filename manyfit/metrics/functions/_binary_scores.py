@@ -1,4 +1,4 @@
-"""Scores of two classes on a device with their labels, and what scikit-learn has to say of them."""
+"""Scores of two classes on a device with their labels, and scikit-learn's checks of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import array_namespace, float_dtype, to_device_of, to_host
-from manyfit.metrics.functions._representative_rows import N_FACTS, facts, refuse_as_scikit_learn
-from manyfit.metrics.functions._threshold_counts import Points, points_of
+from manyfit.metrics.functions._representative_rows import N_FACTS, raise_sklearn_error, value_facts
+from manyfit.metrics.functions._threshold_counts import ThresholdCounts, count_at_thresholds
 
 Array = Any
 
 
 def _is_label(values: Array, label: Any) -> Array:
-    """Which values equal a label of whatever type."""
+    """Which values equal a label of any type."""
     if isinstance(values, np.ndarray):
         return np.asarray(values == label)
     xp = array_namespace(values)
@@ -31,8 +31,8 @@ def _is_label(values: Array, label: Any) -> Array:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What has come home of a curve."""
+class CurveFacts:
+    """Facts about a curve that the host has read."""
 
     numbers: list[int]
     positives: bool
@@ -41,21 +41,10 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """Scores of two classes on a device, for one of scikit-learn's functions.
+class BinaryScores:
+    """Scores of two classes, (n,), on a device, for one of scikit-learn's functions with its options.
 
-    Attributes
-    ----------
-    function : callable
-        scikit-learn's.
-    y_true : array of shape (n,)
-        Labels, host or device.
-    scores : array of shape (n,)
-        On a device.
-    weight : array of shape (n,), or None
-        Beside the scores.
-    options : dict
-        Other arguments of `function`.
+    Labels, (n,), are on host or device; weights are where the scores are, or None.
     """
 
     function: Callable[..., Any]
@@ -64,40 +53,45 @@ class Scored:
     weight: Array | None
     options: dict[str, Any]
 
-    def points(self) -> Points:
-        """The different scores of rows that have weight."""
+    def points(self) -> ThresholdCounts:
+        """The different scores of rows with weight."""
         if any(array is not None and array.ndim != 1 for array in (self.y_true, self.scores, self.weight)):
             self.refuse()
         label = self.options["pos_label"]
         positive = _is_label(self.y_true, 1 if label is None else label)
-        return points_of(self.scores, to_device_of(positive, self.scores), self.weight)
+        return count_at_thresholds(self.scores, to_device_of(positive, self.scores), self.weight)
 
     def refuse(self) -> None:
-        """Raise what scikit-learn raises of the data."""
+        """Raise scikit-learn's error for the data."""
         arrays = {"y_true": self.y_true, "y_score": self.scores, "sample_weight": self.weight}
-        refuse_as_scikit_learn(self.function, arrays, self.options)
+        raise_sklearn_error(self.function, arrays, self.options)
 
-    def bring_home(self, of: Points, *numbers: Array) -> Known:
-        """Some integers of no dimension, and what is known of the data; raise what there is to raise."""
-        xp, w = array_namespace(of.fps), self.weight
+    def read(self, points: ThresholdCounts, *numbers: Array) -> CurveFacts:
+        """Facts of the data and some 0-d integers, read in one transfer; raises scikit-learn's errors."""
+        xp, w = array_namespace(points.fps), self.weight
         fine = xp.all(xp.isfinite(xp.astype(self.scores, float_dtype(self.scores))))
         if w is not None:
             fine = fine & xp.all(xp.isfinite(w)) & xp.any(w != 0)
         targets = [np.asarray(flag) if isinstance(flag, bool) else flag for flag in self._targets()]
-        flags = (fine, *(to_device_of(flag, fine) for flag in targets), of.tps[-1] > 0, of.fps[-1] > 0)
+        flags = (
+            fine,
+            *(to_device_of(flag, fine) for flag in targets),
+            points.tps[-1] > 0,
+            points.fps[-1] > 0,
+        )
         found = to_host(xp.stack([xp.astype(one, xp.int64) for one in (*flags, *numbers)])).tolist()
         fine, valid, two_labels, positives, negatives = map(bool, found[:5])
         if not (fine and valid):
             self.refuse()
-        return Known(found[5:], positives, negatives, two_labels)
+        return CurveFacts(found[5:], positives, negatives, two_labels)
 
     def _targets(self) -> tuple[Any, Any]:
-        """Whether scikit-learn takes these targets, and whether they are two labels; on host or device."""
+        """Whether scikit-learn accepts the targets, and whether they are two labels, on host or device."""
         y, label = self.y_true, self.options["pos_label"]
         if isinstance(y, np.ndarray) and y.dtype.kind not in "biuf":
             different = set(y.tolist())
             return label is not None and all(isinstance(one, str) for one in different), len(different) == 2
-        known = facts(y)
+        known = value_facts(y)
         low, high, only_two, whole = (known[i, ...] for i in range(N_FACTS))
         two_labels = (only_two == 1) & (low != high)
         if label is not None:
@@ -106,8 +100,8 @@ class Scored:
         usual = (high == 1) | ((low == high) & (high <= 0))
         return usual & (low >= -1) & (only_two == 1) & (whole == 1), two_labels
 
-    def warn(self, known: Known) -> None:
-        """Let scikit-learn warn that there are no positives, or no negatives."""
-        for label, there in ((0, known.positives), (1, known.negatives)):
-            if not there:
+    def warn(self, known: CurveFacts) -> None:
+        """Let scikit-learn warn about missing positives or negatives."""
+        for label, present in ((0, known.positives), (1, known.negatives)):
+            if not present:
                 self.function(np.asarray([label, label]), np.asarray([0.0, 1.0]))

@@ -1,6 +1,6 @@
-"""Precision, recall, F and support of each label, and reports of them, of rows on a device.
+"""Precision, recall, F score and support of labels on a device, and reports of them.
 
-Counts come home, and scikit-learn's own functions make of them what they make of its own.
+The host reads counts, from which scikit-learn's own functions compute their results.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from sklearn.metrics import (
 
 from manyfit._compat import replace_globals
 from manyfit.arrays import array_namespace, to_host
-from manyfit.metrics.functions._confusion_tables import Labelled, labelled, matrices
-from manyfit.metrics.functions._structured_results import Whole, put
-from manyfit.metrics.kernels.labels._counts import as_floating, weight_of
+from manyfit.metrics.functions._confusion_tables import LabelRows, label_rows, two_by_two_tables
+from manyfit.metrics.functions._structured_results import StructuredMetric, result_to_device
+from manyfit.metrics.kernels.labels._counts import as_floating, float_weight
 from manyfit.metrics.kernels.labels._precision_recall import (
     counts_by_sample,
     fbeta,
-    mean_over,
+    mean_of_counted,
     precision,
     recall,
-    undefined_as,
+    value_of_undefined,
 )
 
 Array = Any
@@ -39,27 +39,27 @@ def _scores(
     weight: Array | None,
     **options: Any,
 ) -> Scores:
-    rows = labelled(function, y_true, predicted, weight, options)
-    *found, support = _scores_at_home(rows, *rows.sketch, **options)
-    p, r, f = (put(np.stack(found), predicted)[i, ...] for i in range(3))
-    return p, r, f, put(support, predicted)
+    rows = label_rows(function, y_true, predicted, weight, options)
+    *found, support = _host_scores(rows, *rows.examples, **options)
+    p, r, f = (result_to_device(np.stack(found), predicted)[i, ...] for i in range(3))
+    return p, r, f, result_to_device(support, predicted)
 
 
-def _scores_at_home(rows: Labelled, y: Any, p: Any, w: Any, **options: Any) -> Scores:
-    """What scikit-learn's ``precision_recall_fscore_support`` makes of the counts, and of the sketch."""
+def _host_scores(rows: LabelRows, y: Any, p: Any, w: Any, **options: Any) -> Scores:
+    """The result of scikit-learn's ``precision_recall_fscore_support`` for the counts and the examples."""
     means: list[float] = []
 
     def counted(*arrays: Any, labels: Any, samplewise: bool, **others: Any) -> Any:
-        # For what it refuses.
+        # Raises what scikit-learn raises.
         multilabel_confusion_matrix(*arrays, labels=labels, samplewise=samplewise, **others)
         if samplewise:
             found, lacking = _scores_by_sample(rows, **options)
             means.extend(found)
             return _rows_that_lack(lacking, y.shape[0])
-        of, total = rows.at_home
-        # Where no label is right, scikit-learn's counts are floating numbers, which a report prints as such.
-        whole = rows.targets.weight is None and (rows.targets.codes is None or of.hits.any())
-        return matrices(rows.selected(of, labels), total, whole)
+        counts, total = rows.host_counts
+        # If no label is right, scikit-learn's counts are floats, which a report prints as such.
+        whole = rows.targets.weight is None and (rows.targets.codes is None or counts.hits.any())
+        return two_by_two_tables(rows.selected(counts, labels), total, whole)
 
     scores = replace_globals(precision_recall_fscore_support, __name__, multilabel_confusion_matrix=counted)
     found: Scores = scores(y, p, sample_weight=w, **options)
@@ -67,19 +67,24 @@ def _scores_at_home(rows: Labelled, y: Any, p: Any, w: Any, **options: Any) -> S
 
 
 def _scores_by_sample(
-    rows: Labelled, *, labels: Any, zero_division: Any, beta: float = 1.0, **_: Any
+    rows: LabelRows, *, labels: Any, zero_division: Any, beta: float = 1.0, **_: Any
 ) -> tuple[list[float], list[bool]]:
     """Three means over rows, and whether some row has nothing predicted, nothing true, or neither."""
-    xp, undefined = array_namespace(rows.P), undefined_as(zero_division)
-    of, w = counts_by_sample(rows.targets, rows.P, labels), weight_of(rows.targets, rows.P)
-    means = [mean_over(measure(of, undefined), w, of.present) for measure in (precision, recall, fbeta(beta))]
-    lacking = [xp.any(part == 0, axis=1) for part in (of.predicted, of.true, of.predicted + of.true)]
+    xp, undefined = array_namespace(rows.P), value_of_undefined(zero_division)
+    counts, w = counts_by_sample(rows.targets, rows.P, labels), float_weight(rows.targets, rows.P)
+    means = [
+        mean_of_counted(measure(counts, undefined), w, counts.present)
+        for measure in (precision, recall, fbeta(beta))
+    ]
+    lacking = [
+        xp.any(part == 0, axis=1) for part in (counts.predicted, counts.true, counts.predicted + counts.true)
+    ]
     found = to_host(xp.concat([*means, *(as_floating(flag, rows.P) for flag in lacking)])).tolist()
     return found[:3], [bool(flag) for flag in found[3:]]
 
 
 def _rows_that_lack(lacking: list[bool], n_rows: int) -> Any:
-    """Tables of rows, (n_rows, 2, 2), of which scikit-learn warns as it does of those on the device."""
+    """Tables of rows, (n_rows, 2, 2), about which scikit-learn warns as about those on the device."""
     nothing_predicted, nothing_true, neither = lacking
     tables = np.zeros((n_rows, 2, 2), dtype=np.int64)
     tables[:, 1, 1] = 1
@@ -96,12 +101,12 @@ def _report(
     weight: Array | None,
     **options: Any,
 ) -> Any:
-    rows = labelled(function, y_true, predicted, weight, options)
+    rows = label_rows(function, y_true, predicted, weight, options)
 
     def scored(y: Any, p: Any, *, sample_weight: Any, **how: Any) -> Scores:
-        return _scores_at_home(rows, y, p, sample_weight, **how)
+        return _host_scores(rows, y, p, sample_weight, **how)
 
-    y, p, w = rows.sketch
+    y, p, w = rows.examples
     return replace_globals(function, __name__, precision_recall_fscore_support=scored)(
         y, p, sample_weight=w, **options
     )
@@ -109,7 +114,7 @@ def _report(
 
 _COUNTS = "a few facts of each array, the labels, and how often each is true, predicted and both"
 
-REPORTS: dict[Callable[..., Any], Whole] = {
-    precision_recall_fscore_support: Whole(_scores, _COUNTS),
-    classification_report: Whole(_report, _COUNTS),
+REPORTS: dict[Callable[..., Any], StructuredMetric] = {
+    precision_recall_fscore_support: StructuredMetric(_scores, _COUNTS),
+    classification_report: StructuredMetric(_report, _COUNTS),
 }

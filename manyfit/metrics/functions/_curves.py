@@ -1,7 +1,7 @@
-"""Curves of the scores of two classes on a device, with as many points as there are different scores.
+"""ROC, precision-recall and DET curves of scores on a device, with a point for each different score.
 
-Everything is computed in shapes that do not depend on the data. How many points there are, and what
-scikit-learn would refuse or warn of, then comes home in one go.
+Shapes do not depend on values until the number of points reaches the host, with what scikit-learn would
+refuse or warn about, in one transfer.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ import sklearn.metrics
 from sklearn.metrics import auc, det_curve, precision_recall_curve, roc_curve
 
 from manyfit.arrays import array_namespace, device, float_dtype, to_device_of, to_host
-from manyfit.metrics.functions._binary_scores import Scored
-from manyfit.metrics.functions._structured_results import Whole
+from manyfit.metrics.functions._binary_scores import BinaryScores
+from manyfit.metrics.functions._structured_results import StructuredMetric
 from manyfit.metrics.kernels.labels._counts import ratio
 
 Array = Any
@@ -25,15 +25,15 @@ SHOWN = 1000
 def _at_thresholds(
     function: Callable[..., Any], y_true: Any, scores: Array, weight: Array | None, **options: Any
 ) -> tuple[Array, ...]:
-    rows = Scored(function, y_true, scores, weight, options)
-    of = rows.points()
-    (count,) = rows.bring_home(of, of.count).numbers
-    fps, tps = of.fps[:count], of.tps[:count]
-    return fps[-1] - fps, fps, tps[-1] - tps, tps, of.thresholds[:count]
+    rows = BinaryScores(function, y_true, scores, weight, options)
+    points = rows.points()
+    (count,) = rows.read(points, points.count).numbers
+    fps, tps = points.fps[:count], points.tps[:count]
+    return fps[-1] - fps, fps, tps[-1] - tps, tps, points.thresholds[:count]
 
 
 def _changed(values: Array) -> Array:
-    """Which values but the first and the last differ from one of their neighbours."""
+    """Which values but the first and the last differ from a neighbour."""
     different = values[1:] != values[:-1]
     return different[:-1] | different[1:]
 
@@ -53,20 +53,20 @@ def _roc(
     drop_intermediate: bool,
     **options: Any,
 ) -> tuple[Array, Array, Array]:
-    rows = Scored(function, y_true, scores, weight, options)
-    of = rows.points()
-    if drop_intermediate and of.tps.shape[0] > 2:
-        of = of.kept(of.ends(_is_corner(of.fps) | _is_corner(of.tps)))
-    of = of.after_nothing()
-    known = rows.bring_home(of, of.count)
+    rows = BinaryScores(function, y_true, scores, weight, options)
+    points = rows.points()
+    if drop_intermediate and points.tps.shape[0] > 2:
+        points = points.kept(points.ends(_is_corner(points.fps) | _is_corner(points.tps)))
+    points = points.after_nothing()
+    known = rows.read(points, points.count)
     rows.warn(known)
     end = known.numbers[0]
-    fps, tps = of.fps[:end], of.tps[:end]
+    fps, tps = points.fps[:end], points.tps[:end]
     undefined = array_namespace(tps).full_like(tps, np.nan)
     return (
         fps / fps[-1] if known.negatives else undefined,
         tps / tps[-1] if known.positives else undefined,
-        of.thresholds[:end],
+        points.thresholds[:end],
     )
 
 
@@ -79,21 +79,21 @@ def _precision_recall(
     drop_intermediate: bool,
     **options: Any,
 ) -> tuple[Array, Array, Array]:
-    rows = Scored(function, y_true, scores, weight, options)
-    of = rows.points()
-    if drop_intermediate and of.tps.shape[0] > 2:
-        of = of.kept(of.ends(_changed(of.tps)))
-    known = rows.bring_home(of, of.count)
+    rows = BinaryScores(function, y_true, scores, weight, options)
+    points = rows.points()
+    if drop_intermediate and points.tps.shape[0] > 2:
+        points = points.kept(points.ends(_changed(points.tps)))
+    known = rows.read(points, points.count)
     rows.warn(known)
-    xp, end = array_namespace(of.tps), known.numbers[0]
-    tps, fps = of.tps[:end], of.fps[:end]
+    xp, end = array_namespace(points.tps), known.numbers[0]
+    tps, fps = points.tps[:end], points.fps[:end]
     precision = ratio(tps, tps + fps, 0.0)
     recall = tps / tps[-1] if known.positives else xp.ones_like(tps)
     last = xp.ones_like(tps[:1])
     return (
         xp.concat([xp.flip(precision), last]),
         xp.concat([xp.flip(recall), 0 * last]),
-        xp.flip(of.thresholds[:end]),
+        xp.flip(points.thresholds[:end]),
     )
 
 
@@ -106,29 +106,29 @@ def _det(
     drop_intermediate: bool,
     **options: Any,
 ) -> tuple[Array, Array, Array]:
-    rows = Scored(function, y_true, scores, weight, options)
-    of = rows.points().after_nothing()
-    if drop_intermediate and of.tps.shape[0] > 2:
-        of = of.kept(of.ends(_changed(of.tps)))
-    xp = array_namespace(of.tps)
-    valid = xp.arange(of.tps.shape[0], dtype=xp.int64, device=device(of.tps)) < of.count
+    rows = BinaryScores(function, y_true, scores, weight, options)
+    points = rows.points().after_nothing()
+    if drop_intermediate and points.tps.shape[0] > 2:
+        points = points.kept(points.ends(_changed(points.tps)))
+    xp = array_namespace(points.tps)
+    valid = xp.arange(points.tps.shape[0], dtype=xp.int64, device=device(points.tps)) < points.count
     # From the last point without false positives to the first one without false negatives.
-    start = xp.count_nonzero(valid & (of.fps <= of.fps[0])) - 1
-    end = xp.count_nonzero(valid & (of.tps < of.tps[-1])) + 1
-    known = rows.bring_home(of, start, end)
+    start = xp.count_nonzero(valid & (points.fps <= points.fps[0])) - 1
+    end = xp.count_nonzero(valid & (points.tps < points.tps[-1])) + 1
+    known = rows.read(points, start, end)
     if not known.two_labels:
         rows.refuse()
     part = slice(*known.numbers)
-    fns = of.tps[-1] - of.tps
+    fns = points.tps[-1] - points.tps
     return (
-        xp.flip(of.fps[part]) / of.fps[-1],
-        xp.flip(fns[part]) / of.tps[-1],
-        xp.flip(of.thresholds[part]),
+        xp.flip(points.fps[part]) / points.fps[-1],
+        xp.flip(fns[part]) / points.tps[-1],
+        xp.flip(points.thresholds[part]),
     )
 
 
 def _area(function: Callable[..., Any], x: Any, y: Array, _: None) -> Array:
-    """The area under points; x comes home if it is refused, of many points the ends only."""
+    """The area under points; for the error message, the host reads x, or the ends of a long x."""
     if x.ndim != 1 or y.ndim != 1 or x.shape[0] < 2:
         function(*(np.broadcast_to(0.0, array.shape) for array in (x, y)))
     xp = array_namespace(y)
@@ -147,13 +147,13 @@ def _area(function: Callable[..., Any], x: Any, y: Array, _: None) -> Array:
     return xp.where(falls, -area, area)
 
 
-_ONCE = "how many points there are, and whether the data is fit for them, both in one go"
+_READS = "the number of points and whether the data are valid, together"
 
-CURVES: dict[Callable[..., Any], Whole] = {
-    roc_curve: Whole(_roc, _ONCE),
-    precision_recall_curve: Whole(_precision_recall, _ONCE),
-    det_curve: Whole(_det, _ONCE),
-    auc: Whole(_area, "whether `x` is in order"),
+CURVES: dict[Callable[..., Any], StructuredMetric] = {
+    roc_curve: StructuredMetric(_roc, _READS),
+    precision_recall_curve: StructuredMetric(_precision_recall, _READS),
+    det_curve: StructuredMetric(_det, _READS),
+    auc: StructuredMetric(_area, "whether `x` is in order"),
 }
 if hasattr(sklearn.metrics, "confusion_matrix_at_thresholds"):  # since 1.8
-    CURVES[sklearn.metrics.confusion_matrix_at_thresholds] = Whole(_at_thresholds, _ONCE)
+    CURVES[sklearn.metrics.confusion_matrix_at_thresholds] = StructuredMetric(_at_thresholds, _READS)

@@ -1,4 +1,4 @@
-"""Functions of data, rather than of predictions: where each of scikit-learn's is computed on a device."""
+"""Functions of data rather than predictions: pairwise distances and scores of clusterings."""
 
 import inspect
 from collections.abc import Callable
@@ -17,75 +17,85 @@ from manyfit._compat import check_metric_options
 from manyfit.arrays import is_array, is_on_device
 from manyfit.metrics.clustering._dispersion import calinski_harabasz, davies_bouldin
 from manyfit.metrics.clustering._silhouette import silhouette_scores, silhouettes
-from manyfit.metrics.distances._chunked import chunks_of
+from manyfit.metrics.distances._chunked import distance_chunks
 from manyfit.metrics.distances._functions import PAIR_FUNCTIONS
 from manyfit.metrics.distances._paired import PAIRED_FUNCTIONS
 
 Array = Any
 
-# What scikit-learn's constraints would take for arrays of the host.
+# Arguments that scikit-learn's constraints would read as host arrays.
 ARRAYS = ("X", "Y", "labels", "X_norm_squared", "Y_norm_squared")
 
 Form = Callable[..., Any]
 
 
-def _of_device(function: Callable[..., Any], kernel: Callable[..., Any]) -> Form:
-    """Scikit-learn's function of arguments of which one lies on a device, beside which the result is.
+def _device_form(function: Callable[..., Any], kernel: Callable[..., Any]) -> Form:
+    """scikit-learn's function for arguments of which one is on a device, where the result is computed.
 
-    ``kernel(there, **arguments)`` has them by name, those that the function hands on among them, checked.
+    ``kernel(like, **arguments)`` receives checked arguments by name.
     """
     signature = inspect.signature(function)
 
     def form(*args: Any, **kwargs: Any) -> Any:
         arguments = dict(signature.bind(*args, **kwargs).arguments)
-        there = next(filter(is_on_device, (*args, *kwargs.values())))
+        like = next(filter(is_on_device, (*args, *kwargs.values())))
         for name, parameter in signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
                 arguments |= arguments.pop(name, {})
         check_metric_options(function, {name: v for name, v in arguments.items() if name not in ARRAYS})
-        return kernel(there, **arguments)
+        return kernel(like, **arguments)
 
     return form
 
 
-def _of_clusterings(function: Callable[..., Any], kernel: Callable[..., Array]) -> tuple[Form, Form]:
-    """A score of clusterings, of the labels of one setting on a device and of many."""
-    parameters, name = inspect.signature(function).parameters, getattr(function, "__name__", "")
-    hands_on = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+def check_many_options(function: Callable[..., Any], options: dict[str, Any], max_bytes: int | None) -> str:
+    """The function's name, after the checks that Python and scikit-learn make of the options of ``.many``."""
+    name: str = getattr(function, "__name__")  # noqa: B009
+    parameters = inspect.signature(function).parameters
+    strange = set(options) - set(parameters)
+    if strange and not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
+    for parameter in parameters.values():
+        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+        if required and parameter.name not in options:
+            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
+    check_metric_options(function, options)
+    if max_bytes is not None and not max_bytes > 0:
+        raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
+    return name
 
-    def one(there: Array, X: Any, labels: Any, **options: Any) -> Array:
+
+def _clustering_forms(function: Callable[..., Any], kernel: Callable[..., Array]) -> tuple[Form, Form]:
+    """A score of clusterings for the labels of one setting on a device, and for those of many settings."""
+
+    def one(like: Array, X: Any, labels: Any, **options: Any) -> Array:
         labels = labels if is_array(labels) else np.asarray(labels)
-        return kernel(there, X, labels[None, ...], **options)[0, ...]
+        return kernel(like, X, labels[None, ...], **options)[0, ...]
 
     def many(X: Any, labels: Any, *, max_bytes: int | None = None, **options: Any) -> Array:
-        """Scores of the labels of m settings, (m, n), for one X, host or device: where X lies, or the labels.
+        """Scores for the labels of m settings, (m, n), and one X, on the device where X or the labels are.
 
-        NaN where scikit-learn refuses the labels of a setting for their number.
+        NaN for a setting whose number of labels scikit-learn refuses.
         """
-        strange = set() if hands_on else set(options) - set(parameters)
-        if strange:
-            raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
-        check_metric_options(function, options)
+        name = check_many_options(function, options, max_bytes)
         X, labels = (data if is_array(data) else np.asarray(data) for data in (X, labels))
         if labels.ndim != 2:
             raise ValueError(
                 f"{name}.many needs labels of shape (n_settings, n_samples), got {tuple(labels.shape)}. "
                 f"Call {name} for those of one setting."
             )
-        if max_bytes is not None and not max_bytes > 0:
-            raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
-        there = next(filter(is_on_device, (X, labels)), X)
-        return kernel(there, X, labels, alone=False, max_bytes=max_bytes, **options)
+        like = next(filter(is_on_device, (X, labels)), X)
+        return kernel(like, X, labels, one_setting=False, max_bytes=max_bytes, **options)
 
-    return _of_device(function, one), many
+    return _device_form(function, one), many
 
 
-# Of each function the form that takes arrays on a device, and that which takes many settings, or None.
-OF_DATA: dict[Callable[..., Any], tuple[Form, Form | None]] = {
-    **{f: (_of_device(f, kernel), None) for f, kernel in (PAIR_FUNCTIONS | PAIRED_FUNCTIONS).items()},
-    pairwise_distances_chunked: (_of_device(pairwise_distances_chunked, chunks_of), None),
+# By function: the form for arrays on a device, and the form for many settings or None.
+DATA_FUNCTIONS: dict[Callable[..., Any], tuple[Form, Form | None]] = {
+    **{f: (_device_form(f, kernel), None) for f, kernel in (PAIR_FUNCTIONS | PAIRED_FUNCTIONS).items()},
+    pairwise_distances_chunked: (_device_form(pairwise_distances_chunked, distance_chunks), None),
     **{
-        function: _of_clusterings(function, kernel)
+        function: _clustering_forms(function, kernel)
         for function, kernel in {
             calinski_harabasz_score: calinski_harabasz,
             davies_bouldin_score: davies_bouldin,

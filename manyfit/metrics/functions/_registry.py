@@ -1,4 +1,4 @@
-"""Every metric that is computed on a device, by scikit-learn's function: many scores, or other results."""
+"""Metrics that are computed on a device, by scikit-learn's function."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,18 +7,23 @@ from manyfit.metrics.functions._classification_report import REPORTS
 from manyfit.metrics.functions._confusion_tables import TABLES
 from manyfit.metrics.functions._contingency_tables import CLUSTER_TABLES
 from manyfit.metrics.functions._curves import CURVES
-from manyfit.metrics.functions._structured_results import Whole
+from manyfit.metrics.functions._structured_results import StructuredMetric
 from manyfit.metrics.kernels._kernel import MetricKernel
 from manyfit.metrics.kernels._probability_losses import PROBABILITY_METRICS
 from manyfit.metrics.kernels._ranking import RANKING_METRICS
-from manyfit.metrics.kernels._regression import NUMBER_METRICS_MANY
+from manyfit.metrics.kernels._regression import REGRESSION_METRICS
 from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
 
-MANY: dict[Callable[..., Any], MetricKernel] = {
+METRIC_KERNELS: dict[Callable[..., Any], MetricKernel] = {
     **LABEL_METRICS,
-    **NUMBER_METRICS_MANY,
+    **REGRESSION_METRICS,
     **PROBABILITY_METRICS,
     **RANKING_METRICS,
 }
 
-WHOLE: dict[Callable[..., Any], Whole] = {**TABLES, **REPORTS, **CURVES, **CLUSTER_TABLES}
+STRUCTURED_METRICS: dict[Callable[..., Any], StructuredMetric] = {
+    **TABLES,
+    **REPORTS,
+    **CURVES,
+    **CLUSTER_TABLES,
+}

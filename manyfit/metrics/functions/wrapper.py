@@ -12,17 +12,17 @@ import sklearn.metrics
 from manyfit._compat import check_metric_options, scorer_parts
 from manyfit.arrays import array_namespace, is_array, is_on_device, to_device_of, to_host_once
 from manyfit.folds import Unsupported
-from manyfit.metrics.functions._data_functions import OF_DATA
-from manyfit.metrics.functions._registry import MANY, WHOLE
-from manyfit.metrics.functions._structured_results import Whole
+from manyfit.metrics.functions._data_functions import DATA_FUNCTIONS, check_many_options
+from manyfit.metrics.functions._registry import METRIC_KERNELS, STRUCTURED_METRICS
+from manyfit.metrics.functions._structured_results import StructuredMetric
 from manyfit.metrics.kernels._kernel import MetricKernel
 
 Array = Any
 
-# What scikit-learn has under sklearn.metrics that is not a function of arrays.
+# Functions of sklearn.metrics that take no arrays.
 NOT_METRICS = ("check_scoring", "get_scorer", "get_scorer_names", "make_scorer")
 
-# For metrics that only scorers of scikit-learn have.
+# For metrics that only scikit-learn's scorers have.
 UNDOCUMENTED = """Compute the {}.
 
 Parameters
@@ -37,60 +37,42 @@ Returns
 float
     The score.
 """
-# What stands in the docstrings behind scikit-learn's first sentence.
-SAME = "Where no argument lies on a device, this is scikit-learn's own function. "
-COMPUTED = """Where one does, the others are
-brought beside it and the score is computed there: a 0-d array, which ``float()`` brings to the host. Labels
-are looked for there, for which the host waits twice, and for integer scores of 64 bits once, for whether
-floats tell them apart; nothing else makes it wait. What scikit-learn raises or warns of because of values is
-NaN, or the value that it gives beside its warning. What is not done so is left to scikit-learn, called with
-``array_api_dispatch=True``."""
-COMPUTED_OF_DATA = """Where one does, the others
-are brought beside it, and the result is computed and stays there, in blocks, so that what is in memory beside
-it is bounded; scores are 0-d arrays. The host waits once, to learn whether scikit-learn's errors are to be
-raised (``sklearn.set_config(assume_finite=True)`` spares what it can), and brings no data home. Floats are of
-the precision of the data. What is not done so is left to scikit-learn, called with
-``array_api_dispatch=True``."""
-NOT_ONE_SCORE = """Where one does,
-the others are brought beside the predictions (the second argument) and the result is computed there; its
-arrays and numbers lie there. To the host come {}, and nothing bulky. What scikit-learn raises
-or warns of, it does here. What is not done so is left to scikit-learn, called with
-``array_api_dispatch=True``."""
-DISPATCHED = """Where one does, it is
-called with ``array_api_dispatch=True``, and does there what it can."""
+# Inserted into docstrings behind scikit-learn's first sentence.
+SAME = "If no argument is on a device, this is scikit-learn's own function."
+COMPUTED = """If one is, the others are copied to its device, and the score is a 0-d array on it, which
+``float()`` reads. The host waits twice to find the labels, and once for 64-bit integer scores, to see
+whether floats tell them apart; it waits for nothing else. Where scikit-learn raises or warns because of
+values, the score is NaN, or the value that comes with the warning. Arguments that this function does not
+support are left to scikit-learn, which is called with ``array_api_dispatch=True``."""
+COMPUTED_FROM_DATA = """If one is, the others are copied to its device, where the result is computed, in
+blocks that bound the memory beside it; scores are 0-d arrays. The host waits once, to learn whether to
+raise scikit-learn's errors (``sklearn.set_config(assume_finite=True)`` omits some checks), and reads no
+data. Floats have the precision of the data. Arguments that this function does not support are left to
+scikit-learn, which is called with ``array_api_dispatch=True``."""
+NOT_ONE_SCORE = """If one is, the others are copied to the device of the predictions (the second argument),
+where the arrays and numbers of the result are. The host reads {}, and nothing large. scikit-learn's errors
+and warnings are given. Arguments that this function does not support are left to scikit-learn, which is
+called with ``array_api_dispatch=True``."""
+DISPATCHED = """If one is, it is called with ``array_api_dispatch=True``, and computes on the device what it
+can."""
 
 
-# What is done with arguments of which one lies on a device, or with those of many settings, or Unsupported.
+# A function for arguments of which one is on a device, or for many settings; may raise Unsupported.
 Form = Callable[..., Any]
 
 
-def metric_function(
+def make_metric_function(
     function: Callable[..., Any],
-    form: Form | None,
+    on_device_form: Form | None,
     many: Form | None,
     *,
     text: str = DISPATCHED,
     module: str = "manyfit.metrics",
 ) -> Callable[..., Any]:
-    """One of scikit-learn's metric functions, of arrays wherever they lie.
+    """scikit-learn's metric function for arrays on any device, with an attribute ``many`` for many settings.
 
-    Parameters
-    ----------
-    function : callable
-        scikit-learn's.
-    form : callable or None
-        ``form(*args, **kwargs)``: the same of arguments of which one lies on a device.
-    many : callable or None
-        The same of many settings, on host or device, with a docstring.
-    text : str
-        What is said of arrays on a device.
-    module : str
-        Where the function is found by its name.
-
-    Returns
-    -------
-    callable
-        With the signature of `function`, and an attribute ``many``, which is `many` or None.
+    ``on_device_form(*args, **kwargs)`` serves arguments of which one is on a device; None: scikit-learn does.
+    `text` goes into the docstring, `module` is where pickle finds the function.
     """
     name = function.__name__
 
@@ -98,10 +80,10 @@ def metric_function(
     def metric(*args: Any, **kwargs: Any) -> Any:
         if not any(is_on_device(value) for value in (*args, *kwargs.values())):
             return function(*args, **kwargs)
-        why: Any = "it has no form of its own"
-        if form is not None:
+        why: Any = "manyfit does not implement it"
+        if on_device_form is not None:
             try:
-                return form(*args, **kwargs)
+                return on_device_form(*args, **kwargs)
             except Unsupported as error:
                 why = error
         try:
@@ -109,22 +91,22 @@ def metric_function(
                 return function(*args, **kwargs)
         except Exception as error:
             error.add_note(
-                f"manyfit.metrics.{name} of arrays on a device was left to scikit-learn: {why}. "
-                "Of what it cannot do there, bring the arrays to the host with manyfit.arrays.to_host."
+                f"manyfit.metrics.{name} left arrays on a device to scikit-learn: {why}. If scikit-learn "
+                "cannot read them, copy them to the host with manyfit.arrays.to_host."
             )
             raise
 
-    # What is pickled is the name under which it is found again.
+    # Pickle stores this name.
     metric.__module__ = module
-    metric.many = None if many is None else _or_advice(name, many, module)  # type: ignore[attr-defined]
+    metric.many = None if many is None else _with_advice(name, many, module)  # type: ignore[attr-defined]
     described = inspect.getdoc(function) or UNDOCUMENTED.format(name.replace("_", " "))
     summary, _, rest = described.partition("\n\n")
-    metric.__doc__ = f"{summary}\n\n{SAME}{text}\n\n{rest}"
+    metric.__doc__ = f"{summary}\n\n{SAME}\n{text}\n\n{rest}"
     return metric
 
 
-def _or_advice(name: str, many: Form, module: str) -> Form:
-    """What takes many settings, with advice where one of its options is not supported."""
+def _with_advice(name: str, many: Form, module: str) -> Form:
+    """`many`, whose error for an unsupported option says what to call instead."""
 
     @wraps(many)
     def of_many(*args: Any, **kwargs: Any) -> Any:
@@ -132,38 +114,43 @@ def _or_advice(name: str, many: Form, module: str) -> Form:
             return many(*args, **kwargs)
         except Unsupported as why:
             raise NotImplementedError(
-                f"{name}.many does not do this: {why}. Call {name} for one setting at a time."
+                f"{name}.many does not support this: {why}. Call {name} for one setting at a time."
             ) from None
 
     of_many.__module__, of_many.__name__, of_many.__qualname__ = module, "many", f"{name}.many"
     return of_many
 
 
-def _of_one(function: Callable[..., Any], many: MetricKernel | None, whole: Whole | None) -> Form:
-    """A function of predictions of one setting on a device: `whole`, or one score of `many`."""
+def _one_setting(
+    function: Callable[..., Any], many: MetricKernel | None, structured: StructuredMetric | None
+) -> Form:
+    """A function of the predictions of one setting on a device: `structured`, or one score of `many`."""
     signature = inspect.signature(function)
     first = list(signature.parameters)[:2]
     defaults = {name: p.default for name, p in signature.parameters.items() if name not in first}
 
-    def form(*args: Any, **kwargs: Any) -> Any:
+    def on_device_form(*args: Any, **kwargs: Any) -> Any:
         options = dict(signature.bind(*args, **kwargs).arguments)
         y_true, predicted = (options.pop(name) for name in first)
         y_true, predicted = map(_as_array, (y_true, predicted))
         if not is_on_device(predicted) and predicted.dtype.kind not in "biufc":
-            # Texts, which no device holds; as a rule both are, and only weights lie there.
-            home = {name: to_host_once(one) for name, one in options.items()}
-            return function(*map(to_host_once, (y_true, predicted)), **home)
-        there = next(filter(is_on_device, (predicted, y_true, *options.values())))
-        predicted, y_true = _column(to_device_of(predicted, there)), _column(y_true)
-        if whole is not None:
-            return _whole(function, whole, y_true, predicted, **{**defaults, **options})
+            # No device holds texts: usually only weights are on one.
+            options = {name: to_host_once(one) for name, one in options.items()}
+            return function(*map(to_host_once, (y_true, predicted)), **options)
+        like = next(filter(is_on_device, (predicted, y_true, *options.values())))
+        predicted, y_true = _column(to_device_of(predicted, like)), _column(y_true)
+        if structured is not None:
+            options = {**defaults, **options}
+            weight = _as_array(options.pop("sample_weight", None))
+            check_metric_options(function, options)
+            return structured(function, y_true, predicted, weight, **options)
         assert many is not None
         return _checked(function, many, y_true, predicted[None, ...], **options)[0, ...]
 
-    return form
+    return on_device_form
 
 
-def _of_many(function: Callable[..., Any], many: MetricKernel) -> Form:
+def _many_settings(function: Callable[..., Any], many: MetricKernel) -> Form:
     """A metric of the predictions of many settings, on host or device."""
 
     def of_many(
@@ -174,7 +161,7 @@ def _of_many(function: Callable[..., Any], many: MetricKernel) -> Form:
         max_bytes: int | None = None,
         **options: Any,
     ) -> Array:
-        """Scores of the predictions of m settings, host or device: m of them, where the predictions lie."""
+        """Scores of the predictions of m settings, (m,), on the device of the predictions or on the host."""
         options |= {"sample_weight": sample_weight, "max_bytes": max_bytes}
         return _checked(function, many, _column(_as_array(y_true)), _as_array(predictions), **options)
 
@@ -191,20 +178,12 @@ def _checked(
     max_bytes: int | None = None,
     **options: Any,
 ) -> Array:
-    name: str = getattr(function, "__name__")  # noqa: B009
-    strange = set(options) - set(inspect.signature(function).parameters)
-    if strange:
-        raise TypeError(f"{name}.many got an unexpected keyword argument {min(strange)!r}")
-    for parameter in inspect.signature(function).parameters.values():
-        required = parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
-        if required and parameter.name not in options:
-            raise TypeError(f"{name}.many is missing a required argument: {parameter.name!r}")
-    check_metric_options(function, options)
+    name = check_many_options(function, options, max_bytes)
     sample_weight = _as_array(sample_weight)
     if predictions.ndim < 2:
         raise ValueError(
             f"{name}.many needs predictions of shape (n_settings, n_samples) or with one axis more, got "
-            f"{predictions.shape}. Call {name} for those of one setting."
+            f"{predictions.shape}. Call {name} for the predictions of one setting."
         )
     n = y_true.shape[0]
     if predictions.shape[1] != n or (sample_weight is not None and sample_weight.shape != (n,)):
@@ -212,22 +191,7 @@ def _checked(
         raise ValueError(f"{name}: Found input variables with inconsistent numbers of samples: {found}")
     if n == 0:
         raise ValueError(f"{name}: Found array with 0 sample(s) while a minimum of 1 is required.")
-    if max_bytes is not None and not max_bytes > 0:
-        raise ValueError(f"{name}.many needs max_bytes above 0, got {max_bytes!r}.")
     return many(y_true, predictions, sample_weight=sample_weight, max_bytes=max_bytes, **options)
-
-
-def _whole(
-    function: Callable[..., Any],
-    whole: Whole,
-    y_true: Array,
-    predicted: Array,
-    *,
-    sample_weight: Any = None,
-    **options: Any,
-) -> Any:
-    check_metric_options(function, options)
-    return whole(function, y_true, predicted, _as_array(sample_weight), **options)
 
 
 def _as_array(value: Any) -> Any:
@@ -241,16 +205,20 @@ def _column(array: Array) -> Array:
     return array
 
 
-def made(function: Callable[..., Any], module: str = "manyfit.metrics") -> Callable[..., Any]:
-    """`metric_function` of one of scikit-learn's, with the forms that there are of it."""
-    if function in OF_DATA:
-        return metric_function(function, *OF_DATA[function], text=COMPUTED_OF_DATA, module=module)
-    many, whole = MANY.get(function), WHOLE.get(function)
-    if many is None and whole is None:
-        return metric_function(function, None, None, module=module)
-    of_many = None if many is None else _of_many(function, many)
-    text = COMPUTED if whole is None else NOT_ONE_SCORE.format(whole.home)
-    return metric_function(function, _of_one(function, many, whole), of_many, text=text, module=module)
+def wrap_function(function: Callable[..., Any], module: str = "manyfit.metrics") -> Callable[..., Any]:
+    """scikit-learn's function with all forms that manyfit has of it."""
+    if function in DATA_FUNCTIONS:
+        return make_metric_function(
+            function, *DATA_FUNCTIONS[function], text=COMPUTED_FROM_DATA, module=module
+        )
+    many, structured = METRIC_KERNELS.get(function), STRUCTURED_METRICS.get(function)
+    if many is None and structured is None:
+        return make_metric_function(function, None, None, module=module)
+    of_many = None if many is None else _many_settings(function, many)
+    text = COMPUTED if structured is None else NOT_ONE_SCORE.format(structured.host_reads)
+    return make_metric_function(
+        function, _one_setting(function, many, structured), of_many, text=text, module=module
+    )
 
 
 def _all() -> dict[str, Callable[..., Any]]:
@@ -261,9 +229,9 @@ def _all() -> dict[str, Callable[..., Any]]:
     ]
     scorers = [scorer_parts(sklearn.metrics.get_scorer(name)) for name in sklearn.metrics.get_scorer_names()]
     # Two scorers have metrics that are not public.
-    of_scorers = [scorer[0] for scorer in scorers if scorer is not None]
-    functions: dict[str, Any] = {f.__name__: f for f in [*public, *of_scorers]}
-    return {name: made(f) for name, f in functions.items()}
+    scorer_metrics = [scorer[0] for scorer in scorers if scorer is not None]
+    functions: dict[str, Any] = {f.__name__: f for f in [*public, *scorer_metrics]}
+    return {name: wrap_function(f) for name, f in functions.items()}
 
 
 FUNCTIONS = _all()

@@ -1,4 +1,4 @@
-"""Which classes scores belong to, and what scikit-learn's functions ask of them."""
+"""Scores of classes: their columns, and scikit-learn's conditions on them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,36 +14,29 @@ from manyfit.metrics.kernels._kernel import Targets
 Array = Any
 
 
-def kernel(scores: Callable[..., Array]) -> Callable[..., Array]:
-    """A kernel that is given floating scores, and divides by zero in silence, as devices do."""
+def scores_kernel(scores: Callable[..., Array]) -> Callable[..., Array]:
+    """A kernel that reads floating scores and divides by zero without a warning, as devices do."""
 
     @wraps(scores)
     def quiet(targets: Targets, P: Array, **options: Any) -> Array:
         with np.errstate(all="ignore"):
-            return scores(targets, as_floats(P), **options)
+            return scores(targets, as_floating_scores(P), **options)
 
     return quiet
 
 
-def as_floats(P: Array) -> Array:
+def as_floating_scores(P: Array) -> Array:
     xp = array_namespace(P)
     return P if xp.isdtype(P.dtype, "real floating") else xp.astype(P, float_dtype(P))
 
 
 def over_settings(reduce: Callable[..., Array], values: Array) -> Array:
-    """A reduction of all axes but that of settings."""
+    """Reduce all axes but the first."""
     return reduce(values, axis=tuple(range(1, values.ndim)))
 
 
-def nan_unless(valid: Array, scores: Array) -> Array:
-    """Scores of shape (m,) or (m, q), NaN where a setting is not valid."""
-    xp = array_namespace(scores)
-    valid = valid if scores.ndim == 1 else xp.reshape(valid, (-1, 1))
-    return xp.where(valid, scores, xp.full_like(scores, xp.nan))
-
-
 def all_finite(P: Array) -> Array:
-    """Which settings have no prediction that scikit-learn refuses as infinite or NaN."""
+    """Settings without NaN and infinity, which scikit-learn refuses."""
     xp = array_namespace(P)
     if P.ndim == 2 and isinstance(P, np.ndarray):
         # A sum is faster than a test of each value, and finite only if all values are.
@@ -53,25 +46,22 @@ def all_finite(P: Array) -> Array:
 
 
 def are_probabilities(P: Array) -> Array:
-    """Which settings have values in [0, 1] only; scikit-learn does no more than warn of other sums than 1."""
+    """Settings with values in [0, 1] only; for other sums than 1 scikit-learn only warns."""
     xp = array_namespace(P)
     return (over_settings(xp.min, P) >= 0) & (over_settings(xp.max, P) <= 1)
 
 
 def rows_sum_to_one(P: Array) -> Array:
-    """Which settings have rows of sum 1, as ``numpy.allclose(1, ...)`` has it."""
+    """Settings whose rows sum to 1 within the tolerance of ``numpy.allclose(1, ...)``."""
     xp = array_namespace(P)
     sums = xp.sum(P, axis=-1)
     return xp.all(xp.abs(1 - sums) <= 1e-8 + 1e-5 * xp.abs(sums), axis=-1)
 
 
-def declared(targets: Targets, labels: Sequence[Any] | None) -> Targets:
-    """Targets whose classes are `labels`, of which each column of scores belongs to one.
+def with_labels(targets: Targets, labels: Sequence[Any] | None) -> Targets:
+    """Targets with the classes `labels`, one for each column of scores.
 
-    Raises
-    ------
-    Unsupported
-        If labels are not sorted, or do not hold all classes.
+    Raises Unsupported for labels that are not sorted, or lack a class.
     """
     if labels is None or targets.codes is None:
         return targets
@@ -86,16 +76,9 @@ def declared(targets: Targets, labels: Sequence[Any] | None) -> Targets:
 
 
 def require_columns(targets: Targets, P: Array, *, two: int = 2) -> None:
-    """Raise Unsupported unless scores are (m, n) of two classes or (m, n, K) of K.
+    """Raise Unsupported unless scores are (m, n) for two classes or (m, n, K) for K.
 
-    Parameters
-    ----------
-    targets : Targets
-        With classes, or it is raised.
-    P : array of shape (m, n) or (m, n, K)
-        Scores.
-    two : int
-        Least K of scores with columns: 3 where scikit-learn's function takes two columns for several labels.
+    `two` is the least K with columns: 3 if scikit-learn takes two columns for indicators of labels.
     """
     K = targets.n_classes
     if targets.codes is None:
@@ -106,28 +89,28 @@ def require_columns(targets: Targets, P: Array, *, two: int = 2) -> None:
 
 
 def indicators(targets: Targets) -> Array:
-    """Booleans of shape (n_classes, n): which rows are of each class."""
+    """Which rows are of each class, (n_classes, n)."""
     xp, codes = array_namespace(targets.codes), targets.codes
     classes = xp.arange(targets.n_classes, dtype=codes.dtype, device=device(codes))
     return codes[None, :] == classes[:, None]
 
 
-def present(targets: Targets) -> Array:
-    """Booleans of shape (n_classes,): which classes are the target of some row."""
+def present_classes(targets: Targets) -> Array:
+    """Which classes are the target of some row, (n_classes,)."""
     xp = array_namespace(targets.codes)
     return xp.stack([xp.any(targets.codes == k) for k in range(targets.n_classes)])
 
 
-def all_present(targets: Targets, labels: Sequence[Any] | None, least: int = 2) -> Array:
-    """Whether the classes are those that scikit-learn finds in the targets, if it is not told labels."""
+def all_classes_present(targets: Targets, labels: Sequence[Any] | None, least: int = 2) -> Array:
+    """Whether scikit-learn finds these classes: `labels` are given, or all are targets."""
     xp, dev = array_namespace(targets.codes), device(targets.codes)
     if targets.n_classes < least:
         return xp.asarray(False, device=dev)
-    return xp.asarray(True, device=dev) if labels is not None else xp.all(present(targets))
+    return xp.asarray(True, device=dev) if labels is not None else xp.all(present_classes(targets))
 
 
 def class_totals(targets: Targets) -> Array:
-    """Weights of the classes, of shape (n_classes,)."""
+    """Weights of the classes, (n_classes,)."""
     xp, weight = array_namespace(targets.codes), targets.weight
     if weight is None:
         weight = xp.ones_like(targets.codes, dtype=float_dtype(targets.codes))
@@ -135,8 +118,8 @@ def class_totals(targets: Targets) -> Array:
     return xp.stack([xp.sum(xp.where(targets.codes == k, weight, nothing)) for k in range(targets.n_classes)])
 
 
-def of_targets(targets: Targets, P: Array) -> Array:
-    """From scores (m, n, K) those of the targets, (m, n)."""
+def target_scores(targets: Targets, P: Array) -> Array:
+    """The scores (m, n) of the targets' classes, from scores (m, n, K)."""
     xp, (m, n, K) = array_namespace(P), P.shape
     places = xp.arange(n, dtype=xp.int64, device=device(P)) * K + targets.codes
     return xp.take(xp.reshape(P, (m, n * K)), places, axis=1)

@@ -1,4 +1,4 @@
-"""Labels as positions among sorted classes, wherever they lie."""
+"""Labels as positions among sorted classes, on any device."""
 
 from typing import Any
 
@@ -6,39 +6,40 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, float_dtype, to_device_of, to_host
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._label_codes_numpy import codes_on_host, distinct_on_host, encoded_on_host
+from manyfit.metrics.kernels._label_codes_numpy import (
+    distinct_labels_numpy,
+    encode_labels_numpy,
+    label_codes_numpy,
+)
 
 Array = Any
 
 TEXTS = "OUT"
 
 
-def encoded(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any, Array, Array]:
-    """Sorted classes, on the host, and positions in them of labels.
+def encode_labels(y_true: Array, predictions: Array | None, classes: Any) -> tuple[Any, Array, Array]:
+    """Sorted classes on the host, and positions in them of targets and of predictions.
 
-    Raises
-    ------
-    Unsupported
-        If one side is text and the other is not, if something else than numbers and texts is a label, or if
-        labels of two dtypes have no dtype in common that tells them all apart.
+    Raises Unsupported for text against numbers, for labels that are neither, and for labels of two dtypes
+    that no common dtype tells apart.
     """
     if isinstance(y_true, np.ndarray):
         _require_labels(y_true, predictions)
-        return encoded_on_host(y_true, predictions, classes)
+        return encode_labels_numpy(y_true, predictions, classes)
     xp = array_namespace(y_true)
     both = [y_true] if predictions is None else [y_true, predictions]
     if all(xp.isdtype(labels.dtype, "bool") for labels in both):  # which the array API does not sort
         both = [xp.astype(labels, xp.int8) for labels in both]
         classes = None if classes is None else np.asarray(classes).astype(np.int8)
-        found, codes, coded = encoded(both[0], None if predictions is None else both[1], classes)
+        found, codes, coded = encode_labels(both[0], None if predictions is None else both[1], classes)
         return found.astype(bool), codes, coded
-    both, most = _of_one_dtype(xp, both)
+    both, most = _to_common_dtype(xp, both)
     if classes is None:
-        classes = distinct(xp.concat([xp.reshape(labels, (-1,)) for labels in both]))
+        classes = distinct_labels(xp.concat([xp.reshape(labels, (-1,)) for labels in both]))
     if most is not None and len(classes) and not np.max(np.abs(classes)) < most:
         raise Unsupported(f"labels of two dtypes, integers of {most} or more among them")
     known = to_device_of(classes, both[0])
-    coded = None if predictions is None else codes_of(known, both[1])
+    coded = None if predictions is None else label_codes(known, both[1])
     return classes, xp.searchsorted(known, both[0]), coded
 
 
@@ -66,9 +67,9 @@ def _require_labels(y: Array, predictions: Array | None) -> None:
 
 
 def require_exact(scores: Array) -> None:
-    """Raise Unsupported if floats, which kernels compare scores as, do not tell these integers apart.
+    """Raise Unsupported for integer scores that floats, in which kernels compare, do not tell apart.
 
-    Of integers of 64 bits on a device the host waits for the largest one.
+    The host waits for the largest of 64-bit integers on a device.
     """
     xp = array_namespace(scores)
     if scores.dtype not in (xp.int64, xp.uint64) or 0 in scores.shape:
@@ -79,8 +80,8 @@ def require_exact(scores: Array) -> None:
         raise Unsupported(f"scores that are integers beyond {most}")
 
 
-def _of_one_dtype(xp: Any, both: list[Array]) -> tuple[list[Array], int | None]:
-    """Labels in a dtype that holds all, and the size from which not all are told apart; None: they are."""
+def _to_common_dtype(xp: Any, both: list[Array]) -> tuple[list[Array], int | None]:
+    """Labels in a common dtype, and the size from which it does not tell integers apart, or None."""
     if len(both) < 2 or both[0].dtype == both[1].dtype:
         return both, None
     both = [xp.astype(each, xp.int8) if xp.isdtype(each.dtype, "bool") else each for each in both]
@@ -93,22 +94,22 @@ def _of_one_dtype(xp: Any, both: list[Array]) -> tuple[list[Array], int | None]:
     return [xp.astype(each, dtype, copy=False) for each in both], most
 
 
-def codes_of(classes: Array, labels: Array) -> Array:
-    """Positions of labels among sorted classes, in the shape of the labels; all are there where they lie."""
+def label_codes(classes: Array, labels: Array) -> Array:
+    """Positions of labels among sorted classes that hold them all, in the shape of the labels."""
     if isinstance(labels, np.ndarray):
-        return codes_on_host(classes, labels)
+        return label_codes_numpy(classes, labels)
     xp = array_namespace(labels)
     return xp.reshape(xp.searchsorted(classes, xp.reshape(labels, (-1,))), labels.shape)
 
 
-def distinct(labels: Array) -> np.ndarray:
-    """The different values of an array of shape (n,), sorted, on the host, where only they are brought."""
+def distinct_labels(labels: Array) -> np.ndarray:
+    """The different values of an array (n,), sorted, on the host; no others cross to it."""
     if isinstance(labels, np.ndarray):
-        return distinct_on_host(labels)
+        return distinct_labels_numpy(labels)
     xp = array_namespace(labels)
     ordered = xp.sort(labels)
     first = xp.concat([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
-    # No mask: its shape would have the host wait once more.
+    # Not by a mask: the host would wait for its shape.
     places = xp.argsort(xp.astype(~first, xp.int8), stable=True)
     n = int(to_host(xp.count_nonzero(first)))
     return to_host(xp.take(ordered, places[:n]))

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-# From labels of shape (n,) to their codes; None if some are no classes.
+# From labels, (n,), to their codes, or None if some are no classes.
 LookUp = Callable[[Array], Array | None]
 
-# Labels looked up at a time, so that they stay in a second-level cache from one step to the next.
+# Labels looked up at a time, so that they stay in a second-level cache.
 BLOCK = 1 << 16
 # Most classes that values other than integers are compared with one by one.
 FEW_CLASSES = 16
@@ -18,28 +18,28 @@ FEW_CLASSES = 16
 MAX_TABLE = 1 << 16
 
 
-def encoded_on_host(y: Array, predictions: Array | None, classes: Array | None) -> tuple[Any, Array, Any]:
-    """Sorted classes, codes of `y` as int64, and codes of predictions in the narrowest signed dtype.
+def encode_labels_numpy(y: Array, predictions: Array | None, classes: Array | None) -> tuple[Any, Array, Any]:
+    """Sorted classes, int64 codes of `y`, and codes of predictions in the narrowest signed dtype.
 
-    Classes are those given, or the labels of `y`, and what else is found among the labels: it is looked for
-    only once a label has turned out to be none of them.
+    Classes are the given ones, or the labels of `y`. The others are searched for only if a label is none of
+    them.
     """
-    classes = distinct_on_host(y) if classes is None else np.asarray(classes)
+    classes = distinct_labels_numpy(y) if classes is None else np.asarray(classes)
     both = [y] if predictions is None else [y, predictions]
     found = [codes_or_none(classes, labels) for labels in both]
     codes = [known for known in found if known is not None]
     if len(codes) < len(both):
-        classes = np.unique(np.concatenate([classes, *(distinct_on_host(labels) for labels in both)]))
-        codes = [codes_on_host(classes, labels) for labels in both]
+        classes = np.unique(np.concatenate([classes, *(distinct_labels_numpy(labels) for labels in both)]))
+        codes = [label_codes_numpy(classes, labels) for labels in both]
     return classes, codes[0].astype(np.int64), codes[1] if predictions is not None else None
 
 
-def distinct_on_host(labels: Array) -> Array:
-    """The different values of an array of shape (n,), sorted."""
+def distinct_labels_numpy(labels: Array) -> Array:
+    """The different values of an array (n,), sorted."""
     low_high = _range(labels)
     if low_high is None:
         first = np.unique(labels[:BLOCK])
-        # Looking up is quicker than sorting, where the first rows have all labels.
+        # If the first rows have all labels, looking up is quicker than sorting.
         complete = len(first) <= FEW_CLASSES and codes_or_none(first, labels) is not None
         return first if complete else np.unique(labels)
     low, high = low_high
@@ -50,13 +50,13 @@ def distinct_on_host(labels: Array) -> Array:
             break
         seen |= np.bincount(_steps(block, low), minlength=len(seen)) > 0
     values: Array = np.flatnonzero(seen)
-    # The largest of unsigned integers are no integers of the signed type.
+    # The largest unsigned integers do not fit the signed type.
     values = values.astype(np.uint64) + np.uint64(low) if labels.dtype.kind == "u" else values + low
     return values.astype(labels.dtype)
 
 
 def _range(labels: Array) -> tuple[int, int] | None:
-    """Smallest and largest of some integers, if a table may hold all between them."""
+    """Smallest and largest integer, if a table may hold all between them."""
     if labels.dtype.kind not in "iub" or not labels.size:
         return None
     low, high = int(labels.min()), int(labels.max())
@@ -64,20 +64,20 @@ def _range(labels: Array) -> tuple[int, int] | None:
 
 
 def _blocks(labels: Array) -> list[Array]:
-    # reshape copies only what does not lie in one piece.
+    # reshape copies only what is not contiguous.
     flat = labels.reshape(-1)
     return [flat[j : j + BLOCK] for j in range(0, len(flat), BLOCK)]
 
 
 def _steps(block: Array, low: int) -> Array:
-    """How far integers are from the smallest one; what wraps once wraps back."""
+    """Differences of integers from the smallest one; a value that wraps once wraps back."""
     if low > np.iinfo(np.int64).max:
         return (block - np.uint64(low)).astype(np.int64)
     return block.astype(np.int64) - low
 
 
 def codes_or_none(classes: Array, labels: Array) -> Array | None:
-    """Codes of labels; None if some are no classes."""
+    """Codes of labels in their shape; None if some are no classes."""
     codes = np.empty(labels.size, dtype=_narrow(len(classes)))
     look_up = _by_table(classes, labels.dtype) or _by_value(classes, labels.dtype)
     for j, block in enumerate(_blocks(labels)):
@@ -88,8 +88,8 @@ def codes_or_none(classes: Array, labels: Array) -> Array | None:
     return codes.reshape(labels.shape)
 
 
-def codes_on_host(classes: Array, labels: Array) -> Array:
-    """Codes of labels that are all among the classes; NaN is, though it equals none."""
+def label_codes_numpy(classes: Array, labels: Array) -> Array:
+    """Codes of labels that are all classes; NaN is one, though it equals none."""
     codes = codes_or_none(classes, labels)
     if codes is None:
         codes = np.searchsorted(classes, labels).astype(_narrow(len(classes) + 1))
@@ -101,9 +101,9 @@ def _narrow(n: int) -> Any:
 
 
 def _by_table(classes: Array, dtype: Any) -> LookUp | None:
-    """Of integers, if a table may hold all between the smallest and the largest class."""
+    """Look-up of integers in a table from the smallest to the largest class, if it is short enough."""
     low_high = _range(classes)
-    # Of unsigned integers of 64 bits some would wrap to negative classes.
+    # Some 64-bit unsigned integers would wrap to negative classes.
     if low_high is None or dtype.kind not in "iub" or (dtype == np.uint64 and low_high[0] < 0):
         return None
     low, high = low_high
@@ -123,7 +123,7 @@ def _by_table(classes: Array, dtype: Any) -> LookUp | None:
 
 
 def _by_value(classes: Array, dtype: Any) -> LookUp:
-    """Of any values: by comparison with each class, or by bisection where that takes longer."""
+    """Look-up of any values: by comparison with each class, or by bisection if that is quicker."""
     if dtype.kind == "O":  # which may hold what does not compare with texts
         places = {label: code for code, label in enumerate(classes.tolist())}
 

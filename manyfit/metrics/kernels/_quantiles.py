@@ -1,17 +1,18 @@
-"""Medians and weighted quantiles of many rows of numbers, by shapes that depend on no data."""
+"""Medians and weighted quantiles of many rows of numbers, in shapes that do not depend on values."""
 
 from typing import Any
 
 import numpy as np
 
 from manyfit.arrays import array_namespace, clip
-from manyfit.metrics.kernels._regression_targets import constant, or_nan
+from manyfit.metrics.kernels._kernel import or_nan
+from manyfit.metrics.kernels._regression_targets import constant
 
 Array = Any
 
 
 def medians(values: Array) -> Array:
-    """Medians along the second axis of an array of shape (m, n) or (m, n, q)."""
+    """Medians along the second axis of (m, n) or (m, n, q)."""
     n = values.shape[1]
     lower, upper = (n - 1) // 2, n // 2
     if isinstance(values, np.ndarray):
@@ -23,31 +24,11 @@ def medians(values: Array) -> Array:
 
 
 def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
-    """Quantiles along the last axis, averaged with the next value where the weights below make up `level`.
+    """Quantiles, (k,), of finite values (k, n) with weights (n,) of their dtype; NaN if all weights are zero.
 
-    Parameters
-    ----------
-    values : array of shape (k, n)
-        Finite numbers.
-    weight : array of shape (n,)
-        In the dtype of the values; not negative.
-    level : float
-        In [0, 1].
-
-    Returns
-    -------
-    array of shape (k,)
-        NaN if all weights are zero.
-
-    Notes
-    -----
-    scikit-learn 1.7 averages nothing: where the weights below make up `level`, it takes the lower value.
-
-    Sorts once and takes some four times the memory of the values.
-
-    References
-    ----------
-    sklearn.utils.stats._weighted_percentile with ``average=True`` (1.8 and 1.9).
+    A quantile is averaged with the next value where the weights below are exactly `level`, as in
+    ``sklearn.utils.stats._weighted_percentile(average=True)`` (1.8 and 1.9); 1.7 takes the lower value. It
+    sorts once and needs about four times the memory of the values.
     """
     xp, last = array_namespace(values), values.shape[1] - 1
     order = xp.argsort(values, axis=1, stable=False)
@@ -55,27 +36,27 @@ def weighted_quantiles(values: Array, weight: Array, level: float) -> Array:
     below = xp.cumulative_sum(weights, axis=1)
     total = below[:, last:]
     sought = constant(xp, level * 100, values) / 100 * total
-    # Values that start with no weight are no quantile of level 0.
+    # At level 0, leading values without weight are no quantiles.
     sought = xp.where(
         sought == 0, constant(xp, float(xp.finfo(values.dtype).smallest_normal), sought), sought
     )
-    # Counted, since the standard searches in one row only; no more than last, which rounding may exceed.
+    # Counted, since searchsorted takes one row only; clipped, since rounding may exceed the last place.
     place = clip(xp, xp.count_nonzero(below < sought, axis=1, keepdims=True), 0, last)
     reached = xp.take_along_axis(below, place, axis=1)
     after = clip(xp, place + 1, 0, last)
     weighted = xp.count_nonzero(below <= reached, axis=1, keepdims=True)
     weighted = xp.where(weighted > last, place, weighted)
     after = xp.where(xp.take_along_axis(weights, after, axis=1) == 0, weighted, after)
-    here, there = (
+    lower, upper = (
         xp.take_along_axis(values, xp.take_along_axis(order, at, axis=1), axis=1) for at in (place, after)
     )
     above = reached - sought > xp.finfo(values.dtype).eps
-    quantiles = xp.where(above, here, (here + there) / 2)
-    return or_nan(xp, quantiles, (total != 0) & xp.isfinite(total))[:, 0]
+    quantiles = xp.where(above, lower, (lower + upper) / 2)
+    return or_nan(quantiles, (total != 0) & xp.isfinite(total))[:, 0]
 
 
 def quantiles_of_rows(values: Array, weight: Array, level: float) -> Array:
-    """Weighted quantiles along the second axis of (m, n) or (m, n, q); weights of shape (n,) or (n, 1)."""
+    """Weighted quantiles along the second axis of (m, n) or (m, n, q); weights are (n,) or (n, 1)."""
     xp = array_namespace(values)
     weight = xp.reshape(weight, (-1,))
     if values.ndim == 2:

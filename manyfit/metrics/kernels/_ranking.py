@@ -1,4 +1,4 @@
-"""Metrics of the order of scores, of many settings at once."""
+"""Metrics of the order of scores, for many settings at once."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,27 +17,34 @@ from sklearn.metrics import (
 from manyfit.arrays import array_namespace, device, float_dtype
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._class_scores import (
+    all_classes_present,
     all_finite,
-    all_present,
-    declared,
     indicators,
-    kernel,
-    nan_unless,
-    of_targets,
-    present,
+    present_classes,
     require_columns,
     rows_sum_to_one,
+    scores_kernel,
+    target_scores,
+    with_labels,
 )
-from manyfit.metrics.kernels._kernel import MetricKernel, Targets
-from manyfit.metrics.kernels._rank_curve import Curve, Ranked, area_of, areas, curve_of, precisions, steps
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets, or_nan
+from manyfit.metrics.kernels._rank_curve import (
+    Curve,
+    RankedScores,
+    average_precisions,
+    curve_area,
+    increments,
+    rank_curve,
+    roc_areas,
+)
 
 Array = Any
 Labels = Sequence[Any] | None
-# Values of scores (..., n) against booleans (..., n), each of weight (n,) or of 1.
+# A metric of scores (..., n), booleans (..., n) and weights, (n,) or None.
 Ranking = Callable[[Array, Array, Array], Array]
 
 
-@kernel
+@scores_kernel
 def _roc_auc(
     targets: Targets,
     P: Array,
@@ -51,40 +58,40 @@ def _roc_auc(
         raise Unsupported(f"max_fpr={max_fpr!r}")
 
     def ranking(scores: Array, positive: Array, weight: Array) -> Array:
-        return areas(scores, positive, weight, max_fpr)
+        return roc_areas(scores, positive, weight, max_fpr)
 
     if targets.numbers is not None:
-        return _of_indicators(ranking, targets.numbers == 1, targets.weight, P, average)
+        return _average_over_labels(ranking, targets.numbers == 1, targets.weight, P, average)
     if P.ndim == 2:
         require_columns(targets, P)
-        return nan_unless(all_finite(P), ranking(P, targets.codes == targets.n_classes - 1, targets.weight))
-    targets = declared(targets, labels)
+        return or_nan(ranking(P, targets.codes == targets.n_classes - 1, targets.weight), all_finite(P))
+    targets = with_labels(targets, labels)
     require_columns(targets, P, two=3)
     if max_fpr not in (None, 1):
         raise Unsupported(f"max_fpr={max_fpr!r} of more than two classes")
-    valid = rows_sum_to_one(P) & all_present(targets, labels)
+    valid = rows_sum_to_one(P) & all_classes_present(targets, labels)
     if multi_class == "ovo" and average in ("macro", "weighted") and targets.weight is None:
-        return nan_unless(valid & all_finite(P), _one_versus_one(targets, P, average))
+        return or_nan(_one_versus_one(targets, P, average), valid & all_finite(P))
     if multi_class != "ovr" or average not in (None, "macro", "weighted", "micro"):
         raise Unsupported(f"multi_class={multi_class!r} with average={average!r} and these weights")
-    return nan_unless(valid, _of_indicators(ranking, indicators(targets).T, targets.weight, P, average))
+    return or_nan(_average_over_labels(ranking, indicators(targets).T, targets.weight, P, average), valid)
 
 
 def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
-    """Mean over pairs of classes, in the rows of both, of the areas of either one's scores.
+    """Mean over pairs of classes (Hand & Till, 2001) of the areas of either's scores, in the rows of both.
 
-    As Hand & Till (2001) have it. One order of each class's scores serves all of its pairs.
+    One order of the scores of a class serves all of its pairs.
     """
     xp, classes, K = array_namespace(P), indicators(targets), targets.n_classes
     area: dict[tuple[int, int], Array] = {}
     for a in range(K):
-        ranked = Ranked(P[:, :, a])
+        ranked = RankedScores(P[:, :, a])
         totals = [ranked.totals(xp.astype(classes[k, :], float_dtype(P))) for k in range(K)]
-        area |= {(a, b): area_of(Curve(totals[a], totals[b])) for b in range(K) if b != a}
+        area |= {(a, b): curve_area(Curve(totals[a], totals[b])) for b in range(K) if b != a}
     pairs = [(a, b) for a in range(K) for b in range(a)]
     means = xp.stack([0.5 * (area[pair] + area[pair[::-1]]) for pair in pairs])
     counts = xp.sum(xp.astype(classes, float_dtype(P)), axis=-1)
-    found = present(targets)
+    found = present_classes(targets)
     weight = xp.stack([counts[a] + counts[b] for a, b in pairs])
     weight = weight if average == "weighted" else xp.ones_like(weight)
     both = xp.stack([found[a] & found[b] for a, b in pairs])
@@ -92,19 +99,19 @@ def _one_versus_one(targets: Targets, P: Array, average: str) -> Array:
 
 
 def _average(values: Array, weight: Array) -> Array:
-    """Weighted mean along the first axis, of shape (m,); values of no weight may be NaN."""
+    """Weighted mean along the first axis, (m,); values without weight may be NaN."""
     xp = array_namespace(values)
     weight = weight[:, None]
     kept = xp.where(weight == 0, xp.zeros_like(values), values)
     return xp.sum(kept * weight, axis=0) / xp.sum(weight, axis=0)
 
 
-@kernel
+@scores_kernel
 def _average_precision(targets: Targets, P: Array, *, average: str | None, pos_label: Any) -> Array:
     scores = _average_precisions(targets, P, average, pos_label)
     if targets.weight is None:
         return scores
-    return nan_unless(array_namespace(P).any(targets.weight != 0), scores)
+    return or_nan(scores, array_namespace(P).any(targets.weight != 0))
 
 
 def _average_precisions(targets: Targets, P: Array, average: str | None, pos_label: Any) -> Array:
@@ -112,20 +119,25 @@ def _average_precisions(targets: Targets, P: Array, average: str | None, pos_lab
         if pos_label != 1:
             raise Unsupported(f"pos_label={pos_label!r} of more than two classes")
         if targets.numbers is not None:
-            return _of_indicators(precisions, targets.numbers == 1, targets.weight, P, average)
+            return _average_over_labels(average_precisions, targets.numbers == 1, targets.weight, P, average)
         require_columns(targets, P, two=3)
-        scores = _of_indicators(precisions, indicators(targets).T, targets.weight, P, average)
-        return nan_unless(all_present(targets, None), scores)
+        scores = _average_over_labels(average_precisions, indicators(targets).T, targets.weight, P, average)
+        return or_nan(scores, all_classes_present(targets, None))
     require_columns(targets, P)
     classes = targets.classes.tolist()
     if pos_label not in classes and len(classes) == 2:
         raise Unsupported(f"pos_label={pos_label!r} that is not a label")
     positive = targets.codes == (classes.index(pos_label) if pos_label in classes else -1)
-    return nan_unless(all_finite(P), precisions(P, positive, targets.weight))
+    return or_nan(average_precisions(P, positive, targets.weight), all_finite(P))
 
 
-def _of_indicators(ranking: Ranking, positive: Array, weight: Array, P: Array, average: str | None) -> Array:
-    """Averages of a metric of two classes, of indicators (n, L) and scores (m, n, L); all L if it is None."""
+def _average_over_labels(
+    ranking: Ranking, positive: Array, weight: Array, P: Array, average: str | None
+) -> Array:
+    """Average over labels of a metric of two classes, for indicators (n, L) and scores (m, n, L).
+
+    None: the values of all labels, (m, L).
+    """
     xp, (m, n, L) = array_namespace(P), _indicated(positive, P)
     if average == "micro":
         each = None if weight is None else xp.reshape(xp.broadcast_to(weight[:, None], (n, L)), (-1,))
@@ -140,30 +152,30 @@ def _of_indicators(ranking: Ranking, positive: Array, weight: Array, P: Array, a
             support = xp.astype(positive, float_dtype(P))
             support = xp.sum(support if weight is None else support * weight[:, None], axis=0)
             scores = _average(columns, support)
-            # As scikit-learn's: 0 where nothing is positive.
+            # 0 without positives, as in scikit-learn.
             scores = xp.where(xp.sum(support) <= 1e-8, xp.zeros_like(scores), scores)
     else:
         raise Unsupported(f"average={average!r}")
-    return nan_unless(all_finite(P), scores)
+    return or_nan(scores, all_finite(P))
 
 
 def _indicated(positive: Array, P: Array) -> tuple[int, int, int]:
-    """The shape of scores, (m, n, L), that indicators (n, L) fit."""
+    """The shape (m, n, L) of scores, which indicators (n, L) must fit."""
     if P.ndim != 3 or tuple(P.shape[1:]) != tuple(positive.shape):
         raise Unsupported(f"Scores of shape {tuple(P.shape)} of indicators of shape {tuple(positive.shape)}")
     m, n, L = P.shape
     return m, n, L
 
 
-@kernel
+@scores_kernel
 def _top_k_accuracy(targets: Targets, P: Array, *, k: int, normalize: bool, labels: Labels) -> Array:
-    targets = declared(targets, labels)
+    targets = with_labels(targets, labels)
     require_columns(targets, P, two=3)
-    xp, codes, valid = array_namespace(P), targets.codes, all_finite(P) & all_present(targets, labels)
+    xp, codes, valid = array_namespace(P), targets.codes, all_finite(P) & all_classes_present(targets, labels)
     if P.ndim == 3:
-        own = of_targets(targets, P)[..., None]
+        own = target_scores(targets, P)[..., None]
         later = xp.arange(P.shape[2], dtype=codes.dtype, device=device(codes)) > codes[:, None]
-        # Of equal scores the one of the greater class comes first.
+        # Among equal scores the greater class comes first.
         higher = (own < P) | ((own == P) & later[None, ...])
         hits = xp.sum(xp.astype(higher, xp.int64), axis=-1) < k
     elif k == 1:
@@ -176,41 +188,41 @@ def _top_k_accuracy(targets: Targets, P: Array, *, k: int, normalize: bool, labe
     if not normalize:
         hits = xp.astype(hits, float_dtype(P))
         scores = xp.sum(hits if targets.weight is None else hits * targets.weight, axis=-1)
-    return nan_unless(valid, scores)
+    return or_nan(scores, valid)
 
 
 # Several labels: rows of scores (m, n, L) against indicators or gains (n, L)
 
 
-def _of_rows(score: Callable[..., Array]) -> Callable[..., Array]:
-    """A kernel that takes the weighted mean of scores of rows, ``score(Y, P, **options)`` of shape (m, n)."""
+def _rowwise_kernel(score: Callable[..., Array]) -> Callable[..., Array]:
+    """A kernel for the weighted mean of scores of rows: ``score(Y, P, **options)`` has shape (m, n)."""
 
-    @kernel
+    @scores_kernel
     def scores(targets: Targets, P: Array, **options: Any) -> Array:
         if targets.numbers is None:
             raise Unsupported("Labels in place of an array of shape (n, n_labels)")
         _indicated(targets.numbers, P)
-        return nan_unless(all_finite(P), targets.mean(score(targets.numbers, P, **options)))
+        return or_nan(targets.mean(score(targets.numbers, P, **options)), all_finite(P))
 
     return scores
 
 
 def _trivial(positive: Array) -> Array:
-    """Rows of which all labels are relevant, or none: any order is right."""
+    """Rows with all labels relevant, or none: every order is right."""
     xp = array_namespace(positive)
     return xp.all(positive, axis=-1) | ~xp.any(positive, axis=-1)
 
 
 def _rows_precision(Y: Array, P: Array) -> Array:
     xp, positive = array_namespace(P), Y != 0
-    scores = precisions(P, positive)
+    scores = average_precisions(P, positive)
     return xp.where(_trivial(positive), xp.ones_like(scores), scores)
 
 
 def _rows_loss(Y: Array, P: Array) -> Array:
     xp, positive = array_namespace(P), Y != 0
-    curve = curve_of(Ranked(P), positive)
-    wrong = xp.sum(steps(curve.positives) * curve.negatives, axis=-1)
+    curve = rank_curve(RankedScores(P), positive)
+    wrong = xp.sum(increments(curve.positives) * curve.negatives, axis=-1)
     pairs = curve.positives[..., -1] * curve.negatives[..., -1]
     return wrong / xp.where(pairs == 0, xp.ones_like(pairs), pairs) * xp.astype(pairs != 0, wrong.dtype)
 
@@ -222,7 +234,7 @@ def _rows_coverage(Y: Array, P: Array) -> Array:
 
 
 def _rows_gain(Y: Array, P: Array, k: int | None, log_base: float, ignore_ties: bool) -> Array:
-    """Discounted gains, (m, n); those of equal scores share their discounts."""
+    """Discounted gains, (m, n); equal scores share their discounts."""
     xp, dtype, dev, L = array_namespace(P), float_dtype(P), device(P), P.shape[-1]
     places = xp.arange(L, dtype=dtype, device=dev)
     base = xp.log(xp.asarray(log_base, dtype=dtype, device=dev))
@@ -234,11 +246,11 @@ def _rows_gain(Y: Array, P: Array, k: int | None, log_base: float, ignore_ties: 
         order = xp.flip(xp.argsort(P, axis=-1, stable=False), axis=-1)
         gains = xp.take_along_axis(xp.broadcast_to(xp.astype(Y, dtype), P.shape), order, axis=-1)
         return xp.sum(gains * discount, axis=-1)
-    ranked = Ranked(P)
+    ranked = RankedScores(P)
     summed = xp.cumulative_sum(discount)
-    discounts = steps(xp.reshape(xp.take(summed, xp.reshape(ranked.ends, (-1,))), P.shape))
-    counts = steps(xp.astype(ranked.ends + 1, dtype))
-    means = steps(ranked.totals(Y)) / xp.where(counts == 0, xp.ones_like(counts), counts)
+    discounts = increments(xp.reshape(xp.take(summed, xp.reshape(ranked.ends, (-1,))), P.shape))
+    counts = increments(xp.astype(ranked.ends + 1, dtype))
+    means = increments(ranked.totals(Y)) / xp.where(counts == 0, xp.ones_like(counts), counts)
     return xp.sum(means * discounts, axis=-1)
 
 
@@ -247,8 +259,8 @@ def _rows_normalized_gain(Y: Array, P: Array, k: int | None, ignore_ties: bool) 
     gain = _rows_gain(Y, P, k, 2, ignore_ties)
     best = _rows_gain(Y, xp.astype(Y, float_dtype(P))[None, ...], k, 2, ignore_ties=True)
     scores = xp.where(best == 0, xp.zeros_like(gain), gain / xp.where(best == 0, xp.ones_like(best), best))
-    # Negative gains are refused.
-    return nan_unless(xp.min(Y) >= 0, scores)
+    # scikit-learn refuses negative gains.
+    return or_nan(scores, xp.min(Y) >= 0)
 
 
 RANKING_METRICS: dict[Callable[..., Any], MetricKernel] = {
@@ -259,9 +271,13 @@ RANKING_METRICS: dict[Callable[..., Any], MetricKernel] = {
     top_k_accuracy_score: MetricKernel(
         _top_k_accuracy, "scores", {"k": 2, "normalize": True, "labels": None}
     ),
-    label_ranking_average_precision_score: MetricKernel(_of_rows(_rows_precision), "scores"),
-    label_ranking_loss: MetricKernel(_of_rows(_rows_loss), "scores"),
-    coverage_error: MetricKernel(_of_rows(_rows_coverage), "scores"),
-    dcg_score: MetricKernel(_of_rows(_rows_gain), "scores", {"k": None, "log_base": 2, "ignore_ties": False}),
-    ndcg_score: MetricKernel(_of_rows(_rows_normalized_gain), "scores", {"k": None, "ignore_ties": False}),
+    label_ranking_average_precision_score: MetricKernel(_rowwise_kernel(_rows_precision), "scores"),
+    label_ranking_loss: MetricKernel(_rowwise_kernel(_rows_loss), "scores"),
+    coverage_error: MetricKernel(_rowwise_kernel(_rows_coverage), "scores"),
+    dcg_score: MetricKernel(
+        _rowwise_kernel(_rows_gain), "scores", {"k": None, "log_base": 2, "ignore_ties": False}
+    ),
+    ndcg_score: MetricKernel(
+        _rowwise_kernel(_rows_normalized_gain), "scores", {"k": None, "ignore_ties": False}
+    ),
 }

@@ -1,4 +1,4 @@
-"""Targets, weights and predictions of numbers in one precision, and what metrics of them have in common."""
+"""Targets, weights and predictions of regression in one precision, and steps that its metrics share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,27 +8,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
-from manyfit.metrics.kernels._kernel import Targets
+from manyfit.metrics.kernels._kernel import Targets, or_nan
 
 Array = Any
 T = TypeVar("T")
 
-# Predictions of one block of rows on the host: with temporary arrays they stay in a second-level cache, which
-# takes a third off the time of a mean squared error of a million rows.
+# Predictions in one block of rows on the host: with temporary arrays they stay in a second-level cache, which
+# saves a third of the time for the mean squared error of a million rows.
 BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Targets and weights as kernels compute with them, made once for all settings of one dtype.
-
-    Attributes
-    ----------
-    y : array of shape (n,) or (n, q)
-        Targets, q > 1.
-    weight : array of shape (n,) or (n, 1), or None
-        In the dtype of `y`.
-    """
+class FloatTargets:
+    """Targets, (n,) or (n, q) with q > 1, and weights, (n,) or (n, 1), in the dtype of the computation."""
 
     y: Array
     weight: Array
@@ -45,46 +37,35 @@ class Rows:
         if self.weight is None:
             return self.y.shape[0] or float("nan")
         total = self.xp.sum(self.weight)
-        return or_nan(self.xp, total, total != 0)
+        return or_nan(total, total != 0)
 
     @cached_property
     def center(self) -> Array:
-        """Weighted mean of the targets, of shape () or (q,)."""
+        """Weighted mean of the targets, () or (q,)."""
         if self.weight is None:
             return self.xp.mean(self.y, axis=0)
         return self.xp.sum(self.y * self.weight, axis=0) / self.total
 
     @cached_property
     def spread(self) -> Array:
-        """Weighted variance of the targets, of shape (1,) or (1, q)."""
-        return self.means(squared, repeated(self, self.center[None, ...]), self.y)
+        """Weighted variance of the targets, (1,) or (1, q)."""
+        return self.means(squared, repeat_prediction(self, self.center[None, ...]), self.y)
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
-        """What depends on targets and options only, from the first block of settings to the last."""
+        """A value that depends on targets and options only, computed for the first block of settings."""
         if key not in self.known:
             self.known[key] = make()
         found: T = self.known[key]
         return found
 
     def means(self, loss: Callable[..., Array], P: Array, *columns: Array) -> Array:
-        """Weighted means of a loss over rows.
+        """Weighted means over rows, (m,) or (m, q), of an elementwise ``loss(xp, P, *columns)``, a new array.
 
-        Parameters
-        ----------
-        loss : callable
-            ``loss(xp, P, *columns)`` of some rows, elementwise, in a new array: in place where it can, since
-            the host would spend more time on fresh memory than on the numbers.
-        P : array of shape (m, n) or (m, n, q)
-            Predictions of m settings.
-        *columns : arrays of shape (n,) or (n, q)
-            What else it reads.
-
-        Returns
-        -------
-        array of shape (m,) or (m, q)
+        `P` is (m, n) or (m, n, q), columns are (n,) or (n, q). A loss works in place where it can, since on
+        the host fresh memory takes longer than the numbers.
         """
         n, sums = P.shape[1], []
-        # Whatever the number of settings, so that a score does not depend on which others are asked for.
+        # Independent of the number of settings, so that a score does not depend on the others.
         step = max(1, BLOCK // (1 if P.ndim == 2 else P.shape[2]) if isinstance(P, np.ndarray) else n)
         for j in range(0, max(n, 1), step):
             rows = slice(j, j + step)
@@ -103,17 +84,15 @@ def squared(xp: Any, P: Array, y: Array) -> Array:
     return residuals
 
 
-def repeated(rows: Rows, predicted: Array) -> Array:
-    """The same prediction, of shape (1,) or (1, q), for all rows."""
+def repeat_prediction(rows: FloatTargets, predicted: Array) -> Array:
+    """One prediction, (1,) or (1, q), for all rows."""
     return rows.xp.broadcast_to(predicted[:, None, ...], (1, *rows.y.shape))
 
 
-def rows_of(targets: Targets, P: Array) -> tuple[Rows, Array]:
-    """Targets and predictions in one precision, a single output without an axis of its own.
+def float_targets(targets: Targets, P: Array) -> tuple[FloatTargets, Array]:
+    """Targets and predictions in scikit-learn's precision, without an axis for a single output.
 
-    References
-    ----------
-    sklearn.metrics._regression._check_reg_targets_with_floating_dtype (1.7 to 1.9).
+    See ``sklearn.metrics._regression._check_reg_targets_with_floating_dtype`` (1.7 to 1.9).
     """
     xp, y, weight = array_namespace(P), targets.numbers, targets.weight
     if P.ndim == 3 and P.shape[2] == 1:
@@ -130,61 +109,40 @@ def rows_of(targets: Targets, P: Array) -> tuple[Rows, Array]:
         given = [a.dtype for a in (y, P, weight) if a is not None and xp.isdtype(a.dtype, "real floating")]
         dtype = xp.result_type(*given) if given else float_dtype(P)
         w = None if weight is None else xp.astype(weight, dtype, copy=False)
-        rows = Rows(xp.astype(y, dtype, copy=False), w if w is None or y.ndim == 1 else w[:, None])
+        rows = FloatTargets(xp.astype(y, dtype, copy=False), w if w is None or y.ndim == 1 else w[:, None])
         targets.rows[P.dtype] = rows
     return rows, P if P.dtype == rows.y.dtype else xp.astype(P, rows.y.dtype)
 
 
-def only_output(rows: Rows, who: str) -> None:
-    """Raise scikit-learn's error if there are several outputs."""
+def require_one_output(rows: FloatTargets, metric: str) -> None:
+    """Raise scikit-learn's error for several outputs."""
     if rows.y.ndim > 1:
-        raise ValueError(f"Multioutput not supported in {who}")
+        raise ValueError(f"Multioutput not supported in {metric}")
 
 
 def constant(xp: Any, value: float, like: Array) -> Array:
-    """A number in the dtype of an array, where it lies, without a transfer."""
+    """A number in the dtype and on the device of an array, without a transfer."""
     return xp.full((), value, dtype=like.dtype, device=device(like))
 
 
-def or_nan(xp: Any, values: Array, allowed: Array) -> Array:
-    """Values where they are allowed, else NaN."""
-    if isinstance(values, np.ndarray | np.generic):
-        return np.where(allowed, values, values.dtype.type(np.nan))
-    return xp.where(allowed, values, constant(xp, float("nan"), values))
+def nan_unless_finite(xp: Any, values: Array) -> Array:
+    """NaN for settings with a value that is not finite: scikit-learn refuses its cause."""
+    return or_nan(values, finite_settings(xp, values))
 
 
-def finite(xp: Any, values: Array) -> Array:
-    """NaN for settings with a value that is not finite: scikit-learn refuses what it comes from."""
-    return or_nan(xp, values, all_finite(xp, values))
-
-
-def all_finite(xp: Any, values: Array) -> Array:
-    """Which settings have finite values only, of shape (m,) or (m, 1) of some outputs."""
+def finite_settings(xp: Any, values: Array) -> Array:
+    """Which settings have finite values only, (m,), or (m, 1) for several outputs."""
     known = xp.isfinite(values)
     return known if values.ndim == 1 else xp.all(known, axis=1, keepdims=True)
 
 
-def over_outputs(
+def average_outputs(
     xp: Any, values: Array, multioutput: Any, weight: Array = None, weigh_one: bool = False
 ) -> Array:
-    """One number a setting from (m,) or (m, q) of its outputs, or all of them.
+    """Scores (m,) from values of outputs, (m,) or (m, q), or all values for "raw_values", as in scikit-learn.
 
-    Parameters
-    ----------
-    xp : module
-        Namespace of the values.
-    values : array of shape (m,) or (m, q)
-        Errors or scores.
-    multioutput : {"raw_values", "uniform_average", "variance_weighted"}, None, or array of shape (q,)
-        As in scikit-learn.
-    weight : array of shape (1,) or (1, q), optional
-        Variances; without them "variance_weighted" is not allowed.
-    weigh_one : bool
-        Whether a single output may have a weight.
-
-    Returns
-    -------
-    array of shape (m,), or (m, q) of "raw_values"
+    `weight`, (1,) or (1, q), are variances; without them "variance_weighted" is refused. `weigh_one` allows a
+    weight for a single output.
     """
     q = 1 if values.ndim == 1 else values.shape[1]
     named = multioutput is None or isinstance(multioutput, str)
@@ -213,4 +171,4 @@ def over_outputs(
     if named:
         weight = xp.where(xp.any(weight != 0), weight, constant(xp, 1.0, weight))
     total = xp.sum(weight, axis=1)
-    return xp.sum(values * weight, axis=1) / or_nan(xp, total, total != 0)
+    return xp.sum(values * weight, axis=1) / or_nan(total, total != 0)

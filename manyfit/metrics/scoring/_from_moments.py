@@ -1,7 +1,7 @@
 """Scores of many linear predictors from the second moments of the rows that they are scored on.
 
-The residual of a linear predictor is a linear function of ``[X, y]``, so its sums of squares follow
-from the moments: no predictions, and no pass over the data however many settings there are.
+The residual of a linear predictor is a linear function of ``[X, y]``, so its sums of squares follow from the
+moments: no predictions, and no pass over the data, however many settings there are.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,12 @@ from manyfit.folds import Moments, wrap_rows
 
 Array = NDArray[Any]
 
-# A residual sum of squares v'Sv carries an error of about eps (|v| sqrt(diag S))^2. Where that is more than
-# MAX_CANCELLATION eps of the result (2e-12), the score is computed from predictions instead.
+# A residual sum of squares v'Sv has an error of about eps (|v| sqrt(diag S))^2. If that is more than
+# MAX_CANCELLATION eps of the result (2e-12), the score is computed from predictions.
 MAX_CANCELLATION = 1e4
-# Largest error that rounding in a fit may bring to its predictions, in units of their residual.
+# Largest error of predictions by rounding in a fit, in units of their residual.
 MAX_ERROR = 3e-11
-# A residual of less than this part of y counts as that much: under it, it is rounding itself.
+# Smaller residuals, as a part of y, count as this much: they are rounding themselves.
 MIN_RESIDUAL = 1e-9
 # A target whose variance is less than this part of its squared mean may be a constant.
 MIN_VARIATION = 1e-20
@@ -29,14 +29,9 @@ MIN_VARIATION = 1e-20
 
 @dataclass(frozen=True)
 class LinearPredictors:
-    """Many linear predictors ``y = (x - origin) @ coef + at_origin`` of one fold.
+    """Linear predictors ``y = (x - origin) @ coef + at_origin`` of one fold, for m settings and q targets.
 
-    Attributes
-    ----------
-    coef : ndarray of shape (p, m, q)
-        For m settings and q targets.
-    at_origin : ndarray of shape (m, q)
-    origin : ndarray of shape (p,)
+    `coef` is (p, m, q), `at_origin` (m, q), `origin` (p,).
     """
 
     coef: Array
@@ -53,20 +48,11 @@ class LinearPredictors:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What rounding in a fit may have done to the coefficients: errors along some directions.
+    """Bounds of the errors that rounding in a fit leaves in the coefficients of m predictors of q targets.
 
-    Attributes
-    ----------
-    origin : ndarray of shape (p,)
-        A point amid the data.
-    along : ndarray of shape (p, k)
-        Directions, as coefficients of the columns of X.
-    at_origin : ndarray of shape (k,)
-        What each direction gives at `origin`.
-    noise : ndarray of shape (k, m)
-        Error along each direction for m predictors, relative to the norm of the coefficients.
-    norms : ndarray of shape (m, q)
-        Norms of the coefficients of q targets.
+    `along`, (p, k), are directions as coefficients of the columns of X, with the values `at_origin`, (k,), at
+    a point amid the data. `noise`, (k, m), is the error along each, relative to `norms`, (m, q), of the
+    coefficients.
     """
 
     origin: Array
@@ -77,12 +63,12 @@ class Rounding:
 
     @classmethod
     def none(cls, linear: LinearPredictors) -> "Rounding":
-        """No errors that anything is known of."""
+        """No errors."""
         p, m, q = linear.coef.shape
         return cls(linear.origin, np.zeros((p, 0)), np.zeros(0), np.zeros((0, m)), np.zeros((m, q)))
 
     def error(self, moments: Moments) -> Array:
-        """Root mean square, over some rows, of the error of the predictions, of shape (m, q)."""
+        """Root mean square, over some rows, of the error of the predictions, (m, q)."""
         p = self.origin.size
         offset = (moments.mean[:p] - self.origin) @ self.along + self.at_origin
         squares = np.einsum("pk,pk->k", self.along, moments.scatter[:p, :p] @ self.along)
@@ -94,20 +80,10 @@ class Rounding:
 class Residuals:
     """Sums of squares of the residuals of m predictors of q targets, from moments.
 
-    Attributes
-    ----------
-    weight : float
-        Sum of the weights of the rows.
-    about_mean : ndarray of shape (m, q)
-        Weighted squares of the residuals about their mean.
-    about_zero : ndarray of shape (m, q)
-        Weighted squares of the residuals.
-    y : ndarray of shape (q,)
-        Weighted squares of the targets about their mean.
-    lost : ndarray of shape (m, q)
-        Bound of the rounding of both sums, in units of the machine epsilon.
-    varied : bool
-        Whether every target takes several values, without which R2 and its kin follow other rules.
+    `weight` is the sum of the weights of the rows. `about_mean` and `about_zero`, (m, q), are weighted
+    squares of the residuals, `y`, (q,), those of the targets about their mean. `lost`, (m, q), bounds the
+    rounding of both sums in machine epsilons. `varied` says whether every target takes several values, as R2
+    needs.
     """
 
     weight: float
@@ -118,7 +94,7 @@ class Residuals:
     varied: bool
 
     def exact(self, sums: Array) -> Array:
-        """Which predictors keep enough digits of `sums`, for all targets."""
+        """Predictors for which `sums` keep enough digits, for all targets."""
         return np.asarray((self.lost <= MAX_CANCELLATION * sums).all(axis=1))
 
 
@@ -147,20 +123,9 @@ MOMENT_METRICS: dict[Callable[..., Any], Callable[[Residuals], tuple[Array, Arra
 
 
 def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Array:
-    """One scikit-learn metric of many linear predictors.
+    """Scores (m,) of a key of `MOMENT_METRICS`, with its default arguments.
 
-    Parameters
-    ----------
-    metric : callable
-        A key of `MOMENT_METRICS`, with its default arguments.
-    residuals : Residuals
-        Of m predictors.
-
-    Returns
-    -------
-    ndarray of shape (m,)
-        NaN where moments cannot give the score to about 1e-11: the residual is lost in rounding, or R2 is
-        asked for a constant target or fewer than two rows. Score those from predictions.
+    NaN where moments cannot give the score to about 1e-11: score those settings from predictions.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         scores, exact = MOMENT_METRICS[metric](residuals)
@@ -168,21 +133,9 @@ def scores_from_moments(metric: Callable[..., Any], residuals: Residuals) -> Arr
 
 
 def lost_to_rounding(residuals: Residuals, roundings: Sequence[Rounding], moments: Moments) -> Array:
-    """Which predictors may be wrong by more than `MAX_ERROR` of their residual.
+    """Which of m predictors may be wrong by more than `MAX_ERROR` of their residual.
 
-    Parameters
-    ----------
-    residuals : Residuals
-        Of m predictors of q targets.
-    roundings : sequence of Rounding
-        For consecutive predictors, m in all.
-    moments : Moments
-        What `residuals` were computed from.
-
-    Returns
-    -------
-    ndarray of bool of shape (m,)
-        In host memory.
+    `roundings` are those of consecutive predictors; `residuals` were computed from `moments`.
     """
     errors = np.concatenate([one.error(moments) for one in roundings])
     q = residuals.y.size
@@ -192,30 +145,16 @@ def lost_to_rounding(residuals: Residuals, roundings: Sequence[Rounding], moment
 
 
 def residuals_from_moments(linear: LinearPredictors, moments: Moments) -> Residuals:
-    """Sums of squares of the residuals of many linear predictors.
+    """Sums of squares of the residuals of m predictors, from moments of ``[X, y]`` over the rows to score.
 
-    Parameters
-    ----------
-    linear : LinearPredictors
-        m predictors.
-    moments : Moments
-        Moments of ``[X, y]`` over the rows to score, with the weights of the score.
-
-    Returns
-    -------
-    Residuals
-        On the host.
-
-    Notes
-    -----
-    No pass over the data; ``m q p**2`` multiplications.
+    No pass over the data: ``m q p**2`` multiplications.
     """
     p, m, q = linear.coef.shape
     flat = linear.coef.reshape(p, m * q)
     size = np.abs(flat)
     xx, xy = moments.scatter[:p, :p], moments.scatter[:p, p:]
     yy = np.maximum(np.diagonal(moments.scatter)[p:], 0.0)
-    # Origins first: what they differ by is not rounded as a mean far from 0 would be.
+    # Origins first: their difference is not rounded as a mean far from 0 would be.
     x_off = (moments.origin[:p] - linear.origin) + moments.offset[:p]
     y_off = (moments.origin[p:] - linear.at_origin) + moments.offset[p:]
     mean = y_off - (x_off @ flat).reshape(m, q)
@@ -223,7 +162,7 @@ def residuals_from_moments(linear: LinearPredictors, moments: Moments) -> Residu
     cross = np.einsum("pq,pmq->mq", xy, linear.coef)
     about_mean = np.maximum(quadratic - 2.0 * cross + yy, 0.0)
     about_zero = about_mean + moments.weight * mean**2
-    # |v|' |S| |v| for the quadratic form, and what the mean residual loses, squared.
+    # |v|' |S| |v| for the quadratic form, and the loss of the squared mean residual.
     spread = (np.sqrt(np.maximum(np.diagonal(xx), 0.0)) @ size).reshape(m, q) + np.sqrt(yy)
     mean_spread = np.abs(y_off) + (np.abs(x_off) @ size).reshape(m, q)
     lost = spread**2 + 2.0 * moments.weight * np.abs(mean) * mean_spread

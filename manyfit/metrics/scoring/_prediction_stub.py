@@ -1,4 +1,4 @@
-"""scikit-learn's scorers over predictions that are already there."""
+"""Stand-ins for fitted estimators, whose predictions are known, for scikit-learn's scorers."""
 
 from typing import Any
 
@@ -8,15 +8,7 @@ from manyfit.folds import Unsupported
 
 
 class _Predicted(BaseEstimator):
-    """A fitted estimator whose answers for the rows to score are given.
-
-    Parameters
-    ----------
-    responses : dict of str to array
-        What ``predict``, ``predict_proba``, ``decision_function`` return, whatever X is.
-    classes : array, optional
-        The classes in the order of the columns.
-    """
+    """A fitted estimator with given `responses` by method, whatever X is, in the order of `classes`."""
 
     def __init__(self, responses: dict[str, Any] | None = None, classes: Any = None) -> None:
         self.responses = responses
@@ -41,16 +33,16 @@ class _Predicted(BaseEstimator):
 
 
 class PredictedRegressor(RegressorMixin, _Predicted):
-    """See `_Predicted`."""
+    """A regressor with given predictions."""
 
 
 class PredictedWithOwnScore(PredictedRegressor):
     """A regressor whose ``score`` needs the fitted estimator itself."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Leave it to the estimator."""
+        """Raise Unsupported."""
         raise Unsupported("the estimator's own score is not had from these predictions")
 
 
 class PredictedClassifier(ClassifierMixin, _Predicted):
-    """See `_Predicted`."""
+    """A classifier with given predictions."""

@@ -1,4 +1,4 @@
-"""scikit-learn's scorers with metrics that work wherever predictions lie."""
+"""scikit-learn's scorers with metrics that compute on the device of the predictions."""
 
 import inspect
 import math
@@ -19,11 +19,11 @@ __all__ = [
     "get_scorer_names",
     "make_scorer",
     "refuse_metrics",
-    "scikit_learns",
     "scores_on_host",
+    "sklearn_metric_of",
 ]
 
-# Kept here: who replaces names in scikit-learn by ours would have them call themselves.
+# Kept under own names: if a user replaces scikit-learn's by ours, they must not call themselves.
 _get_scorer, _make_scorer, _check_scoring = metrics.get_scorer, metrics.make_scorer, metrics.check_scoring
 # From scikit-learn's functions to ours, and back.
 _THEIRS: dict[Callable[..., Any], Callable[..., Any]] = {
@@ -33,23 +33,23 @@ _OURS = {theirs: ours for ours, theirs in _THEIRS.items()}
 
 
 def get_scorer(scoring: Any) -> Any:
-    """Get a scorer by name, or of scikit-learn's, that scores predictions where they lie.
+    """Get a scorer by name, or from scikit-learn's scorer, that scores predictions on their device.
 
     Parameters
     ----------
     scoring : str, callable or None
-        A name of `get_scorer_names`, or a scorer. Any other callable, and None, are returned as they are.
+        A name of `get_scorer_names`, or a scorer. Any other callable, and None, are returned unchanged.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y, sample_weight=None)``: scikit-learn's scorer with our metric in place of
-        its own, so that scores of arrays on a device are 0-d arrays there. On the host it is the same.
+        ``scorer(estimator, X, y, sample_weight=None)``: scikit-learn's scorer with manyfit's metric. The
+        score of arrays on a device is a 0-d array on that device; on the host nothing changes.
 
     Raises
     ------
     ValueError
-        If there is no scorer of that name.
+        If no scorer has that name.
     """
     scorer = _get_scorer(scoring)
     found = scorer_parts(scorer)
@@ -65,14 +65,14 @@ def make_scorer(
     greater_is_better: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """Make a scorer of a metric, as scikit-learn does; of one of its metrics, one that works on a device.
+    """Make a scorer from a metric, as scikit-learn does; its own metrics also score arrays on a device.
 
     Parameters
     ----------
     score_func : callable
         ``score_func(y_true, y_pred, **kwargs)``.
     response_method : str or sequence of str, default="predict"
-        Methods of the estimator that say what is scored; the first that it has.
+        Method of the estimator whose response is scored; of several, the first one that it has.
     greater_is_better : bool, default=True
         Whether higher is better; else the score is multiplied by -1.
     **kwargs : dict
@@ -94,38 +94,38 @@ def make_scorer(
 def check_scoring(
     estimator: Any = None, scoring: Any = None, *, allow_none: bool = False, raise_exc: bool = True
 ) -> Any:
-    """Determine the scorer that is meant, as scikit-learn does, with metrics that work on a device.
+    """Determine the scorer, as scikit-learn does, with metrics that compute on a device.
 
     Parameters
     ----------
     estimator : estimator, optional
-        What is to be scored; where `scoring` is None, its ``score`` is the scorer.
+        The estimator to score; its ``score`` is the scorer if `scoring` is None.
     scoring : str, callable, list, tuple, set, dict or None
         As in scikit-learn's searches.
     allow_none : bool, default=False
-        Whether to return None where neither `scoring` nor a ``score`` is there.
+        Whether to return None if neither `scoring` nor a ``score`` exists.
     raise_exc : bool, default=True
-        Whether one of several scorers that fails raises; else its score is a text.
+        Whether a failure of one of several scorers raises; else its score is the text of the error.
 
     Returns
     -------
     callable or None
-        scikit-learn's scorer; those made of its metrics are as `get_scorer` gives them.
+        scikit-learn's scorer, in which its metrics are replaced as by `get_scorer`.
 
     Raises
     ------
     ValueError
         If a metric is given in place of a scorer, or as scikit-learn does.
     TypeError
-        If there is nothing to score by.
+        If the estimator has no ``score`` and `scoring` is None.
     """
     refuse_metrics(scoring)
     found = _check_scoring(estimator, scoring, allow_none=allow_none, raise_exc=raise_exc)
     return found if found is None else map_scorers(found, get_scorer)
 
 
-class _HomeMetric:
-    """A metric whose scores come to the host."""
+class _HostScoreMetric:
+    """A metric whose scores are numbers on the host."""
 
     def __init__(self, metric: Callable[..., Any]) -> None:
         update_wrapper(self, metric)
@@ -137,48 +137,26 @@ class _HomeMetric:
             return score
         score, theirs = float(to_host(score)), _THEIRS.get(self.metric)
         if theirs is not None and math.isnan(score):
-            # What scikit-learn refuses or warns of is NaN there; here it says so itself.
-            home = {name: to_host_once(value) for name, value in kwargs.items()}
-            return theirs(*map(to_host_once, args), **home)
+            # NaN on a device: on the host, scikit-learn raises or warns itself.
+            options = {name: to_host_once(value) for name, value in kwargs.items()}
+            return theirs(*map(to_host_once, args), **options)
         return score
 
 
 def scores_on_host(scorer: Any) -> Any:
-    """A scorer for searches, which need numbers: not every library's arrays of no dimension count as such.
-
-    Parameters
-    ----------
-    scorer : callable
-        A scorer, or scikit-learn's bundle of several.
-
-    Returns
-    -------
-    callable
-        The same; scores by ours and other metrics that lie on a device are brought to the host.
-    """
+    """A scorer, or a bundle of several, whose metrics return numbers on the host, as searches need them."""
 
     def one(scorer: Any) -> Any:
         found = scorer_parts(scorer)
-        return scorer if found is None else replace_metric(scorer, _HomeMetric(found[0]))
+        return scorer if found is None else replace_metric(scorer, _HostScoreMetric(found[0]))
 
     return map_scorers(scorer, one)
 
 
 def refuse_metrics(scoring: Any) -> None:
-    """Refuse a metric of ours in place of a scorer, as scikit-learn refuses its own.
-
-    Parameters
-    ----------
-    scoring : object
-        What a search is given; looked at is a callable, or each in a dict.
-
-    Raises
-    ------
-    ValueError
-        If one of them is a function of `manyfit.metrics`.
-    """
+    """Raise ValueError for a metric of ours in place of a scorer, as scikit-learn does for its own."""
     for one in scoring.values() if isinstance(scoring, Mapping) else (scoring,):
-        # Those of `.many` are in these modules too.
+        # Functions `.many` are in these modules, too.
         if inspect.isfunction(one) and one.__module__ in ("manyfit.metrics", "manyfit.metrics.pairwise"):
             raise ValueError(
                 f"scoring value {one!r} looks like it is a metric function rather than a scorer. A scorer "
@@ -187,8 +165,8 @@ def refuse_metrics(scoring: Any) -> None:
             )
 
 
-def scikit_learns(function: Callable[..., Any]) -> Callable[..., Any]:
-    """scikit-learn's metric behind one of ours; any other is its own."""
-    if isinstance(function, _HomeMetric):
+def sklearn_metric_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """scikit-learn's metric behind one of ours; any other metric itself."""
+    if isinstance(function, _HostScoreMetric):
         function = function.metric
     return _THEIRS.get(function, function)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from manyfit._compat import check_metric_options
 from manyfit.arrays import array_namespace, device, float_dtype, numpy_dtype
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import MetricKernel, Targets, in_chunks
+from manyfit.metrics.kernels._kernel import MetricKernel, Targets, or_nan, score_in_chunks
 from manyfit.metrics.kernels._label_codes_numpy import codes_or_none
 from manyfit.metrics.scoring._targets import ScoredTargets
 
@@ -67,10 +67,10 @@ class SearchMetric:
                     return _all_nan(P)
                 if out.ndim > 1:  # several numbers for a setting are no score
                     return _all_nan(P)
-                return out if certain is None else xp.where(certain, out, xp.full_like(out, np.nan))
+                return out if certain is None else or_nan(out, certain)
 
-            out = xp.astype(in_chunks(scores, responses), float_dtype(responses), copy=False)
-            return xp.where(xp.isfinite(out), out, xp.full_like(out, np.nan))
+            out = xp.astype(score_in_chunks(scores, responses), float_dtype(responses), copy=False)
+            return or_nan(out, xp.isfinite(out))
 
 
 def _all_nan(responses: Array) -> Array:
@@ -106,7 +106,7 @@ def search_metric(
             return out
         xp, also = array_namespace(out), other.kernel(targets, P, **other.options)
         # 1 may stand for an undefined ratio.
-        return xp.where(xp.isfinite(also) & (also != 1) & (out != 1), out, xp.full_like(out, np.nan))
+        return or_nan(out, xp.isfinite(also) & (also != 1) & (out != 1))
 
     return SearchMetric(methods, prepare, score)
 

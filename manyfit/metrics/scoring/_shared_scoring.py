@@ -21,21 +21,21 @@ from manyfit._compat import (
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
-from manyfit.metrics.functions._registry import MANY
+from manyfit.metrics.functions._registry import METRIC_KERNELS
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
     PredictedRegressor,
     PredictedWithOwnScore,
 )
-from manyfit.metrics.scoring._scorers import scikit_learns
+from manyfit.metrics.scoring._scorers import sklearn_metric_of
 from manyfit.metrics.scoring._search_metric import SearchMetric, search_metric
 from manyfit.metrics.scoring._targets import ScoredTargets
 from manyfit.metrics.scoring.glm_score import deviance_explained, explained_power
 
 Array = NDArray[Any]
 
-# scikit-learn's scorer of the one warns, and gives 1, also where the other is not defined.
+# scikit-learn's scorer of one ratio also warns, and returns 1, if the other is not defined.
 LIKELIHOOD_RATIOS = {
     positive_likelihood_ratio: negative_likelihood_ratio,
     negative_likelihood_ratio: positive_likelihood_ratio,
@@ -71,16 +71,16 @@ class SharedScoring:
         self._weights_name, self.weights = self._find_weights(params)
 
     def _find_weights(self, params: Mapping[str, Any]) -> tuple[str, Any]:
-        """The name by which the scorer is to be given its weights, and these."""
+        """The name under which the scorer takes its weights, and the weights."""
         if not params:
             return "sample_weight", None
         name, *others = params
-        of_each = list(score_params_by_name(self.scorer, dict(params)).values())
+        params_by_scorer = list(score_params_by_name(self.scorer, dict(params)).values())
         if self.multimetric or not self.by_itself:
-            others += [own for one in of_each for own in one if own != "sample_weight"]
+            others += [own for one in params_by_scorer for own in one if own != "sample_weight"]
         if others:
             raise Unsupported(f"the scorer takes {sorted(params)}")
-        if not all(of_each):
+        if not all(params_by_scorer):
             raise Unsupported("not every scorer is given the sample_weight")
         return name if self.multimetric else "sample_weight", params[name]
 
@@ -103,17 +103,17 @@ class SharedScoring:
         scores = {}
         for name, metric in self._metrics.items():
             shared = metric.search_metric
-            read = next((m for m in shared.methods if m in responses), None) if shared is not None else None
-            if shared is not None and read is not None:
+            if shared is not None and not set(shared.methods).isdisjoint(responses):
+                read = next(method for method in shared.methods if method in responses)
                 scores[name] = metric.sign * shared(truth, responses[read])
         return scores
 
-    def from_responses_there(self, responses: Mapping[str, Any], truth: ScoredTargets) -> Any:
-        """Scores of all scorers, (n_scorers, m), on the device of the responses; see `known_there`."""
+    def device_scores(self, responses: Mapping[str, Any], truth: ScoredTargets) -> Any:
+        """Scores of all scorers, (n_scorers, m), on the device of the responses; see `gives_all_scores`."""
         scores = list(self.from_responses(responses, truth).values())
         return array_namespace(scores[0]).stack(scores)
 
-    def known_there(self, methods: Collection[str]) -> bool:
+    def gives_all_scores(self, methods: Collection[str]) -> bool:
         """Whether responses of some methods give all scores."""
         metrics = [metric.search_metric for metric in self._metrics.values()]
         return all(one is not None and not set(one.methods).isdisjoint(methods) for one in metrics)
@@ -173,7 +173,7 @@ def _score_of(estimator: Any) -> Any:
 
 
 def _metric(scorer: Any, estimator: Any) -> _Metric:
-    """What is known about a scorer; Unsupported for an estimator's own score of more than predictions."""
+    """The metric of a scorer; Unsupported for an estimator's own score of more than predictions."""
     if isinstance(scorer, PassthroughScorer):
         return _own_score(estimator)
     found = scorer_parts(scorer)
@@ -181,7 +181,7 @@ def _metric(scorer: Any, estimator: Any) -> _Metric:
         return _Metric()
     function, sign, options, response = found
     return _metric_of(
-        scikit_learns(function), (response,) if isinstance(response, str) else response, sign, options
+        sklearn_metric_of(function), (response,) if isinstance(response, str) else response, sign, options
     )
 
 
@@ -191,9 +191,9 @@ def _metric_of(
     sign: float = 1.0,
     options: Mapping[str, Any] | None = None,
 ) -> _Metric:
-    kernel, shared = MANY.get(function), None
+    kernel, shared = METRIC_KERNELS.get(function), None
     if kernel is not None:
-        other = MANY[LIKELIHOOD_RATIOS[function]] if function in LIKELIHOOD_RATIOS else None
+        other = METRIC_KERNELS[LIKELIHOOD_RATIOS[function]] if function in LIKELIHOOD_RATIOS else None
         shared = search_metric(function, kernel, options or {}, tuple(methods), other)
     by_moments = function in MOMENT_METRICS and tuple(methods) == ("predict",) and not options
     return _Metric(sign, function if by_moments else None, shared)

@@ -11,7 +11,7 @@ from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegres
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import array_namespace, float_dtype, numpy_dtype
-from manyfit.metrics.kernels._kernel import Targets
+from manyfit.metrics.kernels._kernel import Targets, or_nan
 from manyfit.metrics.scoring._search_metric import FLOATS, Reader, SearchMetric
 from manyfit.metrics.scoring._targets import ScoredTargets
 
@@ -73,9 +73,8 @@ def _prepare(power: float, truth: ScoredTargets, predicted: Array) -> tuple[Targ
 
 
 def _score(power: float, targets: Any, P: Array) -> Array:
-    xp = array_namespace(P)
     scores = 1 - (targets.mean(_losses(power, targets.numbers, P)) + targets.constant) / targets.null
-    return xp.where(xp.min(P, axis=1) > 0, scores, xp.full_like(scores, np.nan))
+    return or_nan(scores, array_namespace(P).min(P, axis=1) > 0)
 
 
 def _losses(power: float, y: Array, P: Array) -> Array:
@@ -93,7 +92,7 @@ def _losses(power: float, y: Array, P: Array) -> Array:
 
 
 def _constants(power: float, y: Array) -> Array:
-    """What makes half the deviance of each row 0 at its optimum."""
+    """The terms that make half the deviance of each row 0 at its optimum."""
     if power == 1:
         return np.asarray(xlogy(y, y) - y)
     if power == 2:

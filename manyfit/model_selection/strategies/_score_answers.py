@@ -217,9 +217,9 @@ class _Role:
             self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)
         ):
             responses = self._answers.subset(block).respond(role, fold)
-            if not self._scoring.known_there(responses):
+            if not self._scoring.gives_all_scores(responses):
                 return []
-            tables.append(self._scoring.from_responses_there(responses, truth))
+            tables.append(self._scoring.device_scores(responses, truth))
         return tables
 
     def finish(self, home: Sequence[Array], warned: DeferredWarnings) -> list[Any]:

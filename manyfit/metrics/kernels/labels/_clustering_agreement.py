@@ -1,7 +1,6 @@
-"""Scores of clusterings against known labels, of many settings at once, in any namespace of the array API.
+"""Scores of clusterings against known labels, for many settings at once, from contingency tables.
 
-All of them are functions of the table of true and predicted labels. The two sets of labels have nothing to
-do with each other; a row or column of the table that is empty counts for nothing.
+Labels and clusters are unrelated; an empty row or column of a table counts for nothing.
 """
 
 from collections.abc import Callable
@@ -25,11 +24,18 @@ from sklearn.metrics.cluster import expected_mutual_information
 from manyfit.arrays import array_namespace, to_device_of, to_host
 from manyfit.folds import Unsupported
 from manyfit.metrics.kernels._kernel import MetricKernel, Targets
-from manyfit.metrics.kernels.labels._counts import Table, as_floating, from_tables, ratio, refusals, refuse
+from manyfit.metrics.kernels.labels._counts import (
+    Table,
+    as_floating,
+    nan_where,
+    ratio,
+    refused_settings,
+    score_tables,
+)
 
 Array = Any
 
-# What scikit-learn takes for nothing; a Python float, as the array API wants its scalars.
+# Values that scikit-learn takes for 0; a Python float, as the array API requires.
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -41,15 +47,15 @@ def _kernel(score: Callable[..., Array]) -> Callable[..., Array]:
             raise Unsupported("a clustering of several labels for a row")
         if targets.weight is not None:
             raise Unsupported("scikit-learn's scores of clusterings take no weights")
-        scores = from_tables(lambda table: score(table, **options), targets, P)
-        return refuse(scores, refusals(targets, P, whole=False))
+        scores = score_tables(lambda table: score(table, **options), targets, P)
+        return nan_where(scores, refused_settings(targets, P, whole=False))
 
     return kernel
 
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Numbers of ordered pairs of different rows, by what the two have in common, each of shape (m,)."""
+    """Numbers of ordered pairs of different rows by what they have in common, each (m,)."""
 
     both: Array
     clusters_only: Array
@@ -57,44 +63,44 @@ class _Pairs:
     neither: Array
 
 
-def pairs(table: Table) -> _Pairs:
+def count_pairs(table: Table) -> _Pairs:
     xp, cells = array_namespace(table.cells), table.cells
     n = xp.sum(cells, axis=(1, 2))
     squares = xp.sum(cells**2, axis=(1, 2))
-    of_labels, of_clusters = (xp.sum(xp.sum(cells, axis=axis) ** 2, axis=1) for axis in (2, 1))
-    clusters_only, labels_only = of_clusters - squares, of_labels - squares
+    label_squares, cluster_squares = (xp.sum(xp.sum(cells, axis=axis) ** 2, axis=1) for axis in (2, 1))
+    clusters_only, labels_only = cluster_squares - squares, label_squares - squares
     return _Pairs(squares - n, clusters_only, labels_only, n**2 - clusters_only - labels_only - squares)
 
 
 def _rand(table: Table) -> Array:
-    of = pairs(table)
-    alike = of.both + of.neither
-    return ratio(alike, alike + of.clusters_only + of.labels_only, 1.0)
+    pairs = count_pairs(table)
+    alike = pairs.both + pairs.neither
+    return ratio(alike, alike + pairs.clusters_only + pairs.labels_only, 1.0)
 
 
 def _adjusted_rand(table: Table) -> Array:
-    of = pairs(table)
-    xp = array_namespace(of.both)
-    tp, fp, fn, tn = of.both, of.clusters_only, of.labels_only, of.neither
+    pairs = count_pairs(table)
+    xp = array_namespace(pairs.both)
+    tp, fp, fn, tn = pairs.both, pairs.clusters_only, pairs.labels_only, pairs.neither
     scores = ratio(2 * (tp * tn - fn * fp), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn), 1.0)
     return xp.where((fn == 0) & (fp == 0), xp.ones_like(scores), scores)
 
 
 def _fowlkes_mallows(table: Table) -> Array:
-    of = pairs(table)
-    xp, tp = array_namespace(of.both), of.both
-    parts = (ratio(tp, tp + other, 0.0) for other in (of.clusters_only, of.labels_only))
+    pairs = count_pairs(table)
+    xp, tp = array_namespace(pairs.both), pairs.both
+    parts = (ratio(tp, tp + other, 0.0) for other in (pairs.clusters_only, pairs.labels_only))
     first, second = (xp.sqrt(part) for part in parts)
     return first * second
 
 
 @dataclass(frozen=True)
 class _Information:
-    """Mutual information, entropies and numbers of labels and of clusters, each of shape (m,)."""
+    """Mutual information, entropies and numbers of labels and of clusters, each (m,)."""
 
     mutual: Array
-    of_labels: Array
-    of_clusters: Array
+    label_entropy: Array
+    cluster_entropy: Array
     n_labels: Array
     n_clusters: Array
 
@@ -121,7 +127,7 @@ def _information(table: Table) -> _Information:
         return xp.where(how_many == 1, xp.zeros_like(n), -xp.sum(terms, axis=1))
 
     share = cells / n[:, None, None]
-    # The product, whose logarithm is rounded once, as scikit-learn has it.
+    # The logarithm of the product, as in scikit-learn: it is rounded once.
     by_chance = 2 * log_n[:, :, None] - _log(a[:, :, None] * b[:, None, :])
     terms = share * (_log(cells) - log_n[:, :, None]) + share * by_chance
     terms = xp.where(xp.abs(terms) < EPS, xp.zeros_like(terms), terms)
@@ -132,7 +138,7 @@ def _information(table: Table) -> _Information:
 
 
 def _log(counts: Array) -> Array:
-    """Logarithms of counts, 0 of 0."""
+    """Logarithms of counts, and 0 for 0."""
     xp = array_namespace(counts)
     return xp.log(xp.where(counts > 0, counts, xp.ones_like(counts)))
 
@@ -142,25 +148,25 @@ def _mutual_info(table: Table) -> Array:
 
 
 def _homogeneity(table: Table) -> Array:
-    of = _information(table)
-    return ratio(of.mutual, of.of_labels, 1.0)
+    info = _information(table)
+    return ratio(info.mutual, info.label_entropy, 1.0)
 
 
 def _completeness(table: Table) -> Array:
-    of = _information(table)
-    return ratio(of.mutual, of.of_clusters, 1.0)
+    info = _information(table)
+    return ratio(info.mutual, info.cluster_entropy, 1.0)
 
 
 def _v_measure(table: Table, *, beta: float) -> Array:
-    of = _information(table)
-    h, c = ratio(of.mutual, of.of_labels, 1.0), ratio(of.mutual, of.of_clusters, 1.0)
+    info = _information(table)
+    h, c = ratio(info.mutual, info.label_entropy, 1.0), ratio(info.mutual, info.cluster_entropy, 1.0)
     xp = array_namespace(h)
     # Both are zero together, or one of them is and has weight.
     return xp.where(h + c == 0, xp.zeros_like(h), ratio((1 + beta) * h * c, beta * h + c, np.nan))
 
 
-def _generalized_mean(of: _Information, method: str) -> Array:
-    xp, a, b = array_namespace(of.mutual), of.of_labels, of.of_clusters
+def _generalized_mean(info: _Information, method: str) -> Array:
+    xp, a, b = array_namespace(info.mutual), info.label_entropy, info.cluster_entropy
     if method == "arithmetic":
         return (a + b) / 2
     if method == "geometric":
@@ -171,27 +177,27 @@ def _generalized_mean(of: _Information, method: str) -> Array:
 
 
 def _normalized_mutual_info(table: Table, *, average_method: str) -> Array:
-    of = _information(table)
-    xp = array_namespace(of.mutual)
-    scores = ratio(of.mutual, _generalized_mean(of, average_method), np.nan)
-    scores = xp.where(of.mutual == 0, xp.zeros_like(scores), scores)
-    return xp.where(of.one_each, xp.ones_like(scores), scores)
+    info = _information(table)
+    xp = array_namespace(info.mutual)
+    scores = ratio(info.mutual, _generalized_mean(info, average_method), np.nan)
+    scores = xp.where(info.mutual == 0, xp.zeros_like(scores), scores)
+    return xp.where(info.one_each, xp.ones_like(scores), scores)
 
 
 def _adjusted_mutual_info(table: Table, *, average_method: str) -> Array:
-    """Mutual information less that of chance, which scikit-learn sums on the host, from the tables.
+    """Mutual information adjusted for chance, which scikit-learn computes on the host from the tables.
 
-    One transfer of all tables there and one of a number for each back; the host waits.
+    The host waits: all tables cross to it once, and a number for each goes back.
     """
-    of = _information(table)
-    xp = array_namespace(of.mutual)
-    by_chance = to_device_of(_expected(to_host(table.cells)), of.mutual)
-    by_chance = xp.astype(by_chance, of.mutual.dtype)
-    scores = _away_from_zero(of.mutual - by_chance) / _away_from_zero(
-        _generalized_mean(of, average_method) - by_chance
+    info = _information(table)
+    xp = array_namespace(info.mutual)
+    by_chance = to_device_of(_expected(to_host(table.cells)), info.mutual)
+    by_chance = xp.astype(by_chance, info.mutual.dtype)
+    scores = _away_from_zero(info.mutual - by_chance) / _away_from_zero(
+        _generalized_mean(info, average_method) - by_chance
     )
-    scores = xp.where(of.one_of_either, xp.zeros_like(scores), scores)
-    return xp.where(of.one_each, xp.ones_like(scores), scores)
+    scores = xp.where(info.one_of_either, xp.zeros_like(scores), scores)
+    return xp.where(info.one_each, xp.ones_like(scores), scores)
 
 
 def _away_from_zero(values: Array) -> Array:
@@ -201,16 +207,16 @@ def _away_from_zero(values: Array) -> Array:
 
 
 def _expected(cells: Any) -> Any:
-    """Expected mutual information of tables of shape (m, K, K) on the host."""
+    """Expected mutual information of tables (m, K, K) on the host."""
     found = []
     for table in np.rint(cells).astype(np.int64):
-        # Empty rows and columns would be summed over as well, with logarithms of 0.
+        # Empty rows and columns would add logarithms of 0.
         table = table[table.any(axis=1)][:, table.any(axis=0)]
         found.append(expected_mutual_information(table, int(table.sum())))
     return np.asarray(found, dtype=np.float64)
 
 
-CLUSTER_METRICS: dict[Callable[..., Any], MetricKernel] = {
+AGREEMENT_METRICS: dict[Callable[..., Any], MetricKernel] = {
     adjusted_mutual_info_score: MetricKernel(
         _kernel(_adjusted_mutual_info), "labels", {"average_method": "arithmetic"}
     ),

@@ -1,4 +1,4 @@
-"""How often many settings predict which labels: the counts that metrics of labels are made of."""
+"""Counts of true and predicted labels, from which metrics of labels follow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,29 +8,22 @@ import numpy as np
 
 from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
 from manyfit.folds import Unsupported
-from manyfit.metrics.kernels._kernel import DEVICE_BYTES, Targets, in_chunks
+from manyfit.metrics.kernels._kernel import DEVICE_BYTES, Targets, or_nan, score_in_chunks
 from manyfit.metrics.kernels._label_codes_numpy import BLOCK
 
 Array = Any
 
-# Most cells of the table of one setting; scikit-learn's own of so many labels is sparse.
+# Most cells in the table of one setting; scikit-learn's table for so many labels is sparse.
 MAX_CELLS = 2**24
-# Most cells of a table for which one count of pairs is quicker, on the host, than three of single labels.
+# Most cells for which counting pairs of labels, on the host, is quicker than three counts of labels.
 SMALL_TABLE = 2**12
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Weights of rows by label, of m settings and K labels; each of shape (m, K), and floating but the last.
+    """Weights of rows by label, each (m, K): rows with the label `true`, `predicted`, or both (`hits`).
 
-    Attributes
-    ----------
-    hits : array
-        Of rows where the label is both true and predicted.
-    predicted, true : array
-        Of rows where it is the one or the other.
-    present : array of bool
-        Whether there is such a row, whatever its weight.
+    `present` says whether a row has the label, true or predicted, whatever its weight.
     """
 
     hits: Array
@@ -41,16 +34,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class Table:
-    """Contingency of true and predicted labels of m settings.
+    """Contingency tables of m settings.
 
-    Attributes
-    ----------
-    cells : array of shape (m, K, K)
-        Weight of the rows with a pair of labels, the true one first; floating.
-    in_truth : array of bool of shape (K,)
-        Whether some row has this label, whatever its weight.
-    in_predicted : array of bool of shape (m, K)
-        The same of predictions.
+    `cells`, (m, K, K), are weights of rows by true and predicted label. `in_truth`, (K,), and `in_predicted`,
+    (m, K), say whether a row has a label, whatever its weight.
     """
 
     cells: Array
@@ -58,21 +45,21 @@ class Table:
     in_predicted: Array
 
 
-def weight_of(targets: Targets, like: Array) -> Array | None:
+def float_weight(targets: Targets, like: Array) -> Array | None:
     """Sample weights in the widest floating dtype, in which scikit-learn sums them; None stays."""
     if targets.weight is None:
         return None
     return array_namespace(like).astype(targets.weight, float_dtype(like), copy=False)
 
 
-def counts(targets: Targets, P: Array) -> Counts:
-    """Counts of labels, from codes of shape (m, n) or indicators of shape (m, n, n_labels)."""
+def count_labels(targets: Targets, P: Array) -> Counts:
+    """Counts of labels from codes, (m, n), or indicators, (m, n, n_labels)."""
     if targets.codes is None:
         return _counts_of_indicators(targets, P)
     if isinstance(P, np.ndarray):
         return _counts_on_host(targets, P)
     xp, dtype, K = array_namespace(P), float_dtype(P), targets.n_classes
-    w = weight_of(targets, P)
+    w = float_weight(targets, P)
     w = xp.ones(P.shape[1], dtype=dtype, device=device(P)) if w is None else w
     columns = []
     for k in range(K):
@@ -86,7 +73,7 @@ def counts(targets: Targets, P: Array) -> Counts:
 
 def _counts_of_indicators(targets: Targets, P: Array) -> Counts:
     xp, dtype = array_namespace(P), float_dtype(P)
-    true, chosen, w = is_on(targets.numbers), is_on(P), weight_of(targets, P)
+    true, chosen, w = as_flags(targets.numbers), as_flags(P), float_weight(targets, P)
 
     def total(rows: Array) -> Array:
         rows = xp.astype(rows, dtype)
@@ -101,14 +88,14 @@ def _counts_of_indicators(targets: Targets, P: Array) -> Counts:
     )
 
 
-def is_on(indicators: Array) -> Array:
+def as_flags(indicators: Array) -> Array:
     """Indicators as booleans."""
     xp = array_namespace(indicators)
     return indicators if xp.isdtype(indicators.dtype, "bool") else indicators != 0
 
 
 def _counts_on_host(targets: Targets, P: Any) -> Counts:
-    K, w = targets.n_classes, weight_of(targets, P)
+    K, w = targets.n_classes, float_weight(targets, P)
     if K * K <= SMALL_TABLE:
         table = contingency(targets, P)
         predicted, true = table.cells.sum(axis=1), table.cells.sum(axis=2)
@@ -117,12 +104,12 @@ def _counts_on_host(targets: Targets, P: Any) -> Counts:
     right = targets.codes == P
     hits = _bincount(P, K, right if w is None else right * w)
     predicted, true = _bincount(P, K, w), _bincount(targets.codes[None], K, w)
-    in_truth, in_predicted = presence(targets, P)
+    in_truth, in_predicted = label_presence(targets, P)
     return Counts(hits, predicted, np.broadcast_to(true, hits.shape), in_truth | in_predicted)
 
 
 def _bincount(codes: Any, K: int, weight: Any = None) -> Any:
-    """Weight of each code from 0 to K - 1 in each row, of shape (m, K); on the host."""
+    """Weight of each code from 0 to K - 1 in each row, (m, K), on the host."""
 
     def count(block: slice) -> Any:
         return _count(codes[:, block], K, None if weight is None else weight[..., block])
@@ -131,7 +118,7 @@ def _bincount(codes: Any, K: int, weight: Any = None) -> Any:
 
 
 def _count(codes: Any, K: int, weight: Any) -> Any:
-    """What `_bincount` gives, of all rows in one call."""
+    """The result of `_bincount`, for all rows in one call."""
     m = len(codes)
     apart = codes + K * np.arange(m)[:, None] if m > 1 else codes
     if weight is not None:
@@ -140,22 +127,22 @@ def _count(codes: Any, K: int, weight: Any) -> Any:
 
 
 def _over_columns(count: Callable[[slice], Any], rows: Any, n_cells: int) -> Any:
-    """Sum of counts over blocks of columns that a second-level cache holds, if the cells are few."""
+    """Sum of counts over blocks of columns that fit in a second-level cache, if the cells are few."""
     m, n = rows.shape
     width = max(BLOCK // m, 4 * n_cells)
     return sum(count(slice(j, j + width)) for j in range(0, n, width))
 
 
-def weight_where(flags: Any, weight: Any) -> Any:
-    """Number, or weight, of the columns where booleans of shape (m, n) are true, (m,); on the host."""
+def sum_where(flags: Any, weight: Any) -> Any:
+    """Number or weight, (m,), of the columns where booleans (m, n) are true, on the host."""
     if weight is None:
-        # Row by row: along an axis NumPy converts the booleans before it counts them.
+        # Row by row: along an axis NumPy converts the booleans first.
         return np.asarray([np.count_nonzero(row) for row in flags], dtype=np.float64)
     return _over_columns(lambda block: flags[:, block] @ weight[block], flags, 1)
 
 
-def presence(targets: Targets, P: Array) -> tuple[Array, Array]:
-    """Which classes are true, (K,), and which are predicted, (m, K), by some row."""
+def label_presence(targets: Targets, P: Array) -> tuple[Array, Array]:
+    """Which classes are true, (K,), and which are predicted, (m, K), in some row."""
     K = targets.n_classes
     if isinstance(P, np.ndarray):
         return _bincount(targets.codes[None], K)[0] > 0, _bincount(P, K) > 0
@@ -165,24 +152,18 @@ def presence(targets: Targets, P: Array) -> tuple[Array, Array]:
 
 
 def contingency(targets: Targets, P: Array) -> Table:
-    """Tables of true and predicted codes.
-
-    Raises
-    ------
-    Unsupported
-        If a table would have too many cells.
-    """
+    """Tables of true and predicted codes; Unsupported if a table would have too many cells."""
     xp, K = array_namespace(P), targets.n_classes
     if K * K > MAX_CELLS:
         raise Unsupported(f"a table of {K} by {K} labels for each setting")
     cells = _cells_on_host(targets, P) if isinstance(P, np.ndarray) else _cells(targets, P)
     if targets.weight is not None:
-        return Table(cells, *presence(targets, P))
+        return Table(cells, *label_presence(targets, P))
     return Table(cells, xp.sum(cells[0, ...], axis=1) > 0, xp.sum(cells, axis=1) > 0)
 
 
 def _cells_on_host(targets: Targets, P: Any) -> Any:
-    K, w = targets.n_classes, weight_of(targets, P)
+    K, w = targets.n_classes, float_weight(targets, P)
 
     def count(block: slice) -> Any:
         pairs = targets.codes[block] * K + P[:, block]
@@ -194,7 +175,7 @@ def _cells_on_host(targets: Targets, P: Any) -> Any:
 def _cells(targets: Targets, P: Array) -> Array:
     """Products of indicators of predicted labels with weighted indicators of true ones."""
     xp, dtype, K, (m, n) = array_namespace(P), float_dtype(P), targets.n_classes, P.shape
-    w = weight_of(targets, P)
+    w = float_weight(targets, P)
     names = xp.arange(K, device=device(P))
     cells = xp.zeros((K, m, K), dtype=dtype, device=device(P))
     step = max(1, DEVICE_BYTES // (8 * K))
@@ -207,30 +188,18 @@ def _cells(targets: Targets, P: Array) -> Array:
     return xp.permute_dims(cells, (1, 2, 0))
 
 
-def from_tables(scores: Callable[[Table], Array], targets: Targets, P: Array) -> Array:
-    """Scores of m settings from their tables, of as many settings at a time as memory is meant to hold."""
+def score_tables(scores: Callable[[Table], Array], targets: Targets, P: Array) -> Array:
+    """Scores of m settings from their tables, as many settings at a time as memory allows."""
     n, K = P.shape[1], targets.n_classes
-    # in_chunks reckons 8 n bytes for a setting, of which a table has 8 K^2.
+    # score_in_chunks reckons with 8 n bytes for a setting; its table has 8 K^2.
     max_bytes = DEVICE_BYTES * n // max(n, K * K)
-    return in_chunks(lambda part: scores(contingency(targets, part)), P, max_bytes)
+    return score_in_chunks(lambda part: scores(contingency(targets, part)), P, max_bytes)
 
 
-def refusals(targets: Targets, P: Array, whole: bool = True) -> Array | None:
-    """Which settings scikit-learn refuses for their labels, all if no row has weight; None if none.
+def refused_settings(targets: Targets, P: Array, whole: bool = True) -> Array | None:
+    """Settings, (m,), that scikit-learn refuses for their labels, all if no row has weight; None if none.
 
-    Parameters
-    ----------
-    targets : Targets
-        Of n rows.
-    P : array of shape (m, n) or (m, n, n_labels)
-        Codes or indicators.
-    whole : bool
-        If False, fractions are labels as well.
-
-    Returns
-    -------
-    array of bool of shape (m,), or None
-        Where the predictions lie.
+    Unless `whole`, fractions are labels as well.
     """
     xp = array_namespace(P)
     refused = _no_labels(targets, P, whole) if targets.codes is not None else _no_indicators(targets, P)
@@ -241,7 +210,7 @@ def refusals(targets: Targets, P: Array, whole: bool = True) -> Array | None:
 
 
 def _no_labels(targets: Targets, P: Array, whole: bool) -> Array | None:
-    """Which settings have labels that are numbers but not finite, or not whole ones."""
+    """Settings with labels that are numbers but not finite, or not whole."""
     classes = np.asarray(targets.classes)
     if classes.dtype.kind != "f":
         return None
@@ -250,18 +219,12 @@ def _no_labels(targets: Targets, P: Array, whole: bool) -> Array | None:
         bad |= np.trunc(classes) != classes
     if not bad.any():
         return None
-    in_truth, in_predicted = presence(targets, P)
+    in_truth, in_predicted = label_presence(targets, P)
     return array_namespace(P).any((in_truth | in_predicted) & to_device_of(bad, P), axis=1)
 
 
 def _no_indicators(targets: Targets, P: Array) -> Array:
-    """Which settings have targets or predictions that are not all 0 or 1, of shape (m,).
-
-    Raises
-    ------
-    Unsupported
-        If there are not several columns of them.
-    """
+    """Settings, (m,), with targets or predictions other than 0 and 1; Unsupported for a single column."""
     xp = array_namespace(P)
     if P.ndim != 3 or P.shape[2] < 2:
         raise Unsupported("indicators of one label")
@@ -276,17 +239,13 @@ def _is_no_indicator(values: Array) -> Array:
     return (values != 0) & (values != 1)
 
 
-def refuse(scores: Array, refused: Array | None) -> Array:
-    """Scores of shape (m,) or (m, q), NaN where a setting is refused."""
-    if refused is None:
-        return scores
-    xp = array_namespace(scores)
-    refused = xp.reshape(refused, (-1,) + (1,) * (scores.ndim - 1))
-    return xp.where(refused, xp.full_like(scores, np.nan), scores)
+def nan_where(scores: Array, refused: Array | None) -> Array:
+    """Scores, (m,) or (m, q), NaN for settings that are refused."""
+    return scores if refused is None else or_nan(scores, ~refused)
 
 
 def ratio(a: Array, b: Array, otherwise: float) -> Array:
-    """a / b, and a value of its own where b is zero."""
+    """a / b, and another value where b is zero."""
     xp = array_namespace(b)
     zero = b == 0
     return xp.where(zero, xp.full_like(b, otherwise), a / xp.where(zero, xp.ones_like(b), b))
