@@ -209,7 +209,7 @@ def _score_deviance(call: MethodCall, metric: Callable[..., Any]) -> float:
 
 
 def _score(call: MethodCall, metric: Callable[..., Any]) -> float:
-    """A metric of targets and predictions, on a device if one of them lies there."""
+    """A metric of targets and predictions, on a device if one of them lies on it."""
     predicted = call.estimator.predict(call.X)
     score = _score_on_device(predicted, call, metric)
     if not math.isnan(score):

@@ -20,8 +20,8 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks as checks, get_tags
 from sklearn.utils._array_api import yield_namespace_device_dtype_combinations
 from manyfit import estimators
-from manyfit._drop_in_classes import twin_of
-from manyfit.estimators._catalog import EXPORTS
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.estimators._catalog import ESTIMATORS
 
 warnings.simplefilter("ignore")
 passed, failed, theirs = [], {}, []
@@ -36,7 +36,7 @@ def run(name, check, *args, **kwargs):
     else:
         passed.append(name)
 
-for name in EXPORTS:
+for name in ESTIMATORS:
     if name in ("UMAP", "LabelEncoder"):  # not installed; no X
         continue
     # The last components of what the checks draw have no direction of their own.
@@ -49,7 +49,7 @@ for name in EXPORTS:
     for namespace, device, dtype, *_ in yield_namespace_device_dtype_combinations():
         where = {"array_namespace": namespace, "dtype_name": dtype}
         where["device_name" if hasattr(checks, "check_array_api_mixed_inputs") else "device"] = device
-        twin = twin_of(type(estimator))(**estimator.get_params())
+        twin = sklearn_class_of(type(estimator))(**estimator.get_params())
         try:
             checks.check_array_api_input_and_values(name, twin, **where)
         except checks.SkipTest:

@@ -320,7 +320,7 @@ def test_umap_by_cuml():
 
 def test_umap_without_umap_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
-    with pytest.raises(ImportError, match="pip install umap-learn, or pass a CuPy array"):
+    with pytest.raises(ImportError, match="pip install umap-learn, or install cuML and pass a CuPy array"):
         estimators.UMAP().fit(X)
 
 

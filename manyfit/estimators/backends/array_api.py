@@ -68,7 +68,7 @@ def why_not_dispatched(estimator: Any, place: Place, n_targets: int = 1) -> str 
 
 
 def fit_with_dispatch(call: MethodCall) -> Any:
-    """Fit by scikit-learn where X lies; Unsupported if it does not support these data there."""
+    """Fit by scikit-learn on the device of X; Unsupported if it does not support these data on it."""
     place = call.place
     assert place is not None and place.kind == "array"
     _check_output(call)
