@@ -1,4 +1,4 @@
-"""What manyfit is told once for all: the device, and what happens where data has to come to the host."""
+"""manyfit's options: the device, and what happens if data must be copied to the host."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["config_context", "get_config", "set_config"]
 
 CHOICES = {"device": ("auto", "cpu", "cuda"), "host_fallback": ("warn", "error", "ignore")}
 
-# Replaced as a whole, never changed: a reader in another thread sees all of a change or nothing of it.
+# Replaced as a whole and never changed, so that other threads see a change completely or not at all.
 _process: Mapping[str, str] = {"device": "auto", "host_fallback": "warn"}
-# Only what a `config_context` names: of the rest, a later `set_config` is seen inside of it.
-_here: ContextVar[Mapping[str, str]] = ContextVar("manyfit_config", default=MappingProxyType({}))
+# Only the options that a `config_context` sets: it sees later changes of the others by `set_config`.
+_context: ContextVar[Mapping[str, str]] = ContextVar("manyfit_config", default=MappingProxyType({}))
 
 
 def get_config() -> dict[str, str]:
-    """Read the configuration that holds here.
+    """Read the current configuration.
 
     Returns
     -------
     dict of str to str
-        Value of each option of `set_config`. A copy: changing it changes nothing.
+        Value of each option of `set_config`, as a copy.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def get_config() -> dict[str, str]:
     >>> manyfit.get_config()
     {'device': 'auto', 'host_fallback': 'warn'}
     """
-    return {**_process, **_here.get()}
+    return {**_process, **_context.get()}
 
 
 def set_config(*, device: str | None = None, host_fallback: str | None = None) -> None:
@@ -41,11 +41,11 @@ def set_config(*, device: str | None = None, host_fallback: str | None = None) -
     Parameters
     ----------
     device : {"auto", "cpu", "cuda"}, optional
-        Where data that lies on the host is worked on. "auto" leaves it there, but for GPU workers; None
+        Where a search works on host data. With "auto" they stay on the host, except on GPU workers; None
         leaves the option as it is.
     host_fallback : {"warn", "error", "ignore"}, optional
-        What happens where an estimator cannot work on the device that its data lie on, so that these have to
-        come to the host: a `manyfit.exceptions.HostFallbackWarning`, once for each estimator and reason, a
+        What happens if an estimator does not support the device of its data, so that they must be copied to
+        the host: a `manyfit.exceptions.HostFallbackWarning`, once for each estimator and reason, a
         `manyfit.exceptions.HostFallbackError`, or nothing. None leaves the option as it is.
 
     Raises
@@ -55,8 +55,8 @@ def set_config(*, device: str | None = None, host_fallback: str | None = None) -
 
     Notes
     -----
-    What an enclosing `config_context` names keeps its value until that ends. Other processes have a
-    configuration of their own.
+    Options that an enclosing `config_context` sets keep their value until it ends. Each process has its own
+    configuration.
     """
     global _process
     _process = {**_process, **_given(device=device, host_fallback=host_fallback)}
@@ -85,7 +85,7 @@ def config_context(*, device: str | None = None, host_fallback: str | None = Non
 
     Notes
     -----
-    Holds for this thread, or asyncio task, only. A thread that is started inside the block has the
+    It applies to this thread or asyncio task only. A thread that starts inside the block has the
     configuration of the process, unless it runs in a copy of this context
     (``contextvars.copy_context().run``).
 
@@ -96,15 +96,15 @@ def config_context(*, device: str | None = None, host_fallback: str | None = Non
     ...     manyfit.get_config()["host_fallback"]
     'error'
     """
-    token = _here.set({**_here.get(), **_given(device=device, host_fallback=host_fallback)})
+    token = _context.set({**_context.get(), **_given(device=device, host_fallback=host_fallback)})
     try:
         yield
     finally:
-        _here.reset(token)
+        _context.reset(token)
 
 
 def _given(**options: Any) -> dict[str, str]:
-    """The options that are not None, each one of its choices."""
+    """The options that are not None; ValueError for a value that is not among the choices."""
     for name, value in options.items():
         if value is not None and (not isinstance(value, str) or value not in CHOICES[name]):
             choices = ", ".join(map(repr, CHOICES[name]))

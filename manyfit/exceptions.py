@@ -4,15 +4,15 @@ __all__ = ["HostFallbackError", "HostFallbackWarning", "Unsupported"]
 
 
 class HostFallbackWarning(UserWarning):
-    """Data on a device came to the host, because an estimator cannot work on them where they are."""
+    """Data on a device were copied to the host, because an estimator does not support the device."""
 
 
 class HostFallbackError(RuntimeError):
-    """The same as an error, raised before anything is moved, where the configuration asks for that."""
+    """Raised under ``host_fallback="error"`` instead of a `HostFallbackWarning`, before data are copied."""
 
 
 class Unsupported(Exception):
-    """A family or summary does not serve this case; the text is the reason that plan and report print.
+    """A family, summary or backend does not support this case; plan and report print the text as the reason.
 
-    Never an error for the user: what is not shared is fitted one by one by scikit-learn.
+    Users never see it as an error, because scikit-learn fits what manyfit does not.
     """

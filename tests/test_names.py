@@ -40,10 +40,10 @@ def test_every_name_of_scikit_learn_is_here(name):
 
 def test_drop_in_estimators_have_scikit_learns_names():
     from manyfit import estimators
-    from manyfit.estimators._catalog import ALL
+    from manyfit.estimators._catalog import CATALOG
 
-    assert set(ALL) <= set(estimators.__all__)
-    own = set(estimators.__all__) - set(ALL)
+    assert set(CATALOG) <= set(estimators.__all__)
+    own = set(estimators.__all__) - set(CATALOG)
     assert all(value.__module__.startswith("manyfit.") for value in (getattr(estimators, n) for n in own))
 
 

@@ -15,7 +15,7 @@ def fail_parallel(callback: Any, outcome: Any) -> None:
     tracker = type(callback)(0.0, 1, parallel)
     with parallel._lock:
         if parallel._call_id == callback.parallel_call_id:
-            # Of joblib 1.5.
+            # joblib 1.5 has this method.
             getattr(parallel, "_register_new_job", parallel._jobs.append)(tracker)
             tracker(outcome)
 

@@ -8,19 +8,19 @@ from typing import Any
 _DEFAULTS = {"array": "numpy", "dataframe": "pandas"}
 
 
-def compute_dask_inputs(data: Sequence[Any], who: str) -> list[Any]:
+def compute_dask_inputs(data: Sequence[Any], caller: str) -> list[Any]:
     """Compute the lazy values among `data` by Dask's current scheduler; other values stay as they are.
 
     Chunks move to the backend that Dask's configuration names if it is not the default. Raises MemoryError,
-    in the name of `who` and before anything is computed, if arrays are larger than this machine's memory.
+    in the name of `caller` and before anything is computed, if arrays are larger than this machine's memory.
     """
     positions = [i for i, one in enumerate(data) if _is_lazy(one)]
     if not positions:
         return list(data)
     from dask.base import compute
 
-    lazy = [_with_backend(data[i], who) for i in positions]
-    _refuse_too_large(lazy, who)
+    lazy = [_with_backend(data[i], caller) for i in positions]
+    _refuse_too_large(lazy, caller)
     computed: dict[int, Any] = {}
     for kind in _DEFAULTS:  # one call for both kinds would make Dask warn
         alike = {i: one for i, one in zip(positions, lazy, strict=True) if _kind(one) == kind}
@@ -38,7 +38,7 @@ def _kind(one: Any) -> str:
     return "array" if isinstance(getattr(one, "chunks", None), tuple) else "dataframe"
 
 
-def _with_backend(one: Any, who: str) -> Any:
+def _with_backend(one: Any, caller: str) -> Any:
     """The value with its chunks in the library that Dask is configured for, unless that is the default.
 
     The default may also mean that nothing is configured, and would then copy CuPy's arrays to the host.
@@ -54,11 +54,11 @@ def _with_backend(one: Any, who: str) -> Any:
     try:
         return one.to_backend(backend)
     except Exception as error:
-        error.add_note(f"{who} loads Dask's data by {kind}.backend={backend!r} of Dask's configuration.")
+        error.add_note(f"{caller} loads Dask's data by {kind}.backend={backend!r} of Dask's configuration.")
         raise
 
 
-def _refuse_too_large(lazy: Sequence[Any], who: str) -> None:
+def _refuse_too_large(lazy: Sequence[Any], caller: str) -> None:
     sizes = [float(one.nbytes) for one in lazy if _kind(one) == "array"]
     nbytes = sum(size for size in sizes if not math.isnan(size))
     if not nbytes:
@@ -69,7 +69,7 @@ def _refuse_too_large(lazy: Sequence[Any], who: str) -> None:
     if nbytes > MEMORY_LIMIT:
         shapes = " and ".join(str(one.shape) for one in lazy if _kind(one) == "array")
         raise MemoryError(
-            f"{who} loads Dask arrays into memory as a whole: those of shape {shapes} need "
+            f"{caller} loads Dask arrays into memory as a whole: those of shape {shapes} need "
             f"{format_bytes(int(nbytes))}, and this machine has {format_bytes(MEMORY_LIMIT)}. Pass fewer "
             "rows or a smaller dtype."
         )

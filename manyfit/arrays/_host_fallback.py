@@ -19,8 +19,8 @@ _warned: set[tuple[object, str]] = set()
 _collected: ContextVar[list[HostFallbackError] | None] = ContextVar("manyfit_fallback_errors", default=None)
 
 
-def warn_host_fallback(who: object, text: str) -> None:
-    """Warn, once for each pair of `who` and `text`, that data move to the host.
+def warn_host_fallback(caller: object, text: str) -> None:
+    """Warn, once for each pair of `caller` and `text`, that data move to the host.
 
     Raises HostFallbackError instead under ``host_fallback="error"``, and does nothing under "ignore".
     """
@@ -34,10 +34,10 @@ def warn_host_fallback(who: object, text: str) -> None:
         if collected is not None:
             collected.append(error)
         raise error
-    if option == "ignore" or (who, text) in _warned:
+    if option == "ignore" or (caller, text) in _warned:
         return
     warnings.warn(text, HostFallbackWarning, stacklevel=_skipped_frames())
-    _warned.add((who, text))
+    _warned.add((caller, text))
 
 
 @contextmanager

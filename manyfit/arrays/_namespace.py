@@ -64,10 +64,10 @@ def is_array(array: object) -> bool:
     return not isinstance(array, type) and bool(compat.is_array_api_obj(array))
 
 
-def require_array(array: object, who: str) -> None:
-    """Raise TypeError, in the name of `who`, unless the value is an array."""
+def require_array(array: object, caller: str) -> None:
+    """Raise TypeError, in the name of `caller`, unless the value is an array."""
     if not is_array(array):
-        raise TypeError(f"{who} needs an array, got {type(array).__name__}. {_ADVICE}")
+        raise TypeError(f"{caller} needs an array, got {type(array).__name__}. {_ADVICE}")
 
 
 def library_name(xp: Namespace) -> str:

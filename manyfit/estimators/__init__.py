@@ -1,10 +1,10 @@
-"""scikit-learn's estimators for data that lie anywhere; and families, which answer many settings at once."""
+"""scikit-learn's estimators for data on any device; and families, which answer many settings at once."""
 
 from typing import TYPE_CHECKING, Any
 
-from manyfit.estimators._catalog import ALL
-from manyfit.estimators._factory import export
-from manyfit.estimators.backends import _native  # noqa: F401  (it registers itself)
+from manyfit.estimators._catalog import CATALOG
+from manyfit.estimators._factory import load_drop_in
+from manyfit.estimators.backends import _native  # noqa: F401  (registers its fitters)
 from manyfit.families import (
     AffineStep,
     Answers,
@@ -24,7 +24,7 @@ from manyfit.families import (
     unregister_family,
 )
 
-if TYPE_CHECKING:  # a type checker sees scikit-learn's, which they are
+if TYPE_CHECKING:  # for a type checker they are scikit-learn's
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.cluster import DBSCAN, HDBSCAN, AgglomerativeClustering, KMeans, MiniBatchKMeans
     from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -176,13 +176,13 @@ __all__ = [
     "unregister_family",
 ]
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of the module
+if not TYPE_CHECKING:  # or a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """Make a drop-in estimator when it is first asked for, so that only its own module is imported."""
-        if name not in ALL:
+        """Make a drop-in estimator when it is first read, so that only its own module is imported."""
+        if name not in CATALOG:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return globals().setdefault(name, export(name))  # of two threads' classes one stays
+        return globals().setdefault(name, load_drop_in(name))  # two threads get the same class
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""Constructor parameters that are arrays on a device, such as priors, brought to where a call reads them."""
+"""Constructor parameters that are arrays on a device, such as priors, moved to the place of a call."""
 
 from __future__ import annotations
 
@@ -10,56 +10,42 @@ import numpy as np
 
 from manyfit.arrays import container_kind
 
-# Of a longer list nothing is looked at: words, or estimators.
-MOST = 64
-# What most parameters are, told apart first: this is asked before each fit on the host.
+# Longer lists hold words or estimators, and are not searched for arrays.
+MAX_LENGTH = 64
+# The types of most parameters. They are excluded first, because the check runs before each fit on the host.
 _PLAIN = frozenset({type(None), bool, int, float, str})
 
 
-def any_param_away(estimator: Any) -> bool:
+def has_device_params(estimator: Any) -> bool:
     """Whether a parameter is an array on a device, or a short list, tuple or dict with one."""
-    for name, value in vars(estimator).items():
-        if type(value) not in _PLAIN and _is_param(name) and _is_away(value):
-            return True
-    return False
+    return any(
+        type(value) not in _PLAIN and _is_param(name) and _holds_array(value)
+        for name, value in vars(estimator).items()
+    )
 
 
 @contextmanager
-def params_moved(
-    estimator: Any, move: Callable[[Any], Any], *, keep: bool, there: bool = False
+def move_params(
+    estimator: Any, move: Callable[[Any], Any], *, keep: bool, unwrap_scalars: bool = False
 ) -> Iterator[Any]:
-    """An estimator whose parameters are where they are read.
+    """An estimator whose parameters on a device are moved by ``move(array)`` inside a ``with`` block.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Any.
-    move : callable
-        Moves one array.
-    keep : bool
-        Whether it is to be the estimator itself, since it is fitted: its parameters are put back. A copy
-        otherwise, for other threads may be asking it.
-    there : bool, default=False
-        Whether it works on a device, whose arrays a library may refuse to combine with NumPy's scalars.
-
-    Yields
-    ------
-    estimator
-        The estimator itself where no parameter is an array on a device.
+    With `keep` it is the estimator itself, for a fit, and its parameters are restored; else it is a copy,
+    because other threads may call the estimator. `unwrap_scalars` converts NumPy's scalars to Python's.
     """
     given = {
         name: value
         for name, value in vars(estimator).items()
-        if _is_param(name) and (_is_away(value) or (there and isinstance(value, np.number)))
+        if _is_param(name) and (_holds_array(value) or (unwrap_scalars and isinstance(value, np.number)))
     }
     if not given:
         yield estimator
         return
-    moved = {name: _moved(value, move) for name, value in given.items()}
+    moved = {name: _move(value, move) for name, value in given.items()}
     if not keep:
-        other = object.__new__(type(estimator))
-        vars(other).update(vars(estimator), **moved)
-        yield other
+        copied = object.__new__(type(estimator))
+        vars(copied).update(vars(estimator), **moved)
+        yield copied
         return
     vars(estimator).update(moved)
     try:
@@ -69,22 +55,20 @@ def params_moved(
 
 
 def _is_param(name: str) -> bool:
-    return name[-1] != "_" and name[0] != "_"  # as what a fit leaves, which is not to be put back
+    return name[-1] != "_" and name[0] != "_"  # other attributes are set by a fit
 
 
 def _parts(value: Any) -> Any:
-    if type(value) not in (list, tuple, dict) or len(value) > MOST:
+    if type(value) not in (list, tuple, dict) or len(value) > MAX_LENGTH:
         return ()
     return value.values() if type(value) is dict else value
 
 
-def _is_away(value: Any) -> bool:
-    return container_kind(value) is not None or any(
-        container_kind(part) is not None for part in _parts(value)
-    )
+def _holds_array(value: Any) -> bool:
+    return any(container_kind(one) is not None for one in (value, *_parts(value)))
 
 
-def _moved(value: Any, move: Callable[[Any], Any]) -> Any:
+def _move(value: Any, move: Callable[[Any], Any]) -> Any:
     if isinstance(value, np.number):
         return value.item()
     if container_kind(value) is not None:

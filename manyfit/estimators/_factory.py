@@ -1,4 +1,4 @@
-"""How a drop-in estimator is made of scikit-learn's class of the same name."""
+"""Drop-in estimators made from scikit-learn's classes of the same names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import output_wrapping
 from manyfit._drop_in_classes import register_drop_in
-from manyfit.estimators._catalog import ALL, HOLDERS
-from manyfit.estimators._column_concat import join_columns_there
-from manyfit.estimators._method_call import STATE
-from manyfit.estimators._method_wrapper import wrap_methods
+from manyfit.estimators._catalog import CATALOG, META_ESTIMATORS
+from manyfit.estimators._column_concat import join_columns_on_device
+from manyfit.estimators._method_call import RECORD
+from manyfit.estimators._method_wrapper import wrap_method
 from manyfit.estimators._pickling import getstate, setstate
-from manyfit.estimators.backends import _cuml as _with_cuml
+from manyfit.estimators.backends import _cuml
 
 # Methods that take data, or compute with fitted attributes.
-BRIDGED = frozenset(
+WRAPPED_METHODS = frozenset(
     {
         "fit", "partial_fit", "fit_transform", "fit_predict",
         "predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "decision_function",
@@ -30,58 +30,47 @@ BRIDGED = frozenset(
 )  # fmt: skip
 
 
-def exported(twin: type) -> type:
-    """The drop-in estimator for scikit-learn's class.
-
-    Parameters
-    ----------
-    twin : type
-        scikit-learn's class.
-
-    Returns
-    -------
-    type
-        A subclass of the same name, parameters and text, whose methods take data that lie anywhere.
-    """
+def make_drop_in(sklearn_class: type) -> type:
+    """A subclass of the same name, parameters and text, whose methods take data on any device."""
     cls = type(
-        twin.__name__,
-        (twin,),
+        sklearn_class.__name__,
+        (sklearn_class,),
         {
             "__module__": "manyfit.estimators",
-            "__doc__": twin.__doc__,
-            "__getattr__": _fitted_attribute,
+            "__doc__": sklearn_class.__doc__,
+            "__getattr__": _read_cuml_attribute,
             "__getstate__": getstate,
             "__setstate__": setstate,
         },
-        **output_wrapping(twin),
+        **output_wrapping(sklearn_class),
     )
-    # After the class is made: scikit-learn would wrap a `transform` that it finds in the body once more.
-    for name in sorted(BRIDGED & set(dir(twin))):
-        setattr(cls, name, _method(twin, name))
-    register_drop_in(cls, twin)
+    # After the class is made: scikit-learn would wrap a `transform` in the class body once more.
+    for name in sorted(WRAPPED_METHODS & set(dir(sklearn_class))):
+        setattr(cls, name, _method(sklearn_class, name))
+    register_drop_in(cls, sklearn_class)
     return cls
 
 
-def _method(twin: type, name: str) -> Any:
-    member = inspect.getattr_static(twin, name)
+def _method(sklearn_class: type, name: str) -> Any:
+    member = inspect.getattr_static(sklearn_class, name)
     if inspect.isfunction(member):
-        return wrap_methods(name, member)
-    # What `available_if` makes: a function, and a check that says whether the estimator has it.
-    return available_if(member.check)(wrap_methods(name, member.fn))
+        return wrap_method(name, member)
+    # `available_if` makes a function and a check of whether the estimator has it.
+    return available_if(member.check)(wrap_method(name, member.fn))
 
 
-def _fitted_attribute(self: Any, name: str) -> Any:
-    """Fitted attributes that an estimator of cuML's has; asked where there is no such attribute."""
-    state = vars(self).get(STATE)
-    if state is not None and state.model is not None and _with_cuml.may_have(name):
-        return _with_cuml.attribute(self, state, name)
-    return object.__getattribute__(self, name)  # raises again what was raised, by a property perhaps
+def _read_cuml_attribute(self: Any, name: str) -> Any:
+    """Read a fitted attribute from cuML's estimator if the drop-in itself has none of that name."""
+    record = vars(self).get(RECORD)
+    if record is not None and record.model is not None and _cuml.is_fitted_name(name):
+        return _cuml.read_attribute(self, record, name)
+    return object.__getattribute__(self, name)  # raises the original error again, perhaps a property's
 
 
-def export(name: str) -> type:
-    """Make the drop-in estimator of a name, of which there is a line in `ALL`."""
-    line = ALL[name]
-    cls = exported(getattr(import_module(line.module), name))
-    if name in HOLDERS and line.dispatch is not None:
-        join_columns_there(cls)
+def load_drop_in(name: str) -> type:
+    """Make the drop-in estimator of a name in `CATALOG`."""
+    line = CATALOG[name]
+    cls = make_drop_in(getattr(import_module(line.module), name))
+    if name in META_ESTIMATORS and line.dispatch is not None:
+        join_columns_on_device(cls)
     return cls

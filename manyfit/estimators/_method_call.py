@@ -1,4 +1,4 @@
-"""One call of a method of a drop-in estimator with data that lie anywhere, and what a fit leaves."""
+"""One call of a method of a drop-in estimator, and the record that a fit leaves on the estimator."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from manyfit._compat import output_container
 from manyfit.arrays import (
     Place,
     as_readable,
@@ -24,31 +25,32 @@ from manyfit.arrays import (
     to_host_once,
     to_place,
 )
-from manyfit.estimators._array_parameters import any_param_away, params_moved
+from manyfit.estimators._array_parameters import has_device_params, move_params
+from manyfit.exceptions import Unsupported
 
 FITS = frozenset({"fit", "partial_fit", "fit_transform", "fit_predict"})
-STATE = "_manyfit_fitted"
-_running: ContextVar[Any] = ContextVar("manyfit_running", default=None)
+RECORD = "_manyfit_fitted"
+_bypassed: ContextVar[Any] = ContextVar("manyfit_bypassed_estimator", default=None)
 
 
 @dataclass
 class FitRecord:
-    """How an estimator was fitted to data that were not the host's own; kept on it until it is fitted again.
+    """How an estimator was fitted to data that are not the host's own; it stays until the next fit.
 
     Attributes
     ----------
     route : {"own", "cuml", "scikit-learn", "host"}
-        Who fitted it.
+        The backend of the fit: manyfit's own, cuML, scikit-learn's dispatch, or scikit-learn on the host.
     labels : tuple of str or None
-        The place of y, in words that another process understands, where labels go; None is the host.
+        Portable place of y, to which predicted labels go; None for the host.
     classes : ndarray or None
-        Labels of which only the numbers went to the device: those of y lie elsewhere, or are strings.
+        Labels on the host if only their numbers went to the device: strings, or y on another device.
     model : object
-        Estimator of cuML's, which has the fitted attributes.
+        cuML's estimator, which has the fitted attributes.
     place : tuple of str or None
-        That of X, for methods that are asked without any.
+        Portable place of X, for methods without X.
     reason : str
-        Why it was fitted on the host.
+        Why the estimator was fitted on the host.
     """
 
     route: str
@@ -69,7 +71,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 class MethodCall:
-    """A call: the estimator, the name of the method, scikit-learn's own function, the arguments by name."""
+    """An estimator, the name of a method, scikit-learn's own function, and the arguments by name."""
 
     def __init__(self, estimator: Any, name: str, inner: Callable[..., Any], args: Any, kwargs: Any) -> None:
         self.estimator, self.name, self.inner = estimator, name, inner
@@ -82,41 +84,46 @@ class MethodCall:
         given |= bound.arguments.get(self._more, {}) if self._more else {}
         self.given = {n: as_readable(value) for n, value in given.items()}
         self._names = names
-        # That which rows are from: X in nearly all methods, but y of LabelEncoder's, raw_documents of texts.
+        # The argument with the rows: X in most methods, y in LabelEncoder, raw_documents in vectorizers.
         parameters = [n for n in kinds if n != next(iter(kinds))]
         self.leading = parameters[0] if parameters else ""
 
     @property
     def X(self) -> Any:
-        """What the rows are read from; None for a method that takes none."""
+        """The argument with the rows; None for a method without one."""
         return self.given.get(self.leading)
 
     @property
     def y(self) -> Any:
-        """The targets; None where there are none."""
-        name = "Y" if "Y" in self.given else "y"  # that of estimators of several outputs
+        """The targets, or None."""
+        name = "Y" if "Y" in self.given else "y"  # Y in estimators of several outputs
         return self.given.get(name) if self.leading != name else None
 
     @functools.cached_property
     def place(self) -> Place | None:
-        """Where X lies; None for the host's own containers."""
+        """The place of X; None for the host's own containers."""
         return container_place(self.X)
 
     @property
     def fits(self) -> bool:
-        """Whether it fits the estimator."""
+        """Whether the method fits the estimator."""
         return self.name in FITS
 
     @property
-    def state(self) -> FitRecord | None:
-        """How the estimator was fitted."""
-        return vars(self.estimator).get(STATE)
+    def record(self) -> FitRecord | None:
+        """The record of the estimator's last fit."""
+        return vars(self.estimator).get(RECORD)
 
     @property
-    def foreign(self) -> bool:
-        """Whether any argument is not the host's own, or a parameter that a fit reads."""
+    def uses_device(self) -> bool:
+        """Whether an argument, or a parameter that a fit reads, is not the host's own."""
         given = any(container_kind(value) for value in self.given.values())
-        return given or (self.fits and any_param_away(self.estimator))
+        return given or (self.fits and has_device_params(self.estimator))
+
+    @property
+    def predicts_labels(self) -> bool:
+        """Whether the result is a classifier's labels."""
+        return self.name == "predict" and is_classifier(self.estimator)
 
     def run(
         self,
@@ -124,14 +131,18 @@ class MethodCall:
         estimator: Any = None,
         move: Callable[[Any], Any] = container_to_host,
     ) -> Any:
-        """Run scikit-learn's own method on arguments that `change` makes of (name, value).
+        """Run scikit-learn's own method on arguments ``change(name, value)``.
 
-        Parameters that are arrays on a device are where `move` brings them meanwhile.
+        Parameters of the estimator that are arrays on a device are moved by `move` for the call.
         """
         estimator = self.estimator if estimator is None else estimator
-        there = move is not container_to_host
-        with params_moved(estimator, move, keep=self.fits, there=there) as moved:
+        on_device = move is not container_to_host
+        with move_params(estimator, move, keep=self.fits, unwrap_scalars=on_device) as moved:
             return self._run(change, moved)
+
+    def run_on_host(self, estimator: Any = None) -> Any:
+        """Run scikit-learn's own method with all data on the host."""
+        return self.run(lambda name, value: to_host_once(value), estimator)
 
     def _run(self, change: Callable[[str, Any], Any], estimator: Any) -> Any:
         given = {name: change(name, value) for name, value in self.given.items()}
@@ -143,101 +154,94 @@ class MethodCall:
                 bound.arguments[name] = given.pop(name)
         if self._more:
             bound.arguments[self._more] = given
-        with inside(estimator):
+        with bypass_wrapper(estimator):
             return self.inner(*bound.args, **bound.kwargs)
 
-    def at_home(self, estimator: Any = None) -> Any:
-        """Run scikit-learn's own method with all data on the host."""
-        return self.run(lambda name, value: to_host_once(value), estimator)
-
-    # Where results go
-
-    @property
-    def gives_labels(self) -> bool:
-        """Whether the result is labels of a classifier."""
-        return self.name == "predict" and is_classifier(self.estimator)
-
-    def settle(self, result: Any) -> Any:
-        """The result of a computation where it belongs: labels with y, all else with X."""
+    def place_result(self, result: Any) -> Any:
+        """Move a result to its place: labels to the place of y at the fit, anything else to that of X."""
         if result is self.estimator or self.name == "score":
             return result
-        if self.gives_labels and self.state is not None:
-            return with_labels(result, self.state, self.place)
+        if self.predicts_labels and self.record is not None:
+            return place_labels(result, self.record, self.place)
         place = self.place if self.X is not None else self._fitted_place
         if place is None:
-            return _home(result)
-        there = container_kind(result) is not None and place.is_same(container_place(result))
-        if there:
+            return _parts_to_host(result)
+        if container_kind(result) is not None and place.is_same(container_place(result)):
             return result
-        brought = place.move(result)
-        remember_host_copy(brought, result)  # the next step may work on the host, too
-        return brought
+        moved = place.move(result)
+        remember_host_copy(moved, result)  # the next step may run on the host, too
+        return moved
 
     @property
     def _fitted_place(self) -> Place | None:
-        words = self.state.place if self.state is not None else None
-        return None if words is None else container_place(to_place(np.empty(0), words))
+        names = self.record.place if self.record is not None else None
+        return None if names is None else container_place(to_place(np.empty(0), names))
 
 
-def _home(result: Any) -> Any:
+def _parts_to_host(result: Any) -> Any:
     if type(result) in (tuple, list):
-        return type(result)(map(_home, result))
+        return type(result)(map(_parts_to_host, result))
     return container_to_host(result)
 
 
-def labels_place(y: Any) -> tuple[str, str] | None:
-    """Where labels of y go: to y's library and kind of device; None, the host, for texts of a frame too."""
-    return None if of_texts(y) else x_place(y)
-
-
-def of_texts(y: Any) -> bool:
-    """Whether it is a frame or series of a device that is not of numbers, so that no array there holds it."""
-    return container_kind(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
-
-
-def with_labels(labels: Any, state: FitRecord, place: Place | None) -> Any:
-    """Labels where those of y lay: on X's device where it is one of that kind."""
-    if type(labels) is list:
-        return [with_labels(one, state, place) for one in labels]
-    if container_kind(labels) and x_place(labels) == state.labels:
-        return labels
-    host = np.asarray(container_to_host(labels))
-    if state.labels is None:
-        return host
-    if host.dtype.kind not in "biuf":
-        return host
-    if place is not None and place.kind == "array" and _words(place) == state.labels:
-        return place.move(host)
-    return to_place(host, state.labels)
-
-
-def x_place(X: Any) -> tuple[str, str] | None:
-    """The place of X, for another process; cuDF's frames are known by CuPy's arrays."""
+def portable_place(X: Any) -> tuple[str, str] | None:
+    """The library and kind of device of a container, for another process; CuPy's for cuDF's frames."""
     place = container_place(X)
-    return None if place is None else _words(place)
+    return None if place is None else _portable(place)
 
 
-def _words(place: Place) -> tuple[str, str]:
+def _portable(place: Place) -> tuple[str, str]:
     return place_of(place.xp.empty(0, device=place.device))
 
 
+def portable_label_place(y: Any) -> tuple[str, str] | None:
+    """The `portable_place` of labels of y; None, the host, for device frames of text too."""
+    return None if is_text_frame(y) else portable_place(y)
+
+
+def is_text_frame(y: Any) -> bool:
+    """Whether y is a device frame or series without numbers, which no device array can hold."""
+    return container_kind(y) == "frame" and getattr(getattr(y, "dtype", None), "kind", "O") not in "biuf"
+
+
+def place_labels(labels: Any, record: FitRecord, place: Place | None) -> Any:
+    """Move labels to the kind of place that y had at the fit: to X's device if that is of this kind."""
+    if type(labels) is list:
+        return [place_labels(one, record, place) for one in labels]
+    if container_kind(labels) and portable_place(labels) == record.labels:
+        return labels
+    host = np.asarray(container_to_host(labels))
+    if record.labels is None or host.dtype.kind not in "biuf":
+        return host
+    if place is not None and place.kind == "array" and _portable(place) == record.labels:
+        return place.move(host)
+    return to_place(host, record.labels)
+
+
 @contextmanager
-def inside(estimator: Any) -> Iterator[None]:
-    """While a block runs, calls of the estimator's methods are scikit-learn's, whatever they are given."""
-    token = _running.set(estimator)
+def bypass_wrapper(estimator: Any) -> Iterator[None]:
+    """Let methods of an estimator run scikit-learn's own code directly inside a ``with`` block."""
+    token = _bypassed.set(estimator)
     try:
         yield
     finally:
-        _running.reset(token)
+        _bypassed.reset(token)
 
 
-def is_inside(estimator: Any) -> bool:
-    """Whether one of the estimator's methods calls another one."""
-    return _running.get() is estimator
+def bypasses_wrapper(estimator: Any) -> bool:
+    """Whether the call comes from another method of the same estimator, see `bypass_wrapper`."""
+    return _bypassed.get() is estimator
 
 
-def forget(estimator: Any) -> None:
-    """Take all that a fit left off an estimator."""
+def refuse_frame_output(estimator: Any) -> None:
+    """Raise Unsupported if ``set_output`` or the configuration ask for data frames, which the host makes."""
+    container = output_container(estimator)
+    if container != "default":
+        raise Unsupported(f"its output is set to {container}")
+
+
+def clear_fit(estimator: Any) -> None:
+    """Remove all attributes that a fit set on an estimator."""
     configured: Mapping[str, Any] = vars(type(estimator)(**estimator.get_params(deep=False)))
     for name in set(vars(estimator)) - set(configured):
         if not name.startswith(("_sklearn", "_skl", "_metadata", "_parent")):

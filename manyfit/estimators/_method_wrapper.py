@@ -1,4 +1,4 @@
-"""Who works on the data of a drop-in estimator: ours, cuML, or scikit-learn, on the device or at home."""
+"""The wrapper of drop-in methods: it sends a call to a backend for the data's device, or to the host."""
 
 from __future__ import annotations
 
@@ -23,127 +23,97 @@ from manyfit.arrays import (
     label_transfers,
     warn_host_fallback,
 )
-from manyfit.estimators._array_parameters import any_param_away
+from manyfit.estimators._array_parameters import has_device_params
 from manyfit.estimators._method_call import (
     FITS,
-    STATE,
+    RECORD,
     FitRecord,
     MethodCall,
-    is_inside,
-    labels_place,
-    x_place,
+    bypasses_wrapper,
+    portable_label_place,
+    portable_place,
 )
-from manyfit.estimators.backends import _cuml as _with_cuml
-from manyfit.estimators.backends import array_api as _there
-from manyfit.estimators.backends.choice import routes_of
-from manyfit.folds import Unsupported
+from manyfit.estimators.backends import _cuml, array_api
+from manyfit.estimators.backends.selection import backends_of
+from manyfit.exceptions import Unsupported
 from manyfit.metrics.functions.wrapper import FUNCTIONS
 from manyfit.metrics.scoring.glm_score import explained_power
 
 
-def wrap_methods(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-    """scikit-learn's method, for data that lie anywhere.
+def wrap_method(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+    """scikit-learn's method `inner` for data on any device, with its signature and text.
 
-    Parameters
-    ----------
-    name : str
-        Name of the method.
-    inner : callable
-        scikit-learn's own function. It is called at once, and only it, where all data are the host's own and
-        were so at the fit.
-
-    Returns
-    -------
-    callable
-        With its signature and text.
+    `inner` alone is called, at once, if all data are the host's own and were so at the fit.
     """
-
     fits = name in FITS
 
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        here = not _any_form(args) and not (kwargs and _any_form(kwargs.values()))
-        if here and STATE not in vars(self) and not (fits and any_param_away(self)):
+        on_host = not _any_container(args) and not (kwargs and _any_container(kwargs.values()))
+        if on_host and RECORD not in vars(self) and not (fits and has_device_params(self)):
             return inner(self, *args, **kwargs)
-        if is_inside(self):
+        if bypasses_wrapper(self):
             return inner(self, *args, **kwargs)
         try:
             call = MethodCall(self, name, inner, args, kwargs)
-        except TypeError:  # arguments that it does not take: Python says so of scikit-learn's
+        except TypeError:  # wrong arguments: Python's error names scikit-learn's method
             return inner(self, *args, **kwargs)
         with label_transfers(f"{name} of {type(self).__name__}"):
-            return _answer(call)
+            return _fit(call) if call.fits else _run_method(call)
 
     return method
 
 
-def _any_form(values: Any) -> bool:
+def _any_container(values: Any) -> bool:
     return any(container_kind(value) is not None for value in values)
-
-
-def _answer(call: MethodCall) -> Any:
-    if call.fits:
-        return _fit(call)
-    state = call.state
-    if state is None:
-        return _ask_unfitted(call)
-    try:
-        if call.name == "score" and state.route != "host":
-            metric = _score_of(call)
-            if metric is not None:
-                return metric(call)
-        if state.route == "cuml":
-            return _with_cuml.ask(call, state)
-        if state.route in ("own", "scikit-learn"):
-            return _there.ask(call, state)
-    except Unsupported as reason:
-        return _at_home(call, [str(reason)], _home_copy(call.estimator, state))
-    return _at_home(call, [state.reason])
 
 
 # Fits
 
 
 def _fit(call: MethodCall) -> Any:
-    if not call.foreign:  # after a fit on a device
-        state = call.state
-        if call.name != "partial_fit" or state is None or state.route == "host":
-            if call.name != "partial_fit":
-                _there.come_home(call.estimator)
-            return call.at_home()
-    if call.place is None and not (call.state and call.name == "partial_fit"):
-        # Only y or weights lie elsewhere; the fit is where X is.
-        return _at_home(call, ["it was fitted on the host"])
-    if call.name == "partial_fit" and (call.state is not None or _is_fitted(call.estimator)):
-        return _go_on(call)
-    return _fit_there(call)
+    record = call.record
+    continues = call.name == "partial_fit"
+    if not call.uses_device and not (continues and record is not None and record.route != "host"):
+        # After a fit on a device.
+        if not continues:
+            array_api.move_attributes_to_host(call.estimator)
+        return call.run_on_host()
+    if call.place is None and not (record and continues):
+        # Only y or the weights are on a device; the fit follows X.
+        return _fall_back(call, ["it was fitted on the host"])
+    if continues and (record is not None or _is_fitted(call.estimator)):
+        return _continue_partial_fit(call)
+    return _fit_on_device(call)
 
 
-def _fit_there(call: MethodCall) -> Any:
-    """By the first who takes the estimator and its data; else on the host."""
+def _fit_on_device(call: MethodCall) -> Any:
+    """Fit by the first backend that takes the estimator and its data; on the host if there is none."""
     estimator, place, reasons = call.estimator, call.place, []
     assert place is not None
-    columns = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
-    for route in routes_of(estimator, place):
+    n_targets = call.y.shape[1] if getattr(call.y, "ndim", 1) == 2 else 1
+    for backend in backends_of(estimator, place):
         try:
-            return route(estimator, place, columns)(call)
+            return backend(estimator, place, n_targets)(call)
         except Unsupported as reason:
             reasons.append(str(reason))
-    return _at_home(call, reasons)
+    return _fall_back(call, reasons)
 
 
-def _go_on(call: MethodCall) -> Any:
-    """Learn more, where it was begun."""
-    state = call.state or FitRecord("host")
-    if state.route == "host":
-        return _at_home(call, [state.reason])
+def _continue_partial_fit(call: MethodCall) -> Any:
+    """Continue with the backend of the first partial fit."""
+    record = call.record or FitRecord("host")
+    if record.route == "host":
+        return _fall_back(call, [record.reason])
     try:
-        return _with_cuml.fit(call, state.model) if state.route == "cuml" else _there.ask(call, state)
+        return _cuml.fit(call, record.model) if record.route == "cuml" else array_api.run_method(call, record)
     except Unsupported as error:
-        if state.route != "cuml":
-            return _at_home(call, [str(error)])
-        # The host knows nothing of what was learnt.
-        raise ValueError(f"{type(call.estimator).__name__} cannot go on: {error}") from error
+        if record.route != "cuml":
+            return _fall_back(call, [str(error)])
+        # The host does not have what cuML learnt.
+        raise ValueError(
+            f"{type(call.estimator).__name__}.partial_fit cannot continue a fit by cuML: {error}"
+        ) from error
 
 
 def _is_fitted(estimator: Any) -> bool:
@@ -154,33 +124,70 @@ def _is_fitted(estimator: Any) -> bool:
     return True
 
 
-# Fitted estimators
+# Other methods
 
 
-def _ask_unfitted(call: MethodCall) -> Any:
-    """A method of what was fitted to the host's own data, or not at all, with data that lie elsewhere."""
+def _run_method(call: MethodCall) -> Any:
+    record = call.record
+    if record is None:
+        return _run_without_record(call)
+    try:
+        if call.name == "score" and record.route != "host":
+            score = _score_function(call)
+            if score is not None:
+                return score(call)
+        if record.route == "cuml":
+            return _cuml.run_method(call, record)
+        if record.route in ("own", "scikit-learn"):
+            return array_api.run_method(call, record)
+    except Unsupported as reason:
+        cuml = record.route == "cuml"
+        estimator = call.estimator
+        on_host = _cuml.convert_to_sklearn(estimator, record) if cuml else array_api.copy_to_host(estimator)
+        return _fall_back(call, [str(reason)], on_host)
+    return _fall_back(call, [record.reason])
+
+
+def _run_without_record(call: MethodCall) -> Any:
+    """Run a method, on data on a device, of an estimator that was fitted to host data or not at all."""
     if call.place is None:
-        return call.settle(call.at_home())
+        return call.place_result(call.run_on_host())
     if get_tags(call.estimator).requires_fit:
         check_is_fitted(call.estimator)
-        return _at_home(call, ["it was fitted on the host"])
-    dispatch = _there.dispatch_of(call.estimator)
+        return _fall_back(call, ["it was fitted on the host"])
+    dispatch = array_api.dispatch_of(call.estimator)
     place = call.place
-    if dispatch is None or place.kind != "array" or place.library not in _there.DISPATCHED:
-        return _at_home(call, ["scikit-learn works on it on the host only"])
+    if dispatch is None or place.kind != "array" or place.library not in array_api.DISPATCHED:
+        return _fall_back(call, [array_api.HOST_ONLY])
     try:
         reason = dispatch.refuses(call.estimator)
-        return _at_home(call, [reason]) if reason else _there.ask(call, FitRecord("scikit-learn"))
+        if reason:
+            return _fall_back(call, [reason])
+        return array_api.run_method(call, FitRecord("scikit-learn"))
     except Unsupported as error:
-        return _at_home(call, [str(error)])
+        return _fall_back(call, [str(error)])
 
 
-def _home_copy(estimator: Any, state: FitRecord) -> Any:
-    return _with_cuml.at_home(estimator, state) if state.route == "cuml" else _there.at_home(estimator)
+def _fall_back(call: MethodCall, reasons: list[str], estimator: Any = None) -> Any:
+    """Run the method on host copies of all data, with a warning, and move the result to its place."""
+    reason = "; ".join(dict.fromkeys(reasons))
+    if call.uses_device and not (call.place is None or call.place.on_host):
+        cls = type(call.estimator)
+        warn_host_fallback(cls, f"{cls.__name__} works on the host, so its data are copied there: {reason}.")
+    if call.fits and call.name != "partial_fit":
+        array_api.move_attributes_to_host(call.estimator)
+    result = call.run_on_host(estimator)
+    if call.fits:
+        record = FitRecord("host", portable_label_place(call.y), place=portable_place(call.X), reason=reason)
+        setattr(call.estimator, RECORD, record)
+    return call.place_result(result)
 
 
-def _score_of(call: MethodCall) -> Callable[[MethodCall], float] | None:
-    """The score as a function of the predictions, where scikit-learn's is one."""
+# Scores on a device
+
+
+def _score_function(call: MethodCall) -> Callable[[MethodCall], float] | None:
+    """The score as a function of the predictions, if scikit-learn's ``score`` is one."""
     score = getattr(sklearn_class_of(type(call.estimator)), "score", None)
     if score is ClassifierMixin.score:
         return functools.partial(_score, metric=FUNCTIONS["accuracy_score"])
@@ -189,38 +196,33 @@ def _score_of(call: MethodCall) -> Callable[[MethodCall], float] | None:
     power = explained_power(call.estimator)
     if power is None:
         return None
-    return functools.partial(_explained, metric=functools.partial(FUNCTIONS["d2_tweedie_score"], power=power))
+    metric = functools.partial(FUNCTIONS["d2_tweedie_score"], power=power)
+    return functools.partial(_score_deviance, metric=metric)
 
 
-def _explained(call: MethodCall, metric: Callable[..., Any]) -> float:
-    """The deviance that is explained, where that is a number.
-
-    Raises
-    ------
-    Unsupported
-        If the metric refuses what scikit-learn's method may not.
-    """
-    score = _number(call.estimator.predict(call.X), call, metric)
+def _score_deviance(call: MethodCall, metric: Callable[..., Any]) -> float:
+    """The explained deviance; Unsupported if the metric refuses targets that scikit-learn may accept."""
+    score = _score_on_device(call.estimator.predict(call.X), call, metric)
     if math.isnan(score):
         raise Unsupported("the deviance of these targets is not a number")
     return score
 
 
 def _score(call: MethodCall, metric: Callable[..., Any]) -> float:
-    """A metric of targets and predictions, on a device where one of them is there."""
+    """A metric of targets and predictions, on a device if one of them lies on it."""
     predicted = call.estimator.predict(call.X)
-    score = _number(predicted, call, metric)
+    score = _score_on_device(predicted, call, metric)
     if not math.isnan(score):
         return score
-    # scikit-learn refuses it, or warns.
+    # scikit-learn raises or warns.
     weight = call.given.get("sample_weight")
     return float(
         metric(*map(container_to_host, (call.y, predicted)), sample_weight=container_to_host(weight))
     )
 
 
-def _number(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> float:
-    """A metric on a device; NaN where nothing is there, for texts and complex numbers, and if it refuses."""
+def _score_on_device(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> float:
+    """A metric on a device; NaN without device arrays, for text and complex numbers, and if it is refused."""
     y, weight = call.y, call.given.get("sample_weight")
     place = container_place(predicted) or container_place(y)
     kind = np.asarray(y).dtype.kind if container_kind(y) is None else dtype_kind(y) if is_array(y) else "f"
@@ -230,22 +232,4 @@ def _number(predicted: Any, call: MethodCall, metric: Callable[..., Any]) -> flo
     try:
         return float(metric(*arrays[:2], sample_weight=arrays[2]))
     except (ValueError, TypeError, ArithmeticError, AttributeError, RuntimeError):
-        return math.nan  # scikit-learn has words for it, on the host
-
-
-# The host
-
-
-def _at_home(call: MethodCall, reasons: list[str], estimator: Any = None) -> Any:
-    """Bring all data to the host, work there, and bring the result back."""
-    reason = "; ".join(dict.fromkeys(reasons))
-    if call.foreign and not (call.place is None or call.place.on_host):
-        cls = type(call.estimator)
-        warn_host_fallback(cls, f"{cls.__name__} works on the host, to which its data are brought: {reason}.")
-    if call.fits and call.name != "partial_fit":
-        _there.come_home(call.estimator)
-    result = call.at_home(estimator)
-    if call.fits:
-        state = FitRecord("host", labels_place(call.y), place=x_place(call.X), reason=reason)
-        setattr(call.estimator, STATE, state)
-    return call.settle(result)
+        return math.nan  # scikit-learn explains it, on the host

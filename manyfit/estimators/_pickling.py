@@ -1,4 +1,4 @@
-"""Pickles of drop-in estimators: with scikit-learn's version, and wherever they were fitted."""
+"""Pickles of drop-in estimators, with scikit-learn's version and with arrays on any device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VERSION = "_sklearn_version"
 
 
 class _WithModules:
-    """An object that holds modules: scikit-learn keeps the namespace of arrays in some losses."""
+    """A value that holds modules, as scikit-learn's losses that keep an array namespace."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -26,21 +26,21 @@ class _WithModules:
 
 
 def _holds_modules(value: Any, depth: int = 3) -> bool:
-    inside = getattr(value, "__dict__", None)
-    if not isinstance(inside, dict) or isinstance(value, type) or not depth:
+    attributes = getattr(value, "__dict__", None)
+    if not isinstance(attributes, dict) or isinstance(value, type) or not depth:
         return False
-    return any(isinstance(v, types.ModuleType) or _holds_modules(v, depth - 1) for v in inside.values())
+    return any(isinstance(v, types.ModuleType) or _holds_modules(v, depth - 1) for v in attributes.values())
 
 
 def getstate(self: Any) -> dict[str, Any]:
-    """What is pickled of an estimator; scikit-learn adds its version for classes of its own modules only."""
+    """The pickled state with scikit-learn's version, which scikit-learn adds for its own modules only."""
     state = BaseEstimator.__getstate__(self)
     kept = {name: _WithModules(value) if _holds_modules(value) else value for name, value in state.items()}
     return {**kept, _VERSION: sklearn.__version__}
 
 
 def setstate(self: Any, state: dict[str, Any]) -> None:
-    """Take up what was pickled, and warn as scikit-learn does where it was by another version of it."""
+    """Restore a pickled state, with scikit-learn's warning if another version of it made the pickle."""
     version = state.pop(_VERSION, None)
     if version not in (None, sklearn.__version__):
         warnings.warn(

@@ -1,4 +1,4 @@
-"""UMAP, which scikit-learn has no twin of: umap-learn's on the host."""
+"""UMAP, which scikit-learn does not have: umap-learn fits it on the host."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ _SHARE = Interval(Real, 0, 1, closed="both")
 
 
 class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Uniform manifold approximation and projection: rows near each other stay so in few dimensions.
+    """Uniform manifold approximation and projection: nearby rows stay nearby in few dimensions.
 
-    By umap-learn on the host and by cuML on CuPy's and cuDF's data. The parameters are those that both have,
-    with the defaults that both have.
+    umap-learn fits data on the host, and cuML fits CuPy's and cuDF's data. The parameters are those that both
+    have, with their common defaults.
 
     Parameters
     ----------
     n_neighbors : int, default=15
-        Neighbours that a row's surroundings are known by.
+        Number of neighbours of a row.
     n_components : int, default=2
-        Dimensions of the embedding.
+        Number of dimensions of the embedding.
     metric : str or callable, default="euclidean"
-        Distance of rows.
+        Distance between rows.
     metric_kwds : dict or None, default=None
         Arguments of the metric.
     n_epochs : int or None, default=None
-        Passes of the optimisation; None: by the number of rows.
+        Number of optimisation passes; None chooses it by the number of rows.
     learning_rate : float, default=1.0
-        Of the optimisation, at its start.
+        Initial step size of the optimisation.
     init : {"spectral", "random"} or ndarray, default="spectral"
-        Where the embedding starts.
+        Initial embedding.
     min_dist : float, default=0.1
-        Least distance of rows in the embedding.
+        Smallest distance between rows in the embedding.
     spread : float, default=1.0
         Scale of the embedding.
     set_op_mix_ratio : float, default=1.0
-        From intersection (0) to union (1) of the rows' surroundings.
+        Blend of intersection (0) and union (1) of the rows' neighbourhoods.
     local_connectivity : float, default=1.0
-        Neighbours that every row is taken to be connected with.
+        Number of neighbours that every row is connected to.
     repulsion_strength : float, default=1.0
-        Weight of rows that are not near each other.
+        Weight of rows that are not neighbours.
     negative_sample_rate : int, default=5
-        Such rows drawn for each that is near.
+        Number of rows drawn that are not neighbours, for each that is.
     a : float or None, default=None
-        Of the curve of distances in the embedding; None: from `min_dist` and `spread`.
+        Parameter of the distance curve of the embedding; None derives it from `min_dist` and `spread`.
     b : float or None, default=None
-        As `a`.
+        Second parameter of the same curve.
     target_n_neighbors : int, default=-1
-        Neighbours of targets; -1: `n_neighbors`.
+        Number of neighbours by target; -1 means `n_neighbors`.
     target_metric : str, default="categorical"
-        Distance of targets.
+        Distance between targets.
     target_weight : float, default=0.5
-        Weight of targets beside rows.
+        Weight of the targets relative to the rows.
     random_state : int, RandomState instance or None, default=None
-        Seed.
+        Seed of the random numbers.
     verbose : bool, default=False
-        Whether progress is printed.
+        Whether to print progress.
 
     Attributes
     ----------
     embedding_ : array of shape (n_samples, n_components)
-        Where X lies.
+        Embedding of the training rows, on the device of X.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of features seen during `fit`, where all are strings.
+        Names of features seen during `fit`, if all are strings.
 
     References
     ----------
@@ -153,7 +153,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,), optional
-            Targets that bring rows together too.
+            Targets, which also pull rows together.
 
         Returns
         -------
@@ -180,17 +180,17 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         X : array-like or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,), optional
-            Targets that bring rows together too.
+            Targets, which also pull rows together.
 
         Returns
         -------
         array of shape (n_samples, n_components)
-            The embedding, where X lies.
+            The embedding, on the device of X.
         """
         return self.fit(X, y).embedding_
 
     def transform(self, X: Any) -> Any:
-        """Place other rows in the embedding.
+        """Embed other rows.
 
         Parameters
         ----------
@@ -200,14 +200,14 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Returns
         -------
         array of shape (n_samples, n_components)
-            Where X lies.
+            Result, on the device of X.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         return self._model.transform(X)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Find rows that would be placed at points of the embedding.
+        """Find rows whose embedding would be at given points.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class UMAP(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  #
         Returns
         -------
         array of shape (n_samples, n_features)
-            Where X lies.
+            Result, on the device of X.
         """
         check_is_fitted(self)
         return self._model.inverse_transform(X)
@@ -238,7 +238,7 @@ def _umap_learn() -> Any:
         import umap
     except ImportError as error:
         raise ImportError(
-            "UMAP works by umap-learn on the host and by cuML on a GPU. umap-learn is not installed: "
-            "pip install umap-learn, or pass a CuPy array or cuDF frame where cuML is installed."
+            "UMAP needs umap-learn on the host or cuML on a GPU, and umap-learn is not installed. Run "
+            "pip install umap-learn, or install cuML and pass a CuPy array or cuDF frame."
         ) from error
     return umap

@@ -9,7 +9,7 @@ import re
 
 from manyfit import estimators
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.estimators._catalog import ALL, Dispatch
+from manyfit.estimators._catalog import CATALOG, Dispatch
 from manyfit.estimators.backends._native_registry import fitter_of
 from tests.docs._pages import ROOT
 
@@ -19,11 +19,11 @@ HEADS = ("Estimator", "NumPy, pandas, SciPy", "torch, array-api-strict", "CuPy",
 
 def rows() -> list[dict[str, str]]:
     """A row for each drop-in estimator: who works on the data of each library, in the order that is tried."""
-    return [dict(zip(HEADS, (f"`{name}`", *_of(name)), strict=True)) for name in ALL]
+    return [dict(zip(HEADS, (f"`{name}`", *_of(name)), strict=True)) for name in CATALOG]
 
 
 def _of(name: str) -> tuple[str, str, str, str]:
-    line = ALL[name]
+    line = CATALOG[name]
     own = ["manyfit"] if fitter_of(sklearn_class_of(getattr(estimators, name))) else []
     dispatched = [_dispatched(line.dispatch)] if line.dispatch else []
     same = ["scikit-learn"] if line.dispatch else []  # with the same conditions, a column before

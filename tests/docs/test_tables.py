@@ -14,7 +14,7 @@ from sklearn.utils import all_estimators
 
 from manyfit._compat import TESTED, scorer_parts
 from manyfit.estimators import affine_step_of, family_of
-from manyfit.estimators._catalog import ALL
+from manyfit.estimators._catalog import CATALOG
 from manyfit.families import _registry as _family
 from manyfit.folds import Unsupported
 from manyfit.metrics import SharedScoring
@@ -148,7 +148,7 @@ def test_versions() -> None:
     major, minor = TESTED[-1].split(".")
     assert highest == f"{major}.{int(minor) + 1}"  # what was not tested is not installed
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in README
-    assert f"has [{len(ALL)} estimators]" in README
+    assert f"has [{len(CATALOG)} estimators]" in README
 
 
 def sub_rooms(room: str) -> set[str]:

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import KFold
 
 from manyfit import estimators
-from manyfit.estimators._catalog import EXPORTS
+from manyfit.estimators._catalog import ESTIMATORS
 
 TEXTS = ["a dog runs", "the dog sleeps", "a cat runs fast", "cats sleep", "the cat", "dogs run"]
 X, LABELS = make_classification(60, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
@@ -38,7 +38,7 @@ PARAMS: dict[str, dict[str, Any]] = {
 CATEGORIES = {"OneHotEncoder", "OrdinalEncoder", "TargetEncoder"}
 OF_TEXTS = {"HashingVectorizer", "CountVectorizer", "TfidfVectorizer"}
 # All that take arrays: UMAP needs umap-learn.
-NAMES = [name for name in EXPORTS if name not in OF_TEXTS | {"UMAP"}]
+NAMES = [name for name in ESTIMATORS if name not in OF_TEXTS | {"UMAP"}]
 
 
 class Sample(NamedTuple):

@@ -21,7 +21,7 @@ from sklearn.utils import estimator_checks as checks, get_tags
 from sklearn.utils._array_api import yield_namespace_device_dtype_combinations
 from manyfit import estimators
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.estimators._catalog import EXPORTS
+from manyfit.estimators._catalog import ESTIMATORS
 
 warnings.simplefilter("ignore")
 passed, failed, theirs = [], {}, []
@@ -36,7 +36,7 @@ def run(name, check, *args, **kwargs):
     else:
         passed.append(name)
 
-for name in EXPORTS:
+for name in ESTIMATORS:
     if name in ("UMAP", "LabelEncoder"):  # not installed; no X
         continue
     # The last components of what the checks draw have no direction of their own.

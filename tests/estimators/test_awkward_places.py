@@ -12,8 +12,8 @@ from sklearn.base import clone
 from manyfit import estimators
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_kind, container_place, to_host
-from manyfit.estimators._factory import exported
-from manyfit.estimators._method_call import STATE
+from manyfit.estimators._factory import make_drop_in
+from manyfit.estimators._method_call import RECORD
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NEW, NUMBERS, X
 from tests.metrics._crossings import there
@@ -143,7 +143,7 @@ def test_what_a_fit_keeps_is_not_put_back():
             self._seen = X
             return super().fit(X, y, sample_weight)
 
-    model = exported(Keeps)(2, init=X[:2])
+    model = make_drop_in(Keeps)(2, init=X[:2])
     model._seen = there(X[:3])
     model.fit(there(X))
     assert model._seen.shape == X.shape
@@ -290,7 +290,7 @@ def test_a_question_of_other_columns(name):
             method(asked(X[:, :4]))
         with pytest.raises(ValueError, match="Complex data not supported"):
             method(asked(X + 1j))
-    assert vars(model)[STATE] is not None
+    assert vars(model)[RECORD] is not None
 
 
 def test_an_error_of_complex_numbers_says_what_to_do():
@@ -307,7 +307,7 @@ def test_tensors_with_gradients_and_of_short_floats():
     np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-9)
     wide = (rows * 100).half()  # whose squares are not of its dtype
     model = estimators.Ridge().fit(wide, y)
-    assert vars(model)[STATE].route != "host"
+    assert vars(model)[RECORD].route != "host"
     np.testing.assert_allclose(home(model.coef_), theirs(model).fit(wide.numpy(), NUMBERS).coef_, rtol=1e-6)
     for name in ("Ridge", "LinearRegression", "KernelRidge"):
         for dtype in (torch.bfloat16, torch.float16):

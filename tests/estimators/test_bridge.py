@@ -34,12 +34,12 @@ from manyfit.arrays import (
     to_device,
     transfers,
 )
-from manyfit.estimators._catalog import EXPORTS
-from manyfit.estimators._method_call import STATE
+from manyfit.estimators._catalog import ESTIMATORS
+from manyfit.estimators._method_call import RECORD
 from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.estimators.backends import _native_registry as _own
 from manyfit.estimators.backends._native_registry import register_fitter, unregister_fitter
-from manyfit.estimators.backends.choice import find_fitting_place
+from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
 from tests.estimators._samples import LABELS, NAMES, NUMBERS, X, made, results, sample
@@ -49,7 +49,9 @@ WORDS = np.array(["ant", "bee", "cat"])[LABELS]
 # What scikit-learn's own numbers may differ by: other solvers of the same equations, sums in another order.
 CLOSE = {"rtol": 1e-6, "atol": 1e-8}
 NEAR = {"rtol": 1e-5, "atol": 1e-6}  # two fits to the same optimum
-STAYS = [name for name in NAMES if EXPORTS[name].dispatch and not EXPORTS[name].dispatch.refuses(made(name))]
+STAYS = [
+    name for name in NAMES if ESTIMATORS[name].dispatch and not ESTIMATORS[name].dispatch.refuses(made(name))
+]
 OTHERS = [
     pytest.param(name, marks=pytest.mark.gpu if name == "cupy" else ())
     for name in ("array_api_strict", "torch", "cupy")
@@ -127,12 +129,12 @@ def test_every_estimator_on_every_library(name, own, xp, device, monkeypatch):
         estimator.set_params(**(SHARP.get(name, {}) if own else {}))
     ours.fit(*(one for one in (X, Y) if one is not None))
     twin.fit(*(one for one in (given, y) if one is not None))
-    route = vars(ours)[STATE].route
+    route = vars(ours)[RECORD].route
     assert route == ("own" if own else "scikit-learn" if name in STAYS else "host")
     if xp is not np:
         said = find_fitting_place(ours, container_place(X))  # before it is fitted, as a plan says it
-        by = {"own": "manyfit fits it", "scikit-learn": "scikit-learn's array API dispatch serves it"}
-        assert said == (("host", vars(ours)[STATE].reason) if route == "host" else ("device", by[route]))
+        by = {"own": "manyfit fits it", "scikit-learn": "scikit-learn's array API dispatch supports it"}
+        assert said == (("host", vars(ours)[RECORD].reason) if route == "host" else ("device", by[route]))
     for fitted in (ours, pickle.loads(pickle.dumps(ours))):
         found, wanted = results(fitted, X, Y), results(twin, given, y)
         assert set(found) == set(wanted)
@@ -208,7 +210,7 @@ def test_parameters_that_scikit_learn_serves_on_a_device(name, params):
     ours = getattr(estimators, name)(**params)
     ours.fit(there(given), None if y is None else there(y))
     served = (name, params) in SERVED
-    assert vars(ours)[STATE].route == ("scikit-learn" if served else "host")
+    assert vars(ours)[RECORD].route == ("scikit-learn" if served else "host")
     twin = ours.__class__.__mro__[1](**params).fit(given, y)
     method = (
         "predict_proba" if hasattr(twin, "predict_proba") else "predict" if y is not None else "transform"
@@ -360,7 +362,7 @@ def test_a_fitted_estimator_answers_data_of_another_place():
 def test_a_new_fit_forgets_the_old_one():
     ours = made("LinearDiscriminantAnalysis").fit(there(X), WORDS)
     ours.fit(X, LABELS)
-    assert STATE not in vars(ours) and ours.predict(X).dtype == LABELS.dtype
+    assert RECORD not in vars(ours) and ours.predict(X).dtype == LABELS.dtype
     assert type(ours.coef_) is np.ndarray
     ours.fit(there(X), there(LABELS)).fit(X, WORDS)
     np.testing.assert_array_equal(
@@ -387,7 +389,7 @@ def test_learning_in_parts_goes_on_where_it_began(name):
     wanted = learnt(made(name, twin=True), np.asarray, np.asarray)
     for last in (there, np.asarray):
         ours = learnt(made(name), there, last)
-        assert vars(ours)[STATE].route == ("scikit-learn" if name in STAYS else "host")
+        assert vars(ours)[RECORD].route == ("scikit-learn" if name in STAYS else "host")
         method = "predict" if hasattr(wanted, "predict") else "transform"
         alike(getattr(ours, method)(there(X)), getattr(wanted, method)(X))
 
@@ -432,7 +434,7 @@ def test_one_warning_for_an_estimator_and_a_reason():
 
     first, second = told(run)
     assert str(first.message) == (
-        "SVC works on the host, to which its data are brought: scikit-learn works on it on the host only."
+        "SVC works on the host, so its data are copied there: scikit-learn supports it on the host only."
     )
     assert "Ridge works on the host" in str(second.message) and "solver='lsqr'" in str(second.message)
     assert first.filename == second.filename == __file__
@@ -509,7 +511,7 @@ def test_other_containers():
     for data in (pl.DataFrame(X), da.from_array(X), memoryview(X), X.tolist()):
         ours = estimators.Ridge().fit(data, NUMBERS)
         wanted = sklearn.linear_model.Ridge().fit(data, NUMBERS).predict(data)
-        assert STATE not in vars(ours)
+        assert RECORD not in vars(ours)
         np.testing.assert_array_equal(ours.predict(data), wanted)
     targets = np.stack([LABELS, 1 - LABELS % 2], axis=1)
     ours = made("KNeighborsClassifier").fit(there(X), there(targets))
@@ -547,12 +549,12 @@ def test_a_fit_of_our_own_goes_first():
     fitter = register_fitter(twin, fit)
     try:
         ours = estimators.LinearRegression().fit(there(X), NUMBERS)
-        assert vars(ours)[STATE].route == "own" and seen == [("array", np.ndarray, None)]
+        assert vars(ours)[RECORD].route == "own" and seen == [("array", np.ndarray, None)]
         alike(ours.predict(there(X)), X.sum(axis=1) + 1)
         alike(ours.predict(X), X.sum(axis=1) + 1)
         positive = estimators.LinearRegression(positive=True)
         (warning,) = told(lambda: positive.fit(there(X), there(NUMBERS)))
-        assert "not positive ones; scikit-learn works on it on the host only" in str(warning.message)
+        assert "not positive ones; scikit-learn supports it on the host only" in str(warning.message)
     finally:
         unregister_fitter(fitter)
     estimators.LinearRegression().fit(there(X), NUMBERS)

@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import check_regressors_train, parametrize_w
 
 from manyfit import estimators
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.estimators._catalog import ALL, HOLDERS
+from manyfit.estimators._catalog import CATALOG, META_ESTIMATORS
 
 # What scikit-learn expects to fail, with its reason, is expected here too, but for these, which pass.
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
@@ -56,7 +56,7 @@ def theirs_of(estimator: Any) -> Any:
 
 def instances() -> Iterator[Any]:
     """Of each drop-in estimator those that scikit-learn checks of its twin."""
-    for name in ALL:
+    for name in CATALOG:
         if name not in NOT_HERE:
             yield from map(ours_of, _construct_instances(sklearn_class_of(getattr(estimators, name))))
 
@@ -76,7 +76,7 @@ def checks() -> Any:
         check = param.values[1]
         if "array_api" in getattr(check, "func", check).__name__:
             continue
-        rare = len(kept) % EVERY or type(param.values[0]).__name__ in HOLDERS
+        rare = len(kept) % EVERY or type(param.values[0]).__name__ in META_ESTIMATORS
         marks = [pytest.mark.thorough] if rare else []
         kept.append(pytest.param(*param.values, marks=[*param.marks, *marks]))
     return pytest.mark.parametrize(names, kept, **made.kwargs)

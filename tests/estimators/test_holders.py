@@ -23,9 +23,9 @@ from manyfit import estimators
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_kind, container_place, to_device, to_host, transfers
 from manyfit.estimators import PCA, FeatureUnion, MinMaxScaler, Ridge, StandardScaler
-from manyfit.estimators._catalog import HOLDERS
-from manyfit.estimators._factory import BRIDGED
-from manyfit.estimators._method_call import STATE
+from manyfit.estimators._catalog import META_ESTIMATORS
+from manyfit.estimators._factory import WRAPPED_METHODS
+from manyfit.estimators._method_call import RECORD
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.model_selection import GridSearchCV
 from tests.estimators import _fake_cuml as fake
@@ -118,7 +118,7 @@ def lies(value, place):
     return np.ndim(value) == 0 or place.is_same(container_place(value))
 
 
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("name", META_ESTIMATORS)
 def test_it_is_scikit_learns_class(name):
     ours, twin = getattr(estimators, name), sklearn_class_of(getattr(estimators, name))
     assert ours.__mro__[1] is twin and ours.__name__ == twin.__name__ == name
@@ -128,21 +128,21 @@ def test_it_is_scikit_learns_class(name):
         static = inspect.getattr_static(twin, method)
         callables = inspect.isfunction(static) or hasattr(static, "check")
         if callables and not method.startswith(("_", "set_")) and method not in PLAIN:
-            assert method in BRIDGED and inspect.getattr_static(ours, method) is not static, method
+            assert method in WRAPPED_METHODS and inspect.getattr_static(ours, method) is not static, method
 
 
 @pytest.mark.invariant("Drop-in estimators return results where the data lie")
 @quiet
 @pytest.mark.parametrize("xp", OTHERS, indirect=True)
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("name", META_ESTIMATORS)
 def test_every_holder_on_every_library(name, xp, device):
     model, y = made(name)
     wanted = clone(model).fit(X, y)
     rows, targets = (None if one is None else to_device(one, device, xp) for one in (X, y))
     assert type(clone(model)) is type(model)
     model.fit(rows, targets)
-    away = NEW and HOLDERS[name].dispatch is not None
-    assert vars(model)[STATE].route == ("scikit-learn" if away else "host")
+    away = NEW and META_ESTIMATORS[name].dispatch is not None
+    assert vars(model)[RECORD].route == ("scikit-learn" if away else "host")
     expected = answers(wanted, X, y)
     for fitted in (model, pickle.loads(pickle.dumps(model))):
         found = answers(fitted, rows, targets)
@@ -154,7 +154,7 @@ def test_every_holder_on_every_library(name, xp, device):
         close(value, expected[method])
 
 
-@pytest.mark.parametrize("name", [name for name in HOLDERS if not HOLDERS[name].dispatch])
+@pytest.mark.parametrize("name", [name for name in META_ESTIMATORS if not META_ESTIMATORS[name].dispatch])
 def test_what_works_on_the_host_says_so_once_or_is_refused(name):
     model, y = made(name)
     refused = pytest.raises(HostFallbackError, match=f"{name} works on the host.*host_fallback='warn'")
@@ -169,7 +169,7 @@ def test_what_works_on_the_host_says_so_once_or_is_refused(name):
 
 
 @quiet
-@pytest.mark.parametrize("name", HOLDERS)
+@pytest.mark.parametrize("name", META_ESTIMATORS)
 def test_scikit_learns_own_around_drop_in_estimators_raises(name):
     """As the page says: what cannot be mended from outside."""
     model, y = made(name)

@@ -17,9 +17,9 @@ import pytest
 from manyfit import estimators
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_kind, container_to_host, is_out_of_memory
-from manyfit.estimators._catalog import EXPORTS
-from manyfit.estimators._factory import BRIDGED
-from manyfit.estimators._method_call import STATE
+from manyfit.estimators._catalog import ESTIMATORS
+from manyfit.estimators._factory import WRAPPED_METHODS
+from manyfit.estimators._method_call import RECORD
 from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.folds import Unsupported
 from tests.estimators._samples import NEW, OF_TEXTS, TEXTS, made, sample
@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.filterwarnings("ignore"),  # of other projects' imports and fits
 ]
-LINES = {name: line.cuml for name, line in EXPORTS.items() if line.cuml is not None}
+LINES = {name: line.cuml for name, line in ESTIMATORS.items() if line.cuml is not None}
 # What cuML 26.10 refuses of scikit-learn's own defaults, with words of why: when it is fitted, and when made.
 REFUSED = {"AgglomerativeClustering": "single linkage"}
 REFUSED |= {"TargetEncoder": "random seeds"} if NEW else {}  # scikit-learn 1.9 deprecates its random_state
@@ -57,7 +57,7 @@ def test_the_class_is_there_and_converts_as_the_table_says(name):
     theirs = getattr(cls, "_cpu_class_path", "") if hasattr(cls, "from_sklearn") else ""
     twins = theirs and theirs.rpartition(".")[2] == twin.__name__ and theirs.startswith("sklearn.")
     # What scikit-learn's dispatch serves as well need not be converted: it goes first.
-    assert bool(twins) == LINES[name].converts or EXPORTS[name].dispatch is not None
+    assert bool(twins) == LINES[name].converts or ESTIMATORS[name].dispatch is not None
     if LINES[name].converts:
         assert cls._get_cpu_class() is twin
 
@@ -66,7 +66,7 @@ def test_no_estimator_of_cumls_is_left_out():
     """Estimators that were added to cuML under a name of the table."""
     rooms = {line.path.rpartition(".")[0] for line in LINES.values()}
     known = {name for room in rooms for name in dir(import_module(room))}
-    left = {name for name, line in EXPORTS.items() if line.cuml is None}
+    left = {name for name, line in ESTIMATORS.items() if line.cuml is None}
     assert not left & known
 
 
@@ -76,9 +76,9 @@ def test_parameters_arrive(name):
     estimator, line = made(name), LINES[name]
     if name == "TargetEncoder" and name in REFUSED:
         with pytest.raises(Unsupported, match=REFUSED[name]):
-            _with_cuml.made(estimator, line)
+            _with_cuml.make_model(estimator, line)
         return
-    model = _with_cuml.made(estimator, line)
+    model = _with_cuml.make_model(estimator, line)
     changes = line.changes(estimator) if line.changes else {}
     translated = model._params_from_cpu(estimator) if line.converts else {}
     theirs = model.get_params()
@@ -95,7 +95,7 @@ def test_parameters_arrive(name):
 @pytest.mark.parametrize("name", LINES)
 def test_methods_take_the_rows_by_place_and_the_others_by_name(name):
     cls, twin = cls_of(name), sklearn_class_of(getattr(estimators, name))
-    for method in sorted(BRIDGED & set(dir(twin)) & set(dir(cls))):
+    for method in sorted(WRAPPED_METHODS & set(dir(twin)) & set(dir(cls))):
         first, *_ = [
             p for p in inspect.signature(getattr(cls, method)).parameters.values() if p.name != "self"
         ]
@@ -140,8 +140,8 @@ def test_fitted_by_cuml_where_the_ledger_says_so(name, kind, monkeypatch):
         X = cupy.asarray(rows)
         X = X if kind == "cupy" else (cudf.DataFrame if X.ndim == 2 else cudf.Series)(X)
     ours, twin = made(name), made(name, twin=True)
-    monkeypatch.setattr("manyfit.estimators.backends.choice.fitter_of", lambda cls: None)
-    if kind == "cupy" and not LINES[name].converts and EXPORTS[name].dispatch is not None:
+    monkeypatch.setattr("manyfit.estimators.backends.selection.fitter_of", lambda cls: None)
+    if kind == "cupy" and not LINES[name].converts and ESTIMATORS[name].dispatch is not None:
         monkeypatch.setattr("manyfit.estimators.backends.array_api.dispatch_of", lambda estimator: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -149,7 +149,7 @@ def test_fitted_by_cuml_where_the_ledger_says_so(name, kind, monkeypatch):
     if name in REFUSED:
         assert any(REFUSED[name] in str(one.message) for one in caught)
         return
-    assert vars(ours)[STATE].route == "cuml", [str(one.message) for one in caught]
+    assert vars(ours)[RECORD].route == "cuml", [str(one.message) for one in caught]
     if name == "UMAP":
         assert ours.embedding_.shape == (len(rows), 2)
         return

@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 import manyfit
 from manyfit import estimators
 from manyfit.arrays import container_place
-from manyfit.estimators._catalog import EXPORTS
-from manyfit.estimators._method_call import STATE
+from manyfit.estimators._catalog import ESTIMATORS
+from manyfit.estimators._method_call import RECORD
 from manyfit.estimators.backends import _cuml as _with_cuml
 from manyfit.estimators.backends import _native_registry as _own
-from manyfit.estimators.backends.choice import find_fitting_place
+from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from tests.estimators import _fake_cuml as fake
 from tests.estimators._samples import LABELS, NUMBERS, X
@@ -38,7 +38,7 @@ def _cuml(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def route(estimator):
-    return vars(estimator)[STATE].route
+    return vars(estimator)[RECORD].route
 
 
 def alike(found, wanted):
@@ -59,7 +59,7 @@ def test_fitted_by_cuml():
         assert fitted.score(there(X), NUMBERS) == pytest.approx(twin.score(X, NUMBERS))
     with pytest.raises(AttributeError, match="wrong_"):
         ours.wrong_  # noqa: B018
-    assert STATE not in vars(clone(ours))
+    assert RECORD not in vars(clone(ours))
 
 
 @pytest.mark.invariant("Each step works where the plan says")
@@ -80,14 +80,14 @@ def test_what_a_plan_says_of_it_is_what_happens(model, stays):
     with manyfit.config_context(host_fallback="ignore"):
         (model.fit if not hasattr(model, "transform") or stays else model.fit_transform)(Xd, there(NUMBERS))
     assert (place == "device") == stays == (route(model) == "cuml")
-    assert said == "cuML fits it" if stays else said.split(";")[0] in vars(model)[STATE].reason
+    assert said == "cuML fits it" if stays else said.split(";")[0] in vars(model)[RECORD].reason
 
 
 def test_what_is_no_fitted_attribute_is_not_converted_for():
     ours = estimators.KMeans(2, n_init=1).fit(there(X))
     for name in ("feature_names_in_", "decision_function", "_skl_callbacks", "_repr", "__len__"):
         assert not hasattr(ours, name)
-    model = vars(ours)[STATE].model
+    model = vars(ours)[RECORD].model
     assert "converted" not in vars(model) and ours.inertia_ > 0 and vars(model)["converted"]
 
 
@@ -96,7 +96,7 @@ def test_a_fit_on_the_host_forgets_cumls_and_the_other_way():
     ours.fit(there(X), there(NUMBERS))
     assert "coef_" not in vars(ours) and container_place(ours.coef_) is not None
     ours.fit(X, NUMBERS)
-    assert STATE not in vars(ours) and type(ours.coef_) is np.ndarray
+    assert RECORD not in vars(ours) and type(ours.coef_) is np.ndarray
 
 
 def test_weights_and_other_arguments():
@@ -133,8 +133,9 @@ def test_what_cuml_refuses_goes_on_with_the_reason():
         ours = estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
     assert route(ours) == "host"
     (told,) = caught
-    assert "cuML refuses: `solver='lsqr'` is not supported; scikit-learn does not serve solver='lsqr'" in str(
-        told.message
+    assert (
+        "cuML refuses: `solver='lsqr'` is not supported; scikit-learn does not support solver='lsqr'"
+        in str(told.message)
     )
     with (
         manyfit.config_context(host_fallback="error"),
@@ -201,7 +202,7 @@ def test_frames_and_sparse_matrices_that_come_to_the_host():
     np.testing.assert_allclose(predicted.to_pandas(), twin.predict(frame))
     assert isinstance(ours.kneighbors_graph(fake.DataFrame(frame)), fake.csr_matrix)
     sparse = fake.csr_matrix(scipy.sparse.csr_matrix(X))
-    with pytest.warns(HostFallbackWarning, match="does not work on a cupy sparse"):
+    with pytest.warns(HostFallbackWarning, match="does not support a cupy sparse"):
         ours = estimators.MaxAbsScaler().fit(sparse)
     found = ours.transform(sparse)
     assert isinstance(found, fake.csr_matrix)
@@ -234,7 +235,7 @@ def test_sparse_matrices_that_cupy_has_not_stay_on_the_host():
 def test_without_cuml(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuml.linear_model", None)  # as if it were not installed
     with pytest.warns(
-        HostFallbackWarning, match="cuML is not installed; scikit-learn does not serve solver='lsqr'"
+        HostFallbackWarning, match="cuML is not installed; scikit-learn does not support solver='lsqr'"
     ):
         estimators.Ridge(solver="lsqr").fit(there(X), there(NUMBERS))
     assert route(estimators.Ridge(solver="svd").fit(there(X), there(NUMBERS))) == "scikit-learn"
@@ -242,10 +243,10 @@ def test_without_cuml(monkeypatch):
 
 def test_hdbscan_is_asked_for_what_scikit_learn_means():
     ours = estimators.HDBSCAN(min_cluster_size=7, max_cluster_size=20, copy=True).fit(there(X))
-    params = vars(ours)[STATE].model.params
+    params = vars(ours)[RECORD].model.params
     assert params["min_samples"] == 6 and params["min_cluster_size"] == 7 and params["max_cluster_size"] == 20
-    with pytest.raises(ValueError, match="does not serve"):
-        EXPORTS["HDBSCAN"].cuml.changes(estimators.HDBSCAN(metric="manhattan"))
+    with pytest.raises(ValueError, match="does not support"):
+        ESTIMATORS["HDBSCAN"].cuml.changes(estimators.HDBSCAN(metric="manhattan"))
     assert not hasattr(ours, "probabilities_")  # of a package that is not there, by as_sklearn
     with pytest.raises(AttributeError, match="HDBSCAN was fitted by cuML, which does not convert it"):
         ours.dbscan_clustering(0.5)
@@ -254,7 +255,7 @@ def test_hdbscan_is_asked_for_what_scikit_learn_means():
 def test_defaults_that_are_not_scikit_learns():
     """What cuML would do by its own default is not what scikit-learn was asked for."""
     asked = estimators.AgglomerativeClustering(3, linkage="single")
-    assert vars(asked.fit(there(X)))[STATE].model.params == {
+    assert vars(asked.fit(there(X)))[RECORD].model.params == {
         "n_clusters": 3, "linkage": "single", "connectivity": "pairwise",
     }  # fmt: skip
     with pytest.warns(HostFallbackWarning, match="cuML refuses: Only single linkage"):
@@ -266,7 +267,7 @@ def test_defaults_that_are_not_scikit_learns():
 
 
 def test_what_from_sklearn_makes_another_problem_of():
-    model = vars(estimators.LinearSVR(C=3.0).fit(there(X), there(NUMBERS)))[STATE].model
+    model = vars(estimators.LinearSVR(C=3.0).fit(there(X), there(NUMBERS)))[RECORD].model
     assert model.params == {
         "C": 3.0, "loss": "epsilon_insensitive", "penalty": "l2", "penalized_intercept": True,
     }  # fmt: skip
@@ -300,12 +301,12 @@ def test_a_users_subclass_is_not_cumls():
 
 
 def test_every_line_names_a_class_of_cuml():
-    paths = [export.cuml.path for export in EXPORTS.values() if export.cuml]
+    paths = [export.cuml.path for export in ESTIMATORS.values() if export.cuml]
     assert len(paths) == len(set(paths)) > 35
-    assert {path.rpartition(".")[2] for path in paths} <= set(EXPORTS)
+    assert {path.rpartition(".")[2] for path in paths} <= set(ESTIMATORS)
     assert all(path.startswith("cuml.") for path in paths)
     with pytest.raises(Exception, match="this version of cuML has no cuml.linear_model.Lasso"):
-        _with_cuml.made(estimators.Lasso(), EXPORTS["Lasso"].cuml)
+        _with_cuml.make_model(estimators.Lasso(), ESTIMATORS["Lasso"].cuml)
 
 
 # UMAP
@@ -315,12 +316,12 @@ def test_umap_by_cuml():
     ours = estimators.UMAP(n_neighbors=5)
     alike(ours.fit_transform(there(X)), X[:, :2])
     alike(ours.embedding_, X[:, :2])
-    assert vars(ours)[STATE].model.params == {"n_neighbors": 5}
+    assert vars(ours)[RECORD].model.params == {"n_neighbors": 5}
 
 
 def test_umap_without_umap_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
-    with pytest.raises(ImportError, match="pip install umap-learn, or pass a CuPy array"):
+    with pytest.raises(ImportError, match="pip install umap-learn, or install cuML and pass a CuPy array"):
         estimators.UMAP().fit(X)
 
 

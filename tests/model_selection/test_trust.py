@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from manyfit import estimators
-from manyfit.estimators._catalog import ALL
+from manyfit.estimators._catalog import CATALOG
 from manyfit.model_selection.sharing.rows._known_readers import (
     FUNCTIONS,
     READERS,
@@ -90,7 +90,7 @@ def test_who_is_in_the_list_writes_into_nothing_with_any_option(name):
     assert check(name, kinds, every=name not in SLOW) or not any(map(read_only, instances(classes()[name])))
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name in classes() and name not in SLOW])
+@pytest.mark.parametrize("name", [name for name in CATALOG if name in classes() and name not in SLOW])
 def test_a_drop_in_writes_into_nothing_either(name):
     for theirs in settings(classes()[name], every=False):
         estimator = getattr(estimators, name)(**theirs.get_params(deep=False))

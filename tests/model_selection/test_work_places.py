@@ -79,9 +79,9 @@ def test_steps_on_both_sides():
         ("Ridge", "device"),
     ]
     assert plan.groups[0].places == plan.places
-    assert plan.places[1] == WorkPlace("SimpleImputer", "host", "scikit-learn works on it on the host only")
+    assert plan.places[1] == WorkPlace("SimpleImputer", "host", "scikit-learn supports it on the host only")
     lines = str(plan).split("where each estimator works\n")[1].splitlines()
-    assert lines[1] == "   ├─ SimpleImputer: on the host, because scikit-learn works on it on the host only"
+    assert lines[1] == "   ├─ SimpleImputer: on the host, because scikit-learn supports it on the host only"
     assert len(lines) == 4 and plan._repr_html_().count("<li>") == 4
     assert escape(str(plan.places[1])) in plan._repr_html_()
     assert pickle.loads(pickle.dumps(plan.places)) == plan.places
@@ -125,7 +125,7 @@ def test_a_frame_keeps_what_follows_on_the_host():
     frame = E.MinMaxScaler().set_output(transform="pandas")
     plan = planned(make_pipeline(frame, E.PolynomialFeatures(), E.Ridge()), ALPHAS)
     assert where(plan) == [(name, "host") for name in ("MinMaxScaler", "PolynomialFeatures", "Ridge")]
-    assert plan.places[0].reason == "its output is to be a frame of pandas"
+    assert plan.places[0].reason == "its output is set to pandas"
     assert plan.places[1].reason == "MinMaxScaler gives it a frame, which stays on the host"
 
 
@@ -167,7 +167,7 @@ def test_who_is_not_drop_in():
     )
     with array_api_dispatch():
         plan = planned(model, {"ridge__alpha": [0.1, 1.0]}, sharing="none")
-    served = "scikit-learn's array API dispatch serves it"
+    served = "scikit-learn's array API dispatch supports it"
     assert plan.places == (
         WorkPlace("PolynomialFeatures", "device", served),
         WorkPlace("Ridge", "device", served),

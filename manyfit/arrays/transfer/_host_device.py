@@ -205,7 +205,7 @@ def _check_device(device: Device | None, xp: Namespace) -> None:
     if compat.is_numpy_namespace(xp) and not names_host(device):
         raise ValueError(
             f"to_device cannot put a NumPy array on device {device!r}: NumPy has the host only, 'cpu'. "
-            "Pass xp= as well, the library that is to hold it there, such as cupy or torch."
+            "Pass xp= as well, the library that holds it on the device, such as cupy or torch."
         )
     if compat.is_cupy_namespace(xp) and names_host(device):
         raise ValueError(

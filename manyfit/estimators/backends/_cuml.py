@@ -1,4 +1,4 @@
-"""Estimators that cuML works on, on CuPy's and cuDF's data: through its own conversion of scikit-learn's."""
+"""Fits and methods by cuML, on CuPy's and cuDF's data."""
 
 from __future__ import annotations
 
@@ -10,128 +10,109 @@ from typing import Any
 
 import numpy as np
 
-from manyfit._compat import output_container, validate_parameters
+from manyfit._compat import validate_parameters
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import Place, container_kind, container_place, container_to_host
 from manyfit.estimators._catalog import Cuml
 from manyfit.estimators._method_call import (
-    STATE,
+    RECORD,
     FitRecord,
     MethodCall,
-    forget,
-    labels_place,
-    with_labels,
-    x_place,
+    clear_fit,
+    place_labels,
+    portable_label_place,
+    portable_place,
+    refuse_frame_output,
 )
-from manyfit.folds import Unsupported
+from manyfit.exceptions import Unsupported
 
 LIBRARIES = ("cupy", "cudf")
-# What cuML raises of parameters and data that it does not serve: its UnsupportedOnGPU is a ValueError. What
-# is wrong with them whoever fits, scikit-learn then says in its own words.
+# What cuML raises for parameters and data that it does not support: its UnsupportedOnGPU is a ValueError.
+# scikit-learn raises its own error afterwards if they are wrong for any backend.
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 
-_OURS = ("n_features_in_", "feature_names_in_")
+# Fitted attributes that `fit` sets itself.
+_SET_BY_FIT = ("n_features_in_", "feature_names_in_")
 
 
 def fit(call: MethodCall, model: Any) -> Any:
-    """Fit by cuML's estimator of `made`, or of the fit that a call goes on with, where X lies.
-
-    Raises
-    ------
-    Unsupported
-        If cuML refuses the data.
-    """
+    """Fit cuML's estimator, a new one or that of earlier partial fits; Unsupported if it refuses the data."""
     estimator = call.estimator
-    if call.name == "fit_transform" and output_container(estimator) != "default":
-        raise Unsupported(f"its output is to be a frame of {output_container(estimator)}")
+    if call.name == "fit_transform":
+        refuse_frame_output(estimator)
     validate_parameters(estimator)
     method = _method(model, call)
     try:
         result = method(*_leading(call), **_given(call))
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
-    state = FitRecord("cuml", labels_place(call.y), None, model, x_place(call.X))
+    record = FitRecord("cuml", portable_label_place(call.y), None, model, portable_place(call.X))
     names = _feature_names(call.X)
-    forget(estimator)
-    setattr(estimator, STATE, state)
+    clear_fit(estimator)
+    setattr(estimator, RECORD, record)
     if len(getattr(call.X, "shape", ())) == 2:
         estimator.n_features_in_ = int(call.X.shape[1])
     if names is not None:
         estimator.feature_names_in_ = names
-    return estimator if result is model else call.settle(result)
+    return estimator if result is model else call.place_result(result)
 
 
-def ask(call: MethodCall, state: FitRecord) -> Any:
-    """Run a method of cuML's fitted estimator, on data of any place.
-
-    Raises
-    ------
-    Unsupported
-        If it has no such method or refuses the data.
-    """
-    if call.name == "transform" and output_container(call.estimator) != "default":
-        raise Unsupported(f"its output is to be a frame of {output_container(call.estimator)}")
+def run_method(call: MethodCall, record: FitRecord) -> Any:
+    """Run a method of cuML's fitted estimator; Unsupported if it has no such method or refuses the data."""
+    if call.name == "transform":
+        refuse_frame_output(call.estimator)
     _check_names(call)
-    method = _method(state.model, call)
+    method = _method(record.model, call)
     try:
-        with _texts_at_home(call, state.model):
+        with _output_type(call, record.model):
             result = method(*_leading(call), **_given(call))
     except _REFUSALS as error:
-        if not _converts(call.estimator, state):
-            raise  # nobody else can say what is wrong
+        if not _converts(call.estimator, record):
+            raise  # there is no fallback that could explain it
         raise Unsupported(f"cuML refuses: {error}") from error
-    return call.settle(result)
+    return call.place_result(result)
 
 
-def may_have(name: str) -> bool:
-    """Whether a name is that of a fitted attribute which cuML's estimator, or its conversion, may have.
+def is_fitted_name(name: str) -> bool:
+    """Whether cuML's estimator, or its conversion, may have a fitted attribute of this name.
 
-    scikit-learn asks for other names all the time, and for two of these that a fit sets: that costs nothing.
+    scikit-learn reads other names all the time, which must cost nothing.
     """
-    return name.endswith("_") and not name.startswith("_") and name not in _OURS
+    return name.endswith("_") and not name.startswith("_") and name not in _SET_BY_FIT
 
 
-def attribute(estimator: Any, state: FitRecord, name: str) -> Any:
-    """A fitted attribute that cuML's estimator has, or the one that it makes of itself for scikit-learn.
-
-    Raises
-    ------
-    AttributeError
-        If neither has it.
-    """
-    holder = state.model if hasattr(state.model, name) else at_home(estimator, state)
+def read_attribute(estimator: Any, record: FitRecord, name: str) -> Any:
+    """A fitted attribute of cuML's estimator, or of its conversion to scikit-learn's."""
+    holder = record.model if hasattr(record.model, name) else convert_to_sklearn(estimator, record)
     value = getattr(holder, name)
     if name == "classes_":
-        return with_labels(value, state, None)
+        return place_labels(value, record, None)
     return value if container_kind(value) else _cupy().move(value)
 
 
-def at_home(estimator: Any, state: FitRecord) -> Any:
-    """scikit-learn's estimator with the fitted attributes on the host; made once a fit.
+def convert_to_sklearn(estimator: Any, record: FitRecord) -> Any:
+    """scikit-learn's estimator with the fitted attributes on the host, converted once a fit.
 
-    Raises
-    ------
-    AttributeError
-        If cuML does not convert this estimator.
+    Raises AttributeError if cuML does not convert this estimator.
     """
-    if "home" not in state.cache:
-        twin, reason, home = sklearn_class_of(type(estimator)), None, None
+    if "converted" not in record.cache:
+        sklearn_class, reason, converted = sklearn_class_of(type(estimator)), None, None
         try:
-            home = state.model.as_sklearn()
+            converted = record.model.as_sklearn()
         except (AttributeError, ImportError, *_REFUSALS) as error:  # no such method, or it refuses this fit
             reason = error
-        if not isinstance(home, twin):  # HDBSCAN's and UMAP's are of packages of their own
+        if not isinstance(converted, sklearn_class):  # HDBSCAN and UMAP become classes of other packages
             raise AttributeError(
-                f"{twin.__name__} was fitted by cuML, which does not convert it to scikit-learn's"
+                f"{sklearn_class.__name__} was fitted by cuML, which does not convert it to scikit-learn's"
             ) from reason
-        state.cache["home"] = home
-    return state.cache["home"]
+        record.cache["converted"] = converted
+    return record.cache["converted"]
 
 
-def _texts_at_home(call: MethodCall, model: Any) -> AbstractContextManager[Any]:
-    """CuPy has no texts: labels that are, cuML gives as NumPy's or not at all."""
+def _output_type(call: MethodCall, model: Any) -> AbstractContextManager[Any]:
+    """cuML's output type of NumPy for labels that are text, which CuPy cannot hold."""
     decodes = call.leading == "y" and call.name == "inverse_transform"
-    classes = getattr(model, "classes_", ()) if call.gives_labels or decodes else ()
+    classes = getattr(model, "classes_", ()) if call.predicts_labels or decodes else ()
     several = classes if isinstance(classes, list | tuple) else [classes]
     if all(np.asarray(container_to_host(one)).dtype.kind in "biuf" for one in several):
         return nullcontext()
@@ -139,21 +120,18 @@ def _texts_at_home(call: MethodCall, model: Any) -> AbstractContextManager[Any]:
     return output
 
 
-def _converts(estimator: Any, state: FitRecord) -> bool:
+def _converts(estimator: Any, record: FitRecord) -> bool:
     try:
-        at_home(estimator, state)
+        convert_to_sklearn(estimator, record)
     except AttributeError:
         return False
     return True
 
 
-def made(estimator: Any, cuml: Cuml) -> Any:
-    """cuML's estimator with the parameters of scikit-learn's.
+def make_model(estimator: Any, cuml: Cuml) -> Any:
+    """cuML's estimator with scikit-learn's parameters.
 
-    Raises
-    ------
-    Unsupported
-        If cuML is not installed, has no such class, or refuses a parameter.
+    Raises Unsupported if cuML is not installed, has no such class, or refuses a parameter.
     """
     module, _, name = cuml.path.rpartition(".")
     try:
@@ -171,16 +149,16 @@ def made(estimator: Any, cuml: Cuml) -> Any:
             model = cls(**_by_name(estimator, cls, {*cuml.ignored, *changes}), **changes)
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
-    model.output_type = "input"  # `from_sklearn` sets NumPy's
+    model.output_type = "input"  # `from_sklearn` sets NumPy
     return model
 
 
 def _by_name(estimator: Any, cls: Any, without: set[str]) -> dict[str, Any]:
-    """Parameters that are not what cuML takes them to be, if it has all of them."""
+    """Parameters whose values are not cuML's defaults; ValueError if cuML lacks one of them."""
     known, theirs = inspect.signature(cls).parameters, cls().get_params()
     defaults = inspect.signature(sklearn_class_of(type(estimator))).parameters
     params = estimator.get_params(deep=False).items()
-    # Some defaults are not scikit-learn's; where cuML does not say its own, they are.
+    # cuML's defaults may differ from scikit-learn's, which hold for parameters without a default of cuML's.
     given = {
         name: value for name, value in params if _differs(value, theirs.get(name, defaults[name].default))
     }
@@ -210,12 +188,12 @@ def _method(model: Any, call: MethodCall) -> Any:
 
 
 def _leading(call: MethodCall) -> list[Any]:
-    """What the rows are from, by its place: cuML calls texts otherwise."""
+    """The argument with the rows, by position, since cuML's vectorizers name it differently."""
     return [_argument(call.leading, call.X)] if call.leading in call.given else []
 
 
 def _given(call: MethodCall) -> dict[str, Any]:
-    """The other arguments; None where y is left out."""
+    """The other arguments, without a y that is None."""
     others = {name: value for name, value in call.given.items() if name != call.leading}
     return {
         name: _argument(name, value) for name, value in others.items() if name != "y" or value is not None
@@ -223,7 +201,7 @@ def _given(call: MethodCall) -> dict[str, Any]:
 
 
 def _argument(name: str, value: Any) -> Any:
-    """CuPy's and cuDF's as they are, others as NumPy has them."""
+    """CuPy's and cuDF's containers as they are, any other as NumPy holds it."""
     place = container_place(value)
     if place is not None:
         return value if place.library in LIBRARIES else container_to_host(value)

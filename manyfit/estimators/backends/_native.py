@@ -1,7 +1,7 @@
-"""One fit by a family: drop-in estimators on arrays of any namespace, where they lie.
+"""Fits of drop-in estimators by families, on arrays of any namespace.
 
-A family answers many settings of many folds; a single estimator is one setting, and all rows are its fold.
-Rows stay where they are. What is small, as moments and gradients, is worked on at home.
+A family answers many settings of many folds; a single fit is one setting, one fold with all rows. Rows stay
+on their device; moments and gradients, which are small, are processed on the host.
 """
 
 from collections.abc import Callable
@@ -25,6 +25,7 @@ from manyfit.arrays import (
     to_host,
 )
 from manyfit.estimators.backends._native_registry import register_fitter
+from manyfit.exceptions import Unsupported
 from manyfit.families import Family, family_of
 from manyfit.families.least_squares import LINEAR_REGRESSION, RIDGE
 from manyfit.families.smooth import LINEAR_SVC, LINEAR_SVR, LOGISTIC, TWEEDIE, GLMAnswers, Probabilities
@@ -33,7 +34,6 @@ from manyfit.folds import (
     FoldArrays,
     PassData,
     SingleFold,
-    Unsupported,
     as_matrix,
     as_targets,
     as_weights,
@@ -41,30 +41,20 @@ from manyfit.folds import (
 )
 from manyfit.metrics import LinearPredictors, lost_to_rounding, residuals_from_moments
 
-There = Any
+Array = Any
 
 
 @dataclass(frozen=True)
 class _Data:
-    """What an estimator is fitted to.
+    """The data of a fit: X (n, p) and y (n,) or (n, q) on any device, weights (n,) on the host or None."""
 
-    Attributes
-    ----------
-    X : array of shape (n, p)
-        Numbers, anywhere.
-    y : array of shape (n,) or (n, q)
-        Anywhere.
-    weight : ndarray of shape (n,) or None
-        On the host.
-    """
-
-    X: There
-    y: There
+    X: Array
+    y: Array
     weight: Any
 
     @classmethod
-    def of(cls, X: There, y: There, sample_weight: There) -> "_Data":
-        """What is given, if it is what a family can read; else scikit-learn says what is wrong with it."""
+    def check(cls, X: Array, y: Array, sample_weight: Array) -> "_Data":
+        """Checked data; Unsupported if a family cannot read them: scikit-learn then raises its own error."""
         X = as_matrix(X)
         if y is None:
             raise Unsupported("y is missing")
@@ -72,15 +62,15 @@ class _Data:
             raise Unsupported("X and y differ in length")
         return cls(X, y, as_weights(sample_weight, X.shape[0]))
 
-    def there(self, values: Any, *, wide: bool = False) -> There:
-        """Fitted attributes, where X lies: float32 where X is, unless they are to be wide."""
+    def as_attribute(self, values: Any, *, wide: bool = False) -> Array:
+        """A fitted attribute on X's device, as float32 if X is float32 and the attribute is not `wide`."""
         narrow = not wide and numpy_dtype(self.X) == np.float32
         dtype = np.dtype(np.float32) if narrow else numpy_float_dtype(self.X)
         return to_device_of(np.array(values, dtype=dtype, order="C"), self.X, label="coefficients")
 
 
-def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
-    """The family of an estimator, and its setting, if that is served."""
+def _family_and_setting(estimator: Any) -> tuple[Family, dict[str, Any]]:
+    """The family of an estimator and the values of its free parameters; Unsupported if it refuses them."""
     family = family_of(sklearn_class_of(type(estimator)))
     assert family is not None
     why = check_parameters(estimator)
@@ -91,10 +81,10 @@ def _asked(estimator: Any) -> tuple[Family, dict[str, Any]]:
     return family, setting
 
 
-def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> None:
-    """Fit Ridge or LinearRegression; see `Fitter`. One pass over X, one synchronisation."""
-    family, setting = _asked(estimator)
-    data = _Data.of(X, as_targets(y) if y is not None else y, sample_weight)
+def fit_by_moments(estimator: Any, X: Array, y: Array, sample_weight: Array) -> None:
+    """Fit Ridge or LinearRegression, see `Fitter`, in one pass over X and one synchronisation."""
+    family, setting = _family_and_setting(estimator)
+    data = _Data.check(X, as_targets(y) if y is not None else y, sample_weight)
     send = TransferCache(data.X)
     targets, weight = send(data.y, "y"), send(data.weight, "weights")
     none, no_targets = data.X[:0, :], targets[:0, ...]
@@ -108,26 +98,26 @@ def fit_by_moments(estimator: Any, X: There, y: There, sample_weight: There) -> 
         raise Unsupported("the normal equations would lose digits")
     flat = data.y.ndim == 1 or (answers.flat and data.y.shape[1] == 1)
     coef, intercept = _at_zero(answers.linear)
-    estimator.coef_ = data.there(coef[0] if flat else coef)
+    estimator.coef_ = data.as_attribute(coef[0] if flat else coef)
     if not estimator.fit_intercept:
         estimator.intercept_ = 0.0
     else:
-        estimator.intercept_ = data.there(intercept[0] if data.y.ndim == 1 else intercept)
+        estimator.intercept_ = data.as_attribute(intercept[0] if data.y.ndim == 1 else intercept)
     estimator.n_features_in_ = data.X.shape[1]
     if family is RIDGE:
         estimator.n_iter_ = None
-        # Of normal equations, as that is, unless another one was asked for.
+        # The solver of the normal equations, unless the user chose one.
         estimator.solver_ = "cholesky" if estimator.solver == "auto" else estimator.solver
     else:
         view = folded.view(0).weighted
         spectrum = view.spectrum if estimator.fit_intercept else view.raw_spectrum
-        estimator.rank_, estimator.singular_ = data.X.shape[1], data.there(np.sqrt(spectrum.values))
+        estimator.rank_, estimator.singular_ = data.X.shape[1], data.as_attribute(np.sqrt(spectrum.values))
 
 
-def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> None:
-    """Fit a linear model that iterates; see `Fitter`. At most two synchronisations a pass."""
-    family, setting = _asked(estimator)
-    data = _Data.of(X, y, sample_weight)
+def fit_by_passes(estimator: Any, X: Array, y: Array, sample_weight: Array) -> None:
+    """Fit an iterative linear model, see `Fitter`, with at most two synchronisations a pass."""
+    family, setting = _family_and_setting(estimator)
+    data = _Data.check(X, y, sample_weight)
     if data.y.ndim != 1:
         raise Unsupported("y has several columns")
     labels = to_host(data.y if is_classifier(estimator) else as_targets(data.y), label="y")
@@ -146,7 +136,7 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
     coef, intercept = _at_zero(answers.linear)
     wide = not answers.link.keeps_single
     one = answers.classes is None
-    estimator.coef_ = data.there(coef[0] if one else coef, wide=wide)
+    estimator.coef_ = data.as_attribute(coef[0] if one else coef, wide=wide)
     estimator.n_features_in_ = data.X.shape[1]
     if family is LOGISTIC:
         estimator.n_iter_ = to_device_of(np.array([n_iter], dtype=np.int32), data.X)
@@ -156,21 +146,21 @@ def fit_by_passes(estimator: Any, X: There, y: There, sample_weight: There) -> N
         set_glm_loss(estimator)
     if estimator.fit_intercept:
         scalar = family is TWEEDIE
-        estimator.intercept_ = data.there(intercept[0] if scalar else intercept, wide=wide)
+        estimator.intercept_ = data.as_attribute(intercept[0] if scalar else intercept, wide=wide)
     else:
-        estimator.intercept_ = data.there(np.zeros(len(coef))) if family is LOGISTIC else 0.0
+        estimator.intercept_ = data.as_attribute(np.zeros(len(coef))) if family is LOGISTIC else 0.0
     if answers.classes is not None:
         estimator.classes_ = TransferCache(data.X)(answers.classes)
 
 
 def _at_zero(linear: LinearPredictors) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients, (q, p), of the only setting, and intercepts, (q,), as values at zero."""
+    """Coefficients (q, p) of the only setting, and intercepts (q,), the values at X = 0."""
     coef = linear.coef[:, 0, :].T
     return coef, linear.at_origin[0] - coef @ linear.origin
 
 
-def _predictors(estimator: Any, X: There) -> There:
-    """Linear predictors, (1, n, K), where X lies; the coefficients lie there, too."""
+def _predictors(estimator: Any, X: Array) -> Array:
+    """Linear predictors (1, n, K) on the device of X and of the coefficients."""
     X, xp = as_matrix(X), array_namespace(X)
     if X.shape[1] != estimator.n_features_in_:
         raise ValueError(
@@ -185,27 +175,27 @@ def _predictors(estimator: Any, X: There) -> There:
     return Z[None, ...]
 
 
-def _linear(estimator: Any, X: There) -> There:
-    """Predictions that are the linear predictors."""
+def _linear(estimator: Any, X: Array) -> Array:
+    """Predictions of a model with the identity link."""
     Z = _predictors(estimator, X)[0, ...]
     return Z[:, 0] if estimator.coef_.ndim == 1 else Z
 
 
-def _exponential(estimator: Any, X: There) -> There:
-    """Predictions behind a logarithmic link."""
+def _exponential(estimator: Any, X: Array) -> Array:
+    """Predictions of a model with the logarithmic link."""
     return array_namespace(X).exp(_linear(estimator, X))
 
 
-def _decisions(estimator: Any, X: There) -> There:
+def _decisions(estimator: Any, X: Array) -> Array:
     """Decision values of a classifier."""
     Z = _predictors(estimator, X)[0, ...]
     return Z[:, 0] if Z.shape[1] == 1 else Z
 
 
-def _responses(method: str) -> Callable[[Any, There], There]:
-    """Answers of a classifier with probabilities."""
+def _responses(method: str) -> Callable[[Any, Array], Array]:
+    """A method of a classifier with probabilities."""
 
-    def answer(estimator: Any, X: There) -> There:
+    def answer(estimator: Any, X: Array) -> Array:
         xp = array_namespace(X)
         classes = np.arange(estimator.classes_.shape[0])
         found = Probabilities(classes).responses(_predictors(estimator, X))[method][0, ...]
@@ -216,23 +206,25 @@ def _responses(method: str) -> Callable[[Any, There], There]:
     return answer
 
 
-def _log_probabilities(estimator: Any, X: There) -> There:
+def _log_probabilities(estimator: Any, X: Array) -> Array:
     return array_namespace(X).log(_responses("predict_proba")(estimator, X))
 
 
-for _twin in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
-    register_fitter(_twin, fit_by_moments, _asked, predict=_linear)
-for _twin in TWEEDIE.serves:
-    register_fitter(_twin, fit_by_passes, _asked, predict=_exponential)
-for _twin in LINEAR_SVR.serves:
-    register_fitter(_twin, fit_by_passes, _asked, predict=_linear)
-for _twin in LINEAR_SVC.serves:
-    register_fitter(_twin, fit_by_passes, _asked, predict=_responses("predict"), decision_function=_decisions)
-for _twin in LOGISTIC.serves:
+for _cls in (*RIDGE.serves, *LINEAR_REGRESSION.serves):
+    register_fitter(_cls, fit_by_moments, _family_and_setting, predict=_linear)
+for _cls in TWEEDIE.serves:
+    register_fitter(_cls, fit_by_passes, _family_and_setting, predict=_exponential)
+for _cls in LINEAR_SVR.serves:
+    register_fitter(_cls, fit_by_passes, _family_and_setting, predict=_linear)
+for _cls in LINEAR_SVC.serves:
     register_fitter(
-        _twin,
+        _cls, fit_by_passes, _family_and_setting, predict=_responses("predict"), decision_function=_decisions
+    )
+for _cls in LOGISTIC.serves:
+    register_fitter(
+        _cls,
         fit_by_passes,
-        _asked,
+        _family_and_setting,
         predict=_responses("predict"),
         decision_function=_decisions,
         predict_proba=_responses("predict_proba"),

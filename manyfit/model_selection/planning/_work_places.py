@@ -11,7 +11,7 @@ from manyfit._compat import output_container
 from manyfit._config import get_config
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_place, is_xp_array
-from manyfit.estimators.backends.choice import find_fitting_place
+from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.introspection.composites import pipeline_steps
 from manyfit.introspection.gpu_support import is_drop_in, supports_array_api, supports_device_data_natively
 from manyfit.model_selection.job._job import Job
@@ -173,7 +173,7 @@ def _why_device(step: Any) -> str:
     if supports_device_data_natively(step):
         return "it takes arrays of a device itself"
     if type(step).__module__.startswith("sklearn.") and supports_array_api(step):
-        return "scikit-learn's array API dispatch serves it"
+        return "scikit-learn's array API dispatch supports it"
     return "it is not scikit-learn's, and is given what X is"
 
 

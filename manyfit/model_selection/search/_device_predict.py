@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import map_scorers
 from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
-from manyfit.estimators.backends.array_api import gives_labels_there, labels_at_home
+from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.planning._data_location import warn_moved_to_host
@@ -50,7 +50,7 @@ def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
         args, kwargs = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
         there = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
         best = getattr(self, "best_estimator_", None)
-        if best is None or not (there or gives_labels_there(best)):
+        if best is None or not (there or predicts_device_labels(best)):
             return inner(self, *args, **kwargs)
         if not supports_device_data(best):
             warn_moved_to_host(
@@ -68,7 +68,7 @@ def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
 def _score_there(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, **params: Any) -> Any:
     """The score of a drop-in estimator where X lies: scorers read labels, which come to the host."""
     asked = copy.copy(search)
-    asked.best_estimator_ = labels_at_home(search.best_estimator_)
+    asked.best_estimator_ = predict_host_labels(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}
     scorers = {name: scores_on_host(map_scorers(one, get_scorer)) for name, one in scorers.items()}
     asked.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
