@@ -71,10 +71,9 @@ class ScalerStep:
     serves = (StandardScaler,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
+        """All parameters are served."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         moments = view.plain
         shift = moments.x_mean if step.with_mean else np.zeros(view.n_features)
         if not step.with_std:
@@ -96,10 +95,9 @@ class VarianceThresholdStep:
     serves = (VarianceThreshold,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
+        """All parameters are served."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         variances = np.where(constant_features(view), 0.0, view.plain.variances)
         # Variances of float32 features are summed in float32 by scikit-learn.
         slack = max(NEAR_TIE, NEAR_TIE_EPS * np.sqrt(view.plain.rows) * view.eps) * max(step.threshold, 0.0)
@@ -123,14 +121,12 @@ class SelectKBestStep:
     serves = (SelectKBest,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
         if step.score_func is not f_regression:
             raise Unsupported("SelectKBest is shared with f_regression only")
         if step.k != "all" and (isinstance(step.k, bool) or not isinstance(step.k, Integral) or step.k < 1):
             raise Unsupported(f"k={step.k!r} is neither 'all' nor a positive integer")
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         moments, p = view.plain, view.n_features
         if not view.single_target or moments.rows < 3:
             raise Unsupported("f_regression needs one target and three rows")
@@ -170,7 +166,6 @@ class PCAStep:
     serves = (PCA,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
         n = step.n_components
         whole = isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1
         share = isinstance(n, Real) and not isinstance(n, Integral) and 0 < float(n) < 1
@@ -180,7 +175,6 @@ class PCAStep:
             raise Unsupported(f"svd_solver={step.svd_solver!r} is not deterministic to rounding")
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         moments, p = view.plain, view.n_features
         n = int(moments.rows)
         most = min(n, p)

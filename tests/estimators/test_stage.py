@@ -127,7 +127,7 @@ def test_a_start_of_their_own_and_one_that_is_worse_than_zero():
     best = one.solve(None, zero, goal).W
     before = one.passes.rows_read
     again = one.solve(best, zero, goal)
-    assert one.passes.rows_read - before <= 2 * N + len(one.hessians._anchors) * N
+    assert one.passes.rows_read - before <= 2 * N + len(one.hessians._references) * N
     np.testing.assert_array_equal(again.W, best)
     far = best.copy()
     far[0], far[5] = 1e6, np.nan

@@ -42,7 +42,6 @@ class RidgeFamily:
     needs: Literal["moments"] = "moments"
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.solver not in ("auto", "svd", "cholesky"):
             raise Unsupported(f"solver={estimator.solver!r} iterates; only direct solvers are shared")
         _refuse_positive(estimator)
@@ -50,13 +49,11 @@ class RidgeFamily:
             require_number("alpha", setting["alpha"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return moment_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         for i in range(folded.n_splits):
             view = folded.view(i)
@@ -92,17 +89,14 @@ class LinearRegressionFamily:
     needs: Literal["moments"] = "moments"
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         _refuse_positive(estimator)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return moment_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
             spectrum = _equations(view, estimator.fit_intercept).spectrum

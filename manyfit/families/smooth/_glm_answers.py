@@ -62,7 +62,6 @@ class LogLink:
     keeps_single: bool = True
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         with np.errstate(over="ignore"):
             return {"predict": array_namespace(Z).exp(Z[:, :, 0])}
 
@@ -80,7 +79,6 @@ class Identity:
     keeps_single: bool = False  # liblinear's coefficients are float64
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         return {"predict": Z[:, :, 0]}
 
 
@@ -97,7 +95,6 @@ class Decisions:
     keeps_single: bool = False
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         xp = array_namespace(Z)
         decisions = Z if Z.shape[2] > 1 else Z[:, :, 0]
         codes = xp.argmax(Z, axis=2) if Z.shape[2] > 1 else xp.astype(decisions > 0, xp.int64)
@@ -118,7 +115,6 @@ class Probabilities:
     keeps_single: bool = True
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
         with np.errstate(over="ignore"):  # of libraries that compute by NumPy
             if Z.shape[2] > 1:
@@ -152,16 +148,16 @@ class GLMAnswers:
 
     @property
     def rows_read(self) -> int:
-        """See `PathSolution`."""
+        """Rows of X that were read for this split, see `PathSolution`."""
         return self.fitted.rows_read
 
     @property
     def classes(self) -> Array | None:
-        """See `Answers`."""
+        """Classes in the order of the columns of probabilities; None for regressors."""
         return self.link.classes
 
     def subset(self, settings: Sequence[int]) -> "GLMAnswers":
-        """See `Answers`."""
+        """The answers of some settings."""
         return GLMAnswers(self.fitted.subset(list(settings)), self.link)
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Any]:

@@ -39,7 +39,6 @@ class LinearSVCFamily:
     coupled = False
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
             raise Unsupported("only the squared hinge loss with the l2 penalty is smooth")
         if estimator.multi_class != "ovr":
@@ -47,17 +46,14 @@ class LinearSVCFamily:
         _check(estimator, settings)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         return _why_stops_elsewhere(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         classes, codes = np.unique(folded.targets, return_inverse=True)
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
@@ -95,24 +91,20 @@ class LinearSVRFamily:
     needs: Literal["passes"] = "passes"
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.loss != "squared_epsilon_insensitive":
             raise Unsupported("only the squared epsilon-insensitive loss is smooth")
         require_number("epsilon", estimator.epsilon)
         _check(estimator, settings)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         return _why_stops_elsewhere(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))

@@ -36,7 +36,6 @@ class LogisticFamily:
     needs: Literal["passes"] = "passes"
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.solver not in SOLVERS:
             raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
         if not _only_l2(estimator):
@@ -49,19 +48,16 @@ class LogisticFamily:
             require_number("C", setting["C"], positive=True)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         if estimator.solver in ("sag", "saga"):
             return f"solver={estimator.solver!r} stops where coefficients change little, not by the gradient"
         return None
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         classes, codes = np.unique(folded.targets, return_inverse=True)
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))

@@ -73,13 +73,11 @@ class HalfBinomial:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         P = _tanh_expit(Z)
         P -= T[:, None, :]
         return P
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         return _binomial_variance(expit(Z)), None
 
 
@@ -95,13 +93,11 @@ class HalfMultinomial:
     n_outputs: int
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         P = softmax(Z)
         P -= T[:, None, :]
         return P
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         P = softmax(Z)
         return _binomial_variance(P), P
 
@@ -122,7 +118,6 @@ class HalfTweedie:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         xp, p = array_namespace(Z), self.power
         target = T[:, None, :]
         if p == 1:
@@ -142,7 +137,6 @@ class HalfTweedie:
         return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         xp, p = array_namespace(Z), self.power
         target = T[:, None, :]
         if p == 1:
@@ -185,7 +179,6 @@ class SquaredHinge:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         target = T[:, None, :]
         Z *= target
         Z -= 1.0
@@ -195,7 +188,6 @@ class SquaredHinge:
         return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         Z *= T[:, None, :]
         return _twice(Z < 1.0, Z.dtype), None
 
@@ -213,7 +205,6 @@ class SquaredEpsilonInsensitive:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         xp = array_namespace(Z)
         Z -= T[:, None, :]
         inside = xp.abs(Z) <= self.epsilon
@@ -226,7 +217,6 @@ class SquaredEpsilonInsensitive:
         return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         Z -= T[:, None, :]
         return _twice(array_namespace(Z).abs(Z) > self.epsilon, Z.dtype), None
 

@@ -252,7 +252,6 @@ class LinearProblem:
         return out
 
     def precondition(self, G: Array, columns: Array) -> Array:
-        """See `Problem`."""
         return G if self._precondition is None else self._precondition(G, columns)
 
     def size(self, G: Array, columns: Array) -> Array:

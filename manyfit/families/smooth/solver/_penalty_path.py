@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.families.smooth.solver._lbfgs import LBFGS
-from manyfit.families.smooth.solver._preconditioner import SAMPLE_ROWS, Hessians
+from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
 from manyfit.folds import RowSample
 

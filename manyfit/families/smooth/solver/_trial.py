@@ -229,18 +229,15 @@ class _AsSklearn:
         return out
 
     def gradient(self, W: Array, columns: Array) -> Array:
-        """See `Problem`."""
         G = self._problem.gradient(self.moved(W, 1.0, columns), self._columns[columns])
         if self._origin is not None:
             G[:, :, :-1] += G[:, :, -1:] * self._origin[columns][:, None, :]
         return G
 
     def size(self, G: Array, columns: Array) -> Array:
-        """See `Problem`."""
         if self._problem.norm == "largest":
             return np.asarray(np.abs(G).max(axis=(1, 2)))
         return np.asarray(np.sqrt((G**2).sum(axis=(1, 2))))
 
     def precondition(self, G: Array, columns: Array) -> Array:
-        """See `Problem`."""
         return G * self._first[columns, None, None]
