@@ -1,6 +1,6 @@
 """Answers of linear models whose responses are functions of the linear predictor: classifiers, log links.
 
-They lie where the rows do. A device knows no texts: labels there are positions among the classes.
+They lie where the rows do. A device holds no texts: labels on it are positions among the classes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,20 +19,12 @@ from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
-# Predictions of which the next labels are looked for at a time: 8 MiB of float64, several times in memory.
+# Predictions whose labels are checked at a time: 8 MiB of float64, several times in memory.
 PREDICTED = 2**20
 
 
 class Link(Protocol):
-    """From linear predictors to what scikit-learn's estimator answers.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,) or None
-        For classifiers.
-    keeps_single : bool
-        Whether the estimator answers float32 rows in float32.
-    """
+    """From linear predictors to the responses of scikit-learn's estimator."""
 
     @property
     def classes(self) -> Array | None:
@@ -40,12 +32,12 @@ class Link(Protocol):
 
     @property
     def keeps_single(self) -> bool:
-        """See above."""
+        """Whether the estimator answers float32 rows in float32."""
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten.
+        """Responses by method name from linear predictors (m, n, K), which may be overwritten.
 
-        They lie where `Z` does. There, if that is not the host, labels are positions in `classes`.
+        They lie where `Z` does. On a device labels are positions in `classes`.
         """
 
 
@@ -116,7 +108,7 @@ class Probabilities:
 
     def responses(self, Z: Any) -> dict[str, Any]:
         xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
-        with np.errstate(over="ignore"):  # of libraries that compute by NumPy
+        with np.errstate(over="ignore"):  # for libraries that compute with NumPy
             if Z.shape[2] > 1:
                 return {**out, "predict_proba": softmax(xp.asarray(Z, copy=True), axis=2)}
             p = expit(xp.asarray(out["decision_function"], copy=True))  # in the dtype of Z
@@ -165,7 +157,7 @@ class GLMAnswers:
         return self.link.responses(self.linear(fold.rows(role), self.link.keeps_single))
 
     def shifted(self, side: float) -> "GLMAnswers":
-        """Other answers that `tol` would allow, on one side (1) or the other (-1)."""
+        """Other answers that `tol` would allow, on one side (1) or the other (-1) of the optimum."""
         linear, error = self.fitted.linear, self.fitted.error
         moved = LinearPredictors(
             linear.coef + side * error.coef, linear.at_origin + side * error.at_origin, linear.origin
@@ -173,7 +165,7 @@ class GLMAnswers:
         return replace(self, fitted=replace(self.fitted, linear=moved))
 
     def near_boundary(self, role: Role, fold: Fold) -> Any:
-        """How many rows have a label that `tol` leaves open, (m,); where the rows lie."""
+        """Number of rows whose label `tol` leaves open, (m,), where the rows lie."""
         X, (_, m, K) = fold.rows(role), self.linear.coef.shape
         size = block_size(max(1, PREDICTED // (X.shape[0] * K)))
         parts = [self.fitted.subset(range(m)[j : j + size]) for j in range(0, m, size)]
@@ -192,7 +184,7 @@ def _near(fitted: PathSolution, X: Any, keeps_single: bool) -> Any:
 
 
 def _lead(Z: Any) -> Any:
-    """How far the largest along the last axis is before the next."""
+    """The largest along the last axis less the next."""
     if isinstance(Z, np.ndarray):
         best = np.partition(Z, -2, axis=2)[:, :, -2:]
     else:
@@ -205,7 +197,7 @@ STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 def linked_answers(fitted: Iterable[PathSolution], link: Link) -> Iterator[GLMAnswers]:
-    """The answers of each split; what did not converge, here or perhaps in scikit-learn, is left alone."""
+    """The answers of each split, without settings that did not converge, or may not in scikit-learn."""
     for one in fitted:
         alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
         alone.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))

@@ -61,7 +61,7 @@ class LinearSVCFamily:
         folded = folded.condensed()  # once for all classes
         fits = []
         for k in range(n_classes) if n_classes > 2 else [1]:
-            # One problem a class: nothing couples them.
+            # One problem for each class: nothing couples them.
             own = (codes == k).astype(np.intp)
             rowwise = RowLoss(
                 SquaredHinge(),

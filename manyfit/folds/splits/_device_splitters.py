@@ -1,4 +1,4 @@
-"""scikit-learn's splitters for data on a device: labels and groups come to the host once for all splits."""
+"""scikit-learn's splitters for data on a device: labels and groups are copied to the host once."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -65,7 +65,7 @@ def _splitter(served: type) -> type:
     for name in ("split", "get_n_splits"):
         getattr(Splitter, name).__doc__ = getattr(served, name).__doc__
     Splitter.__name__ = Splitter.__qualname__ = served.__name__
-    # What is pickled is the name under which it is found again.
+    # Pickle finds the class by this name.
     Splitter.__module__ = "manyfit.model_selection"
     register_drop_in(Splitter, served)
     summary, _, rest = (inspect.getdoc(served) or "").partition("\n\n")
