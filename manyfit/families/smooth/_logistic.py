@@ -18,7 +18,7 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
-# Solvers whose optimum is that of the same objective, however they come there.
+# Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 
 

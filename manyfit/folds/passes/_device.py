@@ -97,7 +97,7 @@ class DevicePasses(Passes):
                     R = xp.reshape(residual(Z, rows, part.columns), (own.shape[0], B.shape[0]))
                     G += R @ B
                     s += xp.sum(R, axis=1, keepdims=True)
-                    del B, Z, R  # before there is another block
+                    del B, Z, R  # before the next block
                 total = xp.concat([G, s], axis=1)
                 if part.times is not None:
                     total *= part.times

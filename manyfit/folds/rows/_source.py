@@ -75,7 +75,7 @@ class RowSource(Protocol):
         """Copy an array of the host to where the rows lie; None stays None. `label` names the transfer."""
 
     def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """`send` in the widest floating dtype there; integers that a byte holds cross as bytes."""
+        """`send` in the widest floating dtype of the device; integers that a byte holds cross as bytes."""
 
     def scan(self) -> Scan:
         """A point amid the rows, and whether all numbers are finite; one pass."""

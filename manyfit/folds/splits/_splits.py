@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.folds.splits._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
-from manyfit.folds.splits._device_splitters import at_home, for_splitter
+from manyfit.folds.splits._device_splitters import host_copy, splitter_arguments
 
 Split = tuple[Any, Any]
 
@@ -102,18 +102,19 @@ class Splits:
         y: Any,
         n_samples: int,
         params: dict[str, Any],
-        home: Callable[[Any], Any] = at_home,
+        copy_to_host: Callable[[Any], Any] = host_copy,
     ) -> "Splits":
         """Draw the splits of a splitter, once; `params` are arguments of ``cv.split``, such as ``groups``.
 
-        scikit-learn's splitters get host copies of the arrays on a device that they read; `home` copies them.
+        scikit-learn's splitters get host copies of the arrays on a device that they read; `copy_to_host`
+        copies them.
         """
         given = any(value is not None for value in params.values())  # which KFold warns about
         if sklearn_class_of(type(cv)) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)
-        X, y, params = for_splitter(cv, X, y, params, home)
+        X, y, params = splitter_arguments(cv, X, y, params, copy_to_host)
         return cls.given(cv.split(X, y, **params), n_samples)
 
     @classmethod

@@ -129,7 +129,7 @@ class Stage:
         return settings_at_once(n_sets, m, K, d, self.solver.memory, room, self.passes.kept_per_column)
 
     def _most(self, room: float) -> int:
-        """Hessians that there is room for, beside a factor for each column that is followed."""
+        """Hessians that fit in `room`, beside a factor for each column that is followed."""
         n_sets, n_atoms = len(self.penalties), len(self.passes.rows)
         return int(max(0.0, room / self._width**2 - n_sets * (self._at_once + 1) - 3) // (n_atoms + 1))
 

@@ -182,7 +182,7 @@ class Hessians:
         return self.problem.passes.gram(*self._at(w, column), dtype, self._head)
 
     def _at(self, w: Array, column: Array) -> tuple[Array, Any]:
-        """Coefficients of X at a column, and the curvatures there."""
+        """Coefficients of X at a column, and its curvatures as a callback."""
         split = self.problem.columns.split[column]
         return self.problem.to_X(w, split), partial(self._curvature, split=split)
 
