@@ -1,4 +1,4 @@
-"""Affine transformers that map the moments of a fold to moments, without the data."""
+"""Affine transformers as maps of the moments of a fold, without the data."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -15,13 +15,13 @@ from manyfit.folds import TransformedMoments, Unsupported
 
 Array = NDArray[Any]
 
-# Each threshold twice: as a number, which rules for X in float64, and in machine epsilons of the dtype of X,
-# in which scikit-learn computes, which rules for float32. The larger one counts.
-# scikit-learn decides about near ties by its own rounding. Within this relative distance of a
-# decision the fold is left to it.
+# Thresholds stand as a number, which counts for X in float64, and in machine epsilons of the dtype of X, in
+# which scikit-learn computes. The larger one counts.
+# The rounding of scikit-learn decides near ties. Within this relative distance of a decision the fold is left
+# to it.
 NEAR_TIE, NEAR_TIE_EPS = 1e-9, 32.0
-# A principal subspace moves by about eps / gap. At this relative gap it is right to 1e-10, in
-# float32 to 1e-4, which scores show as 1e-6.
+# A principal subspace moves by about eps / gap. At this relative gap it is accurate to 1e-10, in float32 to
+# 1e-4, which changes scores by 1e-6.
 MIN_EIGENGAP, MIN_EIGENGAP_EPS = 1e-6, 1e4
 # Whitening divides by the root of an eigenvalue; below this ratio to the largest it keeps too few digits.
 MIN_WHITEN_RATIO, MIN_WHITEN_EPS = 1e-7, 1e3
@@ -32,22 +32,13 @@ F_ROUNDING_EPS = 64.0
 
 
 def constant_features(view: TransformedMoments) -> Array:
-    """Which features hold one value, exactly.
-
-    Only features whose variance could be rounding are looked at; a variance above that is no constant.
-
-    Raises
-    ------
-    Unsupported
-        If a feature is so near to constant that scikit-learn's own test (``_is_constant_feature``)
-        depends on its rounding.
-    """
+    """Which features hold one value, exactly; raises `Unsupported` if rounding decides in scikit-learn."""
     moments = view.plain
-    # For X in float32 variances are sums of rounded values: look closer.
+    # For X in float32 variances are sums of rounded values.
     eps = max(moments.rows * np.finfo(np.float64).eps, view.eps)
     rounding = (DOUBTFUL_STD * eps * moments.x_mean) ** 2
     if view.columns is None:
-        # What a rotation leaves of nothing is the rounding of its largest feature.
+        # A rotated constant is the rounding of the largest feature.
         rounding = np.maximum(rounding, _min_whiten_ratio(view) * moments.variances.max(initial=0.0))
     doubtful = np.flatnonzero(~(moments.variances > rounding))
     constant = np.zeros(view.n_features, dtype=bool)
@@ -71,10 +62,9 @@ class ScalerStep:
     serves = (StandardScaler,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
+        """All parameters are served."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         moments = view.plain
         shift = moments.x_mean if step.with_mean else np.zeros(view.n_features)
         if not step.with_std:
@@ -96,10 +86,9 @@ class VarianceThresholdStep:
     serves = (VarianceThreshold,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
+        """All parameters are served."""
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         variances = np.where(constant_features(view), 0.0, view.plain.variances)
         # Variances of float32 features are summed in float32 by scikit-learn.
         slack = max(NEAR_TIE, NEAR_TIE_EPS * np.sqrt(view.plain.rows) * view.eps) * max(step.threshold, 0.0)
@@ -123,14 +112,12 @@ class SelectKBestStep:
     serves = (SelectKBest,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
         if step.score_func is not f_regression:
             raise Unsupported("SelectKBest is shared with f_regression only")
         if step.k != "all" and (isinstance(step.k, bool) or not isinstance(step.k, Integral) or step.k < 1):
             raise Unsupported(f"k={step.k!r} is neither 'all' nor a positive integer")
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         moments, p = view.plain, view.n_features
         if not view.single_target or moments.rows < 3:
             raise Unsupported("f_regression needs one target and three rows")
@@ -170,7 +157,6 @@ class PCAStep:
     serves = (PCA,)
 
     def check(self, step: Any) -> None:
-        """See `AffineStep`."""
         n = step.n_components
         whole = isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 1
         share = isinstance(n, Real) and not isinstance(n, Integral) and 0 < float(n) < 1
@@ -180,7 +166,6 @@ class PCAStep:
             raise Unsupported(f"svd_solver={step.svd_solver!r} is not deterministic to rounding")
 
     def apply(self, step: Any, view: TransformedMoments) -> TransformedMoments:
-        """See `AffineStep`."""
         moments, p = view.plain, view.n_features
         n = int(moments.rows)
         most = min(n, p)
@@ -207,16 +192,16 @@ def _min_whiten_ratio(view: TransformedMoments) -> float:
     return max(MIN_WHITEN_RATIO, MIN_WHITEN_EPS * view.eps)
 
 
-def _n_components(asked: Any, values: Array, near: float) -> int:
+def _n_components(n_components: Any, values: Array, near: float) -> int:
     """The number of components that scikit-learn would keep."""
-    if asked is None:
+    if n_components is None:
         return len(values)
-    if isinstance(asked, Integral):
-        return int(asked)
+    if isinstance(n_components, Integral):
+        return int(n_components)
     share = np.cumsum(values) / values.sum() if values.sum() > 0 else np.full(len(values), np.nan)
-    if not np.all(np.abs(share - asked) > near):
+    if not np.all(np.abs(share - n_components) > near):
         raise Unsupported("n_components as a share of variance is within rounding of a step")
-    return int(np.searchsorted(share, asked, side="right")) + 1
+    return int(np.searchsorted(share, n_components, side="right")) + 1
 
 
 register_affine_step(ScalerStep())

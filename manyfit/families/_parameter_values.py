@@ -1,8 +1,8 @@
-"""Numbers among the parameters of estimators: with which of them a family computes as scikit-learn does.
+"""Numbers among the parameters of estimators with which a family computes as scikit-learn does.
 
 scikit-learn computes with a parameter as it was given. A Fraction fails in its validation, ``np.int8(1)``
-overflows once it is multiplied by a number of rows, and ``float(10**400)`` raises. Of all but a few exact
-types it is scikit-learn that says what becomes of a fit.
+overflows when it is multiplied by a number of rows, and ``float(10**400)`` raises. So only a few exact types
+are shared, and scikit-learn fits the others.
 """
 
 import numbers
@@ -15,28 +15,13 @@ from manyfit.folds import Unsupported
 
 _FLOATS = (float, np.float64, np.float32)
 _INTEGERS = (int, np.int64)
-# Up to these sizes a product with a number of rows is no overflow of np.int64 or of float32.
+# Up to these sizes a product with a number of rows overflows neither np.int64 nor float32.
 _LARGEST_INTEGER, _LARGEST_FLOAT = 2**31, 1e30
 _LONGEST = 40
 
 
 def require_number(name: str, value: Any, *, positive: bool = False) -> None:
-    """Refuse a parameter that is not one finite number of a usual size, from 0 or, if `positive`, above it.
-
-    Parameters
-    ----------
-    name : str
-        Of the parameter.
-    value : object
-        What it is.
-    positive : bool, default=False
-        Whether 0 is refused, too.
-
-    Raises
-    ------
-    Unsupported
-        If it is anything else, or a number of another type than float, int, np.float64, np.float32, np.int64.
-    """
+    """Refuse a parameter that is not one finite number of a usual type and size, from 0 or `positive`."""
     kind = type(value)
     largest = _LARGEST_FLOAT if kind in _FLOATS else _LARGEST_INTEGER if kind in _INTEGERS else None
     if largest is None or not (value > 0 if positive else value >= 0) or not value <= largest:

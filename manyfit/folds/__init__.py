@@ -23,7 +23,7 @@ from manyfit.folds.rows._registry import as_row_source, register_row_source, unr
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import as_labels, as_targets, as_weights, distinct_labels
 from manyfit.folds.splits._atoms import AtomGroup, Rows
-from manyfit.folds.splits._device_splitters import SPLITTERS, for_splitter, train_test_split
+from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
 
 __all__ = [
@@ -63,7 +63,6 @@ __all__ = [
     "check_blas_threads",
     "distinct_labels",
     "finite_middle",
-    "for_splitter",
     "map_threads",
     "merge_rare_features",
     "moments_of_rows",
@@ -71,6 +70,7 @@ __all__ = [
     "register_row_source",
     "require_classes",
     "row_blocks",
+    "splitter_arguments",
     "take_last",
     "take_rows",
     "train_test_split",

@@ -1,7 +1,7 @@
-"""Work on rows by threads of our own, with one BLAS thread each.
+"""Work on rows by our own threads, with one BLAS thread each.
 
-Blocks that fit a cache are too small to be worth splitting inside BLAS: its threads would meet after
-every block, and wait for each other where the machine has other work.
+Blocks that fit a cache are too small to split inside BLAS: its threads would wait for each other after every
+block.
 """
 
 import os
@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 T = TypeVar("T")
 R = TypeVar("R")
 
-# BLAS has one number of threads for the whole process: who sets it holds this lock until it is set back.
+# BLAS has one number of threads for the whole process: a thread that changes it holds this lock meanwhile.
 # Not reentrant: a task must not call `map_threads`.
 _lock = Lock()
 
@@ -48,17 +48,7 @@ _thread = local()
 
 @contextmanager
 def check_blas_threads(check: Callable[[], None]) -> Iterator[None]:
-    """Within it a pass in this thread calls `check` first, which may raise to put an end to the work.
-
-    Parameters
-    ----------
-    check : callable
-        Called without arguments, before each pass over the rows.
-
-    Yields
-    ------
-    None
-    """
+    """Within it a pass in this thread first calls `check`, which may raise to end the work."""
     before = getattr(_thread, "check", None)
     _thread.check = check
     try:
@@ -68,7 +58,7 @@ def check_blas_threads(check: Callable[[], None]) -> Iterator[None]:
 
 
 def before_pass() -> None:
-    """Call what `check_blas_threads` was given in this thread, if anything."""
+    """Call the check that `check_blas_threads` set in this thread, if any."""
     check = getattr(_thread, "check", None)
     if check is not None:
         check()
@@ -77,21 +67,8 @@ def before_pass() -> None:
 def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """``[task(item) for item in items]``, on as many threads as BLAS would use.
 
-    Parameters
-    ----------
-    task : callable
-        Called with one item; must not call `map_threads` itself.
-    items : sequence
-        What it is called with.
-
-    Returns
-    -------
-    list
-        The results in the order of the items.
-
-    Notes
-    -----
-    An exception, also KeyboardInterrupt, waits for the items that are being worked on and drops the others.
+    A task must not call `map_threads`. An exception, also KeyboardInterrupt, waits for the running tasks and
+    drops the others.
     """
     before_pass()
     with _lock:

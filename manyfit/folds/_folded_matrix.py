@@ -37,8 +37,8 @@ class FoldedMatrix:
     """Folded data over the rows of one X: the moments of every split are merged from the same atoms.
 
     `y` holds numbers or labels, on the host or where X lies; `given` is y as the user gave it, for scorers of
-    the user's own; `targets` are the numbers for moments if y holds labels. `home` copies y to the host.
-    `passes` counts the passes over X that summed moments.
+    the user's own; `targets` are the numbers for moments if y holds labels. `copy_to_host` copies y to the
+    host. `passes` counts the passes over X that summed moments.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class FoldedMatrix:
         weights: Weights | None = None,
         given: Any = None,
         targets: Array | None = None,
-        home: Callable[[Any], Any] = to_host,
+        copy_to_host: Callable[[Any], Any] = to_host,
     ) -> None:
-        self._home = home
+        self._copy_to_host = copy_to_host
         self.X, self.splits = wrap_rows(X), splits
         self._y, self._given = y, y if given is None else given
         self.weights = Weights() if weights is None else weights
@@ -71,7 +71,7 @@ class FoldedMatrix:
     def y(self) -> Array:
         """Targets on the host; those of a device are copied once."""
         with label_transfers("y"):
-            return np.asarray(self._home(self._y))
+            return np.asarray(self._copy_to_host(self._y))
 
     @property
     def given(self) -> Any:

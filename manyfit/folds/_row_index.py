@@ -14,13 +14,8 @@ Array = Any
 class RowReader(Protocol):
     """A matrix in host memory, or read into it a block of rows at a time."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers."""
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
 
     def take(self, rows: Any) -> Array:
         """Some rows as an array of shape (n_rows, p); see `RowSource.take`."""

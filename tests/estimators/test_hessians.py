@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manyfit.families.smooth.solver._curvatures import choose_references
+from manyfit.families.smooth.solver._factor import HessianFactor, PartialHessian
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial
 from manyfit.families.smooth.solver._objective import Columns, LinearProblem, RowLoss
-from manyfit.families.smooth.solver._preconditioner import Factor, Hessians, Matrix, _chosen
+from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.folds import wrap_rows
 
 rng = np.random.default_rng(0)
@@ -50,8 +52,8 @@ def shifted(matrix, penalty, intercept, K):
 def known(matrix):
     """All of a matrix, or its diagonal."""
     if matrix.ndim == 1:
-        return Matrix(matrix, np.empty((0, 0)), slice(0))
-    return Matrix(np.diagonal(matrix), matrix, slice(None))
+        return PartialHessian(matrix, np.empty((0, 0)), slice(0))
+    return PartialHessian(np.diagonal(matrix), matrix, slice(None))
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
@@ -66,7 +68,7 @@ def test_a_factor_solves(intercept, K, dtype, rtol, scale):
     g = alike(rng.normal(size=(K, d))).ravel()
     if intercept == "none":
         g[d - 1 :: d] = 0.0
-    got = Factor(known(matrix), 0.1 * scale, intercept, K, dtype).solve(g)
+    got = HessianFactor(known(matrix), 0.1 * scale, intercept, K, dtype).solve(g)
     expected = shifted(matrix, 0.1 * scale, intercept, K)
     if K > 1 and intercept == "free":  # nothing holds all intercepts together
         expected[d - 1 :: d, d - 1 :: d] += scale
@@ -84,7 +86,7 @@ def test_outputs_of_which_only_differences_matter_need_no_penalty_to_be_held(rar
     P /= P.sum(axis=1, keepdims=True)
     own = P[:, :, None] * np.eye(K) - P[:, :, None] * P[:, None, :]
     matrix = np.einsum("nkl,ni,nj->kilj", own, A, A).reshape(K * d, K * d)
-    factor = Factor(known(matrix), 1e-12, "free", K, np.float32)
+    factor = HessianFactor(known(matrix), 1e-12, "free", K, np.float32)
     assert factor.weakest > 1e-2 * np.sqrt(rare)
     g = alike(rng.normal(size=(K, d))).ravel()
     got = factor.solve(g)
@@ -94,20 +96,20 @@ def test_outputs_of_which_only_differences_matter_need_no_penalty_to_be_held(rar
 @pytest.mark.parametrize(("weak", "weakest"), [(1.0, 0.5), (1e-8, 1e-6)])
 def test_the_weakest_pivot_is_told(weak, weakest):
     matrix = np.array([[1.0, np.sqrt(1.0 - weak)], [np.sqrt(1.0 - weak), 1.0]])
-    assert (Factor(known(matrix), 0.0, "free", 1, np.float64).weakest > weakest) == (weak == 1.0)
+    assert (HessianFactor(known(matrix), 0.0, "free", 1, np.float64).weakest > weakest) == (weak == 1.0)
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_a_diagonal_is_divided_by(intercept):
     own = np.array([1e-20, 2.0, 0.0, 5.0])
-    got = Factor(known(own), 0.5, intercept, 1, np.float32).solve(np.ones(4))
+    got = HessianFactor(known(own), 0.5, intercept, 1, np.float32).solve(np.ones(4))
     np.testing.assert_allclose(got, 1.0 / np.diagonal(shifted(np.diag(own), 0.5, intercept, 1)), rtol=1e-9)
 
 
 def test_columns_of_any_size_are_alike():
     size = 1e15 * 10.0 ** np.array([-4, 0, -1, -3, -2])
     matrix, g = gram(5), rng.normal(size=5)
-    factor = Factor(known(matrix * size * size[:, None]), 0.0, "free", 1, np.float32)
+    factor = HessianFactor(known(matrix * size * size[:, None]), 0.0, "free", 1, np.float32)
     expected = np.linalg.solve(matrix, g) / size
     np.testing.assert_allclose(factor.solve(g * size), expected, rtol=1e-3)
 
@@ -116,14 +118,14 @@ def test_columns_of_any_size_are_alike():
 @pytest.mark.parametrize("g_size", [1e-200, 1e-50, 1.0, 1e50, 1e200])
 def test_gradients_of_any_size(dtype, g_size):
     matrix, g = gram(4), rng.normal(size=4)
-    got = Factor(known(matrix), 0.1, "free", 1, dtype).solve(g * g_size) / g_size
+    got = HessianFactor(known(matrix), 0.1, "free", 1, dtype).solve(g * g_size) / g_size
     expected = np.linalg.solve(shifted(matrix, 0.1, "free", 1), g)
     # Of the whole: an entry that is small by chance is the difference of larger ones in single precision.
     np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
 
 
 def test_no_gradient_no_step():
-    assert not Factor(known(gram(3)), 0.1, "free", 1, np.float32).solve(np.zeros(3)).any()
+    assert not HessianFactor(known(gram(3)), 0.1, "free", 1, np.float32).solve(np.zeros(3)).any()
 
 
 INDEFINITE = gram(6) - 2.0 * np.eye(6)
@@ -144,7 +146,7 @@ DOUBTFUL = {
 @pytest.mark.parametrize("penalty", [0.0, 1e-3])
 @pytest.mark.parametrize("matrix", DOUBTFUL.values(), ids=DOUBTFUL)
 def test_a_doubtful_matrix_still_gives_a_descent(matrix, penalty, dtype):
-    factor = Factor(known(matrix.copy()), penalty, "free", 1, dtype)
+    factor = HessianFactor(known(matrix.copy()), penalty, "free", 1, dtype)
     inverse = np.stack([factor.solve(e) for e in np.eye(6)], axis=1)
     scale = np.sqrt(np.diagonal(inverse))
     unit = inverse / scale / scale[:, None]
@@ -155,8 +157,8 @@ def test_a_doubtful_matrix_still_gives_a_descent(matrix, penalty, dtype):
 
 
 def test_what_is_not_known_whole_goes_by_its_diagonal_whatever_the_rest_is():
-    matrix = Matrix(np.full(4, 100.0), 100.0 * np.eye(2), np.array([0, 3]))
-    factor = Factor(matrix, 0.0, "free", 1, np.float64)
+    matrix = PartialHessian(np.full(4, 100.0), 100.0 * np.eye(2), np.array([0, 3]))
+    factor = HessianFactor(matrix, 0.0, "free", 1, np.float64)
     for g in ([0.0, 1.0, 1.0, 0.0], [1e-9, 1.0, 1.0, 0.0]):
         np.testing.assert_allclose(factor.solve(np.array(g)), np.array(g) / 100.0, rtol=1e-9)
 
@@ -166,7 +168,7 @@ def test_a_part_behind_an_origin_is_positive(intercept):
     hess, _ = hessians([1e-6], head=np.array([0, 1]), X=X + 50.0 * Y[:, None], intercept=intercept)
     hess.renew(np.zeros((3, 1, P + 1)), np.arange(3), 0.1)
     for c in range(3):
-        matrix = hess._matrix(hess._used[c], c, 1)
+        matrix = hess._hessian(hess._used[c], c, 1)
         np.testing.assert_array_equal(matrix.diagonal[matrix.place], np.diagonal(matrix.block))
         assert np.linalg.eigvalsh(matrix.block).min() >= -1e-9 * matrix.block.max()
 
@@ -174,17 +176,17 @@ def test_a_part_behind_an_origin_is_positive(intercept):
 def test_the_first_serves_all_as_well_as_one_can():
     place = np.array([0.0, 1.0, 2.0, 9.0])
     own = np.abs(place[:, None] - place)
-    assert _chosen(own[:0], own, 10.0, 3) == [1]  # of 1 and 2, whose sums are least, 10 both
-    assert _chosen(own[:0], own, 3.0, 3) == [1, 3]  # and then the farthest
-    assert _chosen(own[:0], own, 0.0, 4) == [1, 3, 0, 2]
-    assert _chosen(own[:0], own, 0.0, 2) == [1, 3]  # no room
+    assert choose_references(own[:0], own, 10.0, 3) == [1]  # of 1 and 2, whose sums are least, 10 both
+    assert choose_references(own[:0], own, 3.0, 3) == [1, 3]  # and then the farthest
+    assert choose_references(own[:0], own, 0.0, 4) == [1, 3, 0, 2]
+    assert choose_references(own[:0], own, 0.0, 2) == [1, 3]  # no room
 
 
 def test_what_is_there_serves_first():
     place, there = np.array([0.0, 1.0, 9.0]), np.array([0.5])
     own, away = np.abs(place[:, None] - place), np.abs(there[:, None] - place)
-    assert _chosen(away, own, 0.5, 3) == [2]
-    assert _chosen(away, own, 9.0, 3) == []
+    assert choose_references(away, own, 0.5, 3) == [2]
+    assert choose_references(away, own, 9.0, 3) == []
 
 
 N, P = 400, 3
@@ -254,7 +256,7 @@ def test_near_columns_share_a_hessian():
     W[:, 0, 0] = np.repeat([0.0, 0.01, 6.0, 6.01], 25)
     columns = np.arange(100)
     hess.renew(W, columns, 0.25)
-    assert len(taken) == len(hess._anchors) == 2
+    assert len(taken) == len(hess._references) == 2
     assert hess._used[0] is hess._used[30] is not hess._used[60]
     assert hess._used[60] is hess._used[99]
     # What is there and near is not taken again, be it for others.
@@ -272,7 +274,7 @@ def test_no_more_are_kept_than_fit(most):
     for times in (1.0, 2.0, 3.0):
         W = times * np.linspace(0, 6, 200)[:, None, None] * np.ones((1, 1, P + 1))
         hess.renew(W, columns, 1e-3)
-        assert len(hess._anchors) <= most
+        assert len(hess._references) <= most
     assert set(hess._factors) == set(columns)
 
 
@@ -281,9 +283,9 @@ def test_what_serves_stays_and_then_the_newest():
     places = np.array([0.0, 3.0, 6.0, 3.0])[:, None, None, None] * np.ones((1, 1, 1, P + 1))
     for place in places[:3]:
         hess.renew(place, np.array([0]), 0.05)
-    first, second = hess._anchors
+    first, second = hess._references
     hess.renew(places[3], np.array([0]), 0.05)  # the last but one is still there
-    assert hess._used[0] is first and hess._anchors == [first, second]
+    assert hess._used[0] is first and hess._references == [first, second]
 
 
 @pytest.mark.parametrize("near", [1e-1, 1e-6])
@@ -295,7 +297,7 @@ def test_single_precision_where_nothing_is_weak(near):
     W = np.zeros((3, 1, P + 1))
     hess.renew(W, columns, 0.25)
     assert taken == [np.float32] if near == 1e-1 else taken == [np.float32, np.float64]
-    assert all(anchor.dtype == taken[-1] for anchor in hess._anchors)
+    assert all(anchor.dtype == taken[-1] for anchor in hess._references)
     hess.renew(W + 9.0, columns, 0.25)  # nor is it tried again
     assert taken.count(np.float32) == (2 if near == 1e-1 else 1)
 
@@ -307,7 +309,7 @@ def test_squares_too_large_for_a_narrow_type_are_summed_in_a_wide_one():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hess.renew(w, np.array([0]), 0.25)
-    assert hess._anchors[0].dtype == np.float64
+    assert hess._references[0].dtype == np.float64
     expected, plain = hessians([1e-3 / 1e50], sets=1)[0], np.r_[size, 1.0]
     expected.renew(w, np.array([0]), 0.25)
     g = np.zeros((1, 1, P + 1))

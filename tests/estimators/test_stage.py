@@ -12,8 +12,9 @@ from manyfit.families.smooth.solver import _preconditioner as _hessians
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance, _Way
+from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
+from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import wrap_rows
 
 rng = np.random.default_rng(0)
@@ -69,7 +70,7 @@ def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch)
     assert reached.size.max() <= 1e-9
     # So far leads a gradient of size one; the Hessians serve several penalties.
     columns = np.arange(len(reached.W))
-    there = one.problem.size(one.problem.gradient(reached.W + 1e-4 * reached.away, columns), columns)
+    there = one.problem.size(one.problem.gradient(reached.W + 1e-4 * reached.sensitivity, columns), columns)
     assert (there > 0.5e-4).all() and (there < 2e-4).all()
     expected = [optimum(penalty, rows) for rows in ATOMS for penalty in PENALTIES]
     np.testing.assert_allclose(reached.W[:, 0, :-1], expected, atol=1e-5)
@@ -88,7 +89,7 @@ def test_the_way_that_tol_leaves_open_is_that_of_scikit_learns_coordinates():
         p = 1.0 / (1.0 + np.exp(-A @ w))
         hessian = (A * (p * (1 - p))[:, None]).T @ A / len(A) + penalty * np.diag([1.0] * P + [0.0])
         expected = A @ np.linalg.solve(hessian, signs)
-        found = X[rows] @ reached.away[j, 0, :-1] + reached.away[j, 0, -1]
+        found = X[rows] @ reached.sensitivity[j, 0, :-1] + reached.sensitivity[j, 0, -1]
         far = np.abs(found - expected).max() / np.abs(expected).max()
         assert far < 0.5, (rows, penalty, far)
 
@@ -117,7 +118,7 @@ def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monke
         p = 1.0 / (1.0 + np.exp(-X[rows] @ reached.W[j, 0, :-1]))
         hessian = (X[rows] * (p * (1 - p))[:, None]).T @ X[rows] / len(p) + penalty * np.eye(P)
         expected = np.linalg.solve(hessian, signs)
-        far = np.abs(reached.away[j, 0, :-1] - expected).max() / np.abs(expected).max()
+        far = np.abs(reached.sensitivity[j, 0, :-1] - expected).max() / np.abs(expected).max()
         assert far < 0.3, (rows, penalty, far)
 
 
@@ -127,7 +128,7 @@ def test_a_start_of_their_own_and_one_that_is_worse_than_zero():
     best = one.solve(None, zero, goal).W
     before = one.passes.rows_read
     again = one.solve(best, zero, goal)
-    assert one.passes.rows_read - before <= 2 * N + len(one.hessians._anchors) * N
+    assert one.passes.rows_read - before <= 2 * N + len(one.hessians._references) * N
     np.testing.assert_array_equal(again.W, best)
     far = best.copy()
     far[0], far[5] = 1e6, np.nan
@@ -155,12 +156,12 @@ def test_what_makes_no_progress_is_left(monkeypatch):
 
 
 def test_the_way_goes_on_as_far_as_it_came():
-    way = _Way(np.full((2, 1, 3), 5.0))
-    np.testing.assert_array_equal(way.ahead(np.array([1.0, 0.1])), np.full((4, 1, 3), 5.0))
-    way.reached(np.zeros((2, 1, 3)), 1.0)
-    np.testing.assert_array_equal(way.ahead(np.array([0.5])), np.zeros((2, 1, 3)))  # one point is no way
-    way.reached(np.ones((2, 1, 3)), 0.1)
-    ahead = way.ahead(np.array([0.1, 0.1**1.5, 0.01, 1e-9, 0.0]))
+    way = WarmStart(np.full((2, 1, 3), 5.0))
+    np.testing.assert_array_equal(way.points(np.array([1.0, 0.1])), np.full((4, 1, 3), 5.0))
+    way.update(np.zeros((2, 1, 3)), 1.0)
+    np.testing.assert_array_equal(way.points(np.array([0.5])), np.zeros((2, 1, 3)))  # one point is no way
+    way.update(np.ones((2, 1, 3)), 0.1)
+    ahead = way.points(np.array([0.1, 0.1**1.5, 0.01, 1e-9, 0.0]))
     np.testing.assert_allclose(ahead[:, 0, 0], [1.0, 1.5, 2.0, 2.0, 2.0] * 2)
-    way.reached(np.full((2, 1, 3), 7.0), 0.1)  # the same penalty again
-    np.testing.assert_array_equal(way.ahead(np.array([0.01])), np.full((2, 1, 3), 7.0))
+    way.update(np.full((2, 1, 3), 7.0), 0.1)  # the same penalty again
+    np.testing.assert_array_equal(way.points(np.array([0.01])), np.full((2, 1, 3), 7.0))

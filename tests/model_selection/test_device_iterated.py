@@ -14,8 +14,8 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.arrays import to_device
 from manyfit.exceptions import HostFallbackWarning
+from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.families.smooth.solver._objective import LinearProblem
-from manyfit.families.smooth.solver._preconditioner import SAMPLE_ROWS
 from manyfit.folds import DevicePasses
 from tests.metrics._crossings import crossings, there
 from tests.model_selection._optimum import Optimum as GridSearchCV

@@ -16,15 +16,14 @@ from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
 
-# Below this ratio of the extreme eigenvalues the normal equations keep too few digits to tell how many.
+# Below this ratio of the extreme eigenvalues the normal equations keep too few digits.
 MIN_SPECTRAL_RATIO = 1e-12
 # LinearRegression cuts singular values at its `cond`; within this factor of the cut the rank is not known.
 CUT_MARGIN = 4.0
-# solver="svd" drops singular values under 1e-15, whatever the scale of X; with an eigenvalue and alpha of
-# more than this together, what is dropped is under 1e-13 of the solution.
+# solver="svd" drops singular values under 1e-15, whatever the scale of X. If an eigenvalue and alpha are
+# together larger than this, the dropped part is under 1e-13 of the solution.
 MIN_DAMPED = 1e-17
-# Validation, copies and Python of one scikit-learn fit and score take about a millisecond: so many
-# operations.
+# Operations of a millisecond, which validation, copies and Python of one scikit-learn fit and score take.
 FIT_OVERHEAD = 1e6
 
 
@@ -44,7 +43,6 @@ class RidgeFamily(Family):
     reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.solver not in ("auto", "svd", "cholesky"):
             raise Unsupported(f"solver={estimator.solver!r} iterates; only direct solvers are shared")
         _refuse_positive(estimator)
@@ -52,13 +50,11 @@ class RidgeFamily(Family):
             require_number("alpha", setting["alpha"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return moment_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         for i in range(folded.n_splits):
             view = folded.view(i)
@@ -66,7 +62,7 @@ class RidgeFamily(Family):
             largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
             ratio = max(MIN_SPECTRAL_RATIO, _warned_ratio(estimator, view))
             poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
-            # Nobody reads the answers of poor settings; a large alpha keeps them finite.
+            # The answers of poor settings are not read; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
             linear, rounding = _solve(view, safe, estimator.fit_intercept)
             alone = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
@@ -76,8 +72,8 @@ class RidgeFamily(Family):
 def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
     """The ratio of eigenvalues under which a Cholesky solver may warn of an ill-conditioned matrix.
 
-    It does where the reciprocal condition is less than the machine epsilon of X, in the 1-norm, which is at
-    least the ratio of the eigenvalues divided by the number of features.
+    It warns if the reciprocal condition in the 1-norm is less than the machine epsilon of X. That is at least
+    the ratio of the eigenvalues divided by the number of features.
     """
     return 0.0 if estimator.solver == "svd" else view.n_features * view.eps
 
@@ -85,7 +81,7 @@ def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
 class LinearRegressionFamily(Family):
     """LinearRegression at full rank, from the same equations with ``alpha = 0``.
 
-    scikit-learn cuts singular values under its ``cond``; wherever a cut is near, the fold is left to it.
+    scikit-learn cuts singular values under its ``cond``; if a cut is near, the fold is left to it.
     """
 
     serves = (LinearRegression,)
@@ -94,17 +90,14 @@ class LinearRegressionFamily(Family):
     reads = MomentSums()
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         _refuse_positive(estimator)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return moment_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
-        """See `Family`."""
         for i in range(folded.n_splits):
             view = folded.view(i)
             spectrum = _equations(view, estimator.fit_intercept).spectrum
@@ -113,7 +106,7 @@ class LinearRegressionFamily(Family):
             floor = max(MIN_SPECTRAL_RATIO, (CUT_MARGIN * cond) ** 2) * spectrum.values[0]
             if not spectrum.values[-1] > floor:
                 raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
-            # Settings differ in nothing that is fitted.
+            # All settings have the same fit.
             linear, rounding = _solve(view, np.zeros(len(settings)), estimator.fit_intercept)
             yield LinearAnswers(linear, {}, (rounding,))
 
@@ -124,9 +117,9 @@ def _refuse_positive(estimator: Any) -> None:
 
 
 class _Equations(NamedTuple):
-    """Spectrum and right-hand side of the normal equations, about the mean or about zero.
+    """Spectrum and right-hand side of the normal equations about a point, the mean or zero.
 
-    ``offset`` is what the features differ by, at the origin of the view, from the point about which.
+    `offset` is the origin of the view less that point.
     """
 
     spectrum: Spectrum
@@ -152,7 +145,7 @@ def _solve(view: TransformedMoments, alphas: Array, fit_intercept: bool) -> tupl
     p, q, m = view.n_features, rhs.shape[1], len(alphas)
     damped = spectrum.values[:, None] + alphas
     along = spectrum.onto_axes(rhs)[:, None, :] / damped[:, :, None]
-    # The axes are mapped to the columns of X once, and serve both the solutions and their errors.
+    # The axes are mapped to the columns of X once, for the solutions and their errors.
     axes = view.to_X(np.eye(p) if spectrum.vectors is None else spectrum.vectors)
     axes_at_origin = spectrum.onto_axes(offset)
     flat = along.reshape(p, m * q)

@@ -12,23 +12,9 @@ Array = NDArray[Any]
 
 
 def class_weights(class_weight: Any, classes: Array, codes: Array, data: PassData) -> Array | None:
-    """Weights of the classes on each split.
+    """Weights of the classes on each split, (n_splits, n_classes), from the estimator's `class_weight`.
 
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        The estimator's parameter.
-    classes : ndarray of shape (n_classes,)
-        Labels.
-    codes : ndarray of int of shape (n,)
-        The class of each row.
-    data : PassData
-        The splits and the sample weights.
-
-    Returns
-    -------
-    ndarray of shape (n_splits, n_classes) or None
-        None where all are 1.
+    `codes`, (n,), is the class of each row; None if all weights are 1.
     """
     if class_weight is None:
         return None

@@ -38,7 +38,6 @@ class TweedieFamily(Family):
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         power = _power(estimator)
         # Others are not convex under a logarithmic link, or have another link.
         if not 1 <= power <= 2 or getattr(estimator, "link", "log") not in ("auto", "log"):
@@ -49,13 +48,11 @@ class TweedieFamily(Family):
             require_number("alpha", setting["alpha"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         power = _power(estimator)
         y = np.asarray(folded.targets, dtype=np.float64)
         smallest = y.min()

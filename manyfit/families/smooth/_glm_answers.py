@@ -1,6 +1,6 @@
 """Answers of linear models whose responses are functions of the linear predictor: classifiers, log links.
 
-They lie where the rows do. A device knows no texts: labels there are positions among the classes.
+They lie where the rows do. A device holds no texts: labels on it are positions among the classes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,33 +19,25 @@ from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
-# Predictions of which the next labels are looked for at a time: 8 MiB of float64, several times in memory.
+# Predictions whose labels are checked at a time: 8 MiB of float64, several times in memory.
 PREDICTED = 2**20
 
 
 class Link(Protocol):
-    """From linear predictors to what scikit-learn's estimator answers.
-
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,) or None
-        For classifiers.
-    keeps_single : bool
-        Whether the estimator answers float32 rows in float32.
-    """
+    """From linear predictors to the responses of scikit-learn's estimator."""
 
     @property
-    def classes(self) -> Array | None:
+    def classes(self) -> Array | None:  # type: ignore[override]
         """Classes in the order of the outputs; None for regressors."""
 
     @property
     def keeps_single(self) -> bool:
-        """See above."""
+        """Whether the estimator answers float32 rows in float32."""
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """Responses by method name from linear predictors of shape (m, n, K); these may be overwritten.
+        """Responses by method name from linear predictors (m, n, K), which may be overwritten.
 
-        They lie where `Z` does. There, if that is not the host, labels are positions in `classes`.
+        They lie where `Z` does. On a device labels are positions in `classes`.
         """
 
 
@@ -62,7 +54,6 @@ class LogLink:
     keeps_single: bool = True
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         with np.errstate(over="ignore"):
             return {"predict": array_namespace(Z).exp(Z[:, :, 0])}
 
@@ -80,7 +71,6 @@ class Identity:
     keeps_single: bool = False  # liblinear's coefficients are float64
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         return {"predict": Z[:, :, 0]}
 
 
@@ -97,7 +87,6 @@ class Decisions:
     keeps_single: bool = False
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         xp = array_namespace(Z)
         decisions = Z if Z.shape[2] > 1 else Z[:, :, 0]
         codes = xp.argmax(Z, axis=2) if Z.shape[2] > 1 else xp.astype(decisions > 0, xp.int64)
@@ -118,9 +107,8 @@ class Probabilities:
     keeps_single: bool = True
 
     def responses(self, Z: Any) -> dict[str, Any]:
-        """See `Link`."""
         xp, out = array_namespace(Z), Decisions(self.classes).responses(Z)
-        with np.errstate(over="ignore"):  # of libraries that compute by NumPy
+        with np.errstate(over="ignore"):  # for libraries that compute with NumPy
             if Z.shape[2] > 1:
                 return {**out, "predict_proba": softmax(xp.asarray(Z, copy=True), axis=2)}
             p = expit(xp.asarray(out["decision_function"], copy=True))  # in the dtype of Z
@@ -154,12 +142,12 @@ class GLMAnswers(Answers):
 
     @property
     def rows_read(self) -> int:  # type: ignore[override]
-        """See `PathSolution`."""
+        """Rows of X that were read for this split, see `PathSolution`."""
         return self.fitted.rows_read
 
     @property
     def classes(self) -> Array | None:  # type: ignore[override]
-        """See `Answers`."""
+        """Classes in the order of the columns of probabilities; None for regressors."""
         return self.link.classes
 
     @property
@@ -168,7 +156,7 @@ class GLMAnswers(Answers):
         return int(self.linear.coef.shape[2])
 
     def subset(self, settings: Sequence[int]) -> "GLMAnswers":
-        """See `Answers`."""
+        """The answers of some settings."""
         return GLMAnswers(self.fitted.subset(list(settings)), self.link)
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Any]:
@@ -176,7 +164,7 @@ class GLMAnswers(Answers):
         return self.link.responses(self.linear(fold.rows(role), self.link.keeps_single))
 
     def shifted(self, side: float) -> "GLMAnswers":
-        """Other answers that `tol` would allow, on one side (1) or the other (-1)."""
+        """Other answers that `tol` would allow, on one side (1) or the other (-1) of the optimum."""
         linear, error = self.fitted.linear, self.fitted.error
         moved = LinearPredictors(
             linear.coef + side * error.coef, linear.at_origin + side * error.at_origin, linear.origin
@@ -184,7 +172,7 @@ class GLMAnswers(Answers):
         return replace(self, fitted=replace(self.fitted, linear=moved))
 
     def near_boundary(self, role: Role, fold: Fold) -> Any:
-        """How many rows have a label that `tol` leaves open, (m,); where the rows lie."""
+        """Number of rows whose label `tol` leaves open, (m,), where the rows lie."""
         X, (_, m, K) = fold.rows(role), self.linear.coef.shape
         size = block_size(max(1, PREDICTED // (X.shape[0] * K)))
         parts = [self.fitted.subset(range(m)[j : j + size]) for j in range(0, m, size)]
@@ -203,7 +191,7 @@ def _near(fitted: PathSolution, X: Any, keeps_single: bool) -> Any:
 
 
 def _lead(Z: Any) -> Any:
-    """How far the largest along the last axis is before the next."""
+    """The largest along the last axis less the next."""
     if isinstance(Z, np.ndarray):
         best = np.partition(Z, -2, axis=2)[:, :, -2:]
     else:
@@ -216,7 +204,7 @@ STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 
 
 def linked_answers(fitted: Iterable[PathSolution], link: Link) -> Iterator[GLMAnswers]:
-    """The answers of each split; what did not converge, here or perhaps in scikit-learn, is left alone."""
+    """The answers of each split, without settings that did not converge, or may not in scikit-learn."""
     for one in fitted:
         alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
         alone.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))

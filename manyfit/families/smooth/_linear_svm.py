@@ -40,7 +40,6 @@ class LinearSVCFamily(Family):
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.loss != "squared_hinge" or estimator.penalty != "l2":
             raise Unsupported("only the squared hinge loss with the l2 penalty is smooth")
         if estimator.multi_class != "ovr":
@@ -48,17 +47,14 @@ class LinearSVCFamily(Family):
         _check(estimator, settings)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         return _why_stops_elsewhere(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         classes, codes = np.unique(folded.targets, return_inverse=True)
         n_classes = len(classes)
         require_classes(codes, n_classes, folded.groups)
@@ -66,7 +62,7 @@ class LinearSVCFamily(Family):
         folded = folded.condensed()  # once for all classes
         fits = []
         for k in range(n_classes) if n_classes > 2 else [1]:
-            # One problem a class: nothing couples them.
+            # One problem for each class: nothing couples them.
             own = (codes == k).astype(np.intp)
             rowwise = RowLoss(
                 SquaredHinge(),
@@ -97,24 +93,20 @@ class LinearSVRFamily(Family):
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.loss != "squared_epsilon_insensitive":
             raise Unsupported("only the squared epsilon-insensitive loss is smooth")
         require_number("epsilon", estimator.epsilon)
         _check(estimator, settings)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         return _why_stops_elsewhere(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         y = np.asarray(folded.targets, dtype=np.float64)
         rowwise = RowLoss(SquaredEpsilonInsensitive(float(estimator.epsilon)), y[None], folded.weight)
         model = _model(estimator, settings, rowwise, 1.0, float(np.mean(y**2)))

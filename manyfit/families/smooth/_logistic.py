@@ -19,7 +19,7 @@ from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
-# Solvers whose optimum is that of the same objective, however they come there.
+# Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
@@ -38,7 +38,6 @@ class LogisticFamily(Family):
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        """See `Family`."""
         if estimator.solver not in SOLVERS:
             raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
         if not _only_l2(estimator):
@@ -51,19 +50,16 @@ class LogisticFamily(Family):
             require_number("C", setting["C"], positive=True)
 
     def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        """See `Family`."""
         if estimator.solver in ("sag", "saga"):
             return f"solver={estimator.solver!r} stops where coefficients change little, not by the gradient"
         return None
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        """See `Family`."""
         return pass_cost(len(settings), shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
     ) -> Iterator[GLMAnswers]:
-        """See `Family`."""
         classes, codes = np.unique(folded.targets, return_inverse=True)
         require_classes(codes, len(classes), folded.groups)
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))

@@ -65,19 +65,14 @@ SummedMoments = list[tuple[Moments, int]]
 class MomentSource(Protocol):
     """The part of `RowSource` that moments are made of."""
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers."""
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
 
     def moments(self, Y: Any, atoms: Sequence[Rows], weights: Any = None) -> SummedMoments:
-        """See `RowSource`."""
+        """Moments of ``[X, Y]`` over each atom."""
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        """See `RowSource`."""
+        """Minimum and maximum of some columns over each atom."""
 
 
 def moments_from_sums(sums: Array, shift: Array, origin: Array, n: int) -> tuple[Moments, bool]:

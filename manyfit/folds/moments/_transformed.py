@@ -1,7 +1,7 @@
-"""Training moments of one fold, seen through the affine steps of a pipeline.
+"""Training moments of one fold behind the affine steps of a pipeline.
 
-An affine step (scaling, rotation, choice of columns) maps moments to moments, so a pipeline of
-them needs no data: only the moments move on, with the map back to the columns of X.
+An affine step (scaling, rotation, choice of columns) maps moments to moments, so that a pipeline of them
+needs no data: the moments change, with the map back to the columns of X.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,9 @@ MIN_SPREAD_EPS = 64.0
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvalues and eigenvectors of a scatter matrix, float64, on the host.
+    """Eigenvalues of a scatter matrix, largest first and not negative, and eigenvectors as columns.
 
-    Attributes
-    ----------
-    values : ndarray of shape (p,)
-        Eigenvalues, largest first and not negative.
-    vectors : ndarray of shape (p, p) or None
-        Eigenvectors as columns, in the same order. None: the coordinate axes.
+    `vectors` is None for the coordinate axes.
     """
 
     values: Array
@@ -38,7 +33,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, matrix: Array) -> "Spectrum":
-        """Of a symmetric matrix, or of a diagonal given as a vector."""
+        """Decompose a symmetric matrix, or a diagonal given as a vector."""
         if matrix.ndim == 1:
             if np.all(matrix[1:] <= matrix[:-1]):
                 return cls(matrix, None)
@@ -60,24 +55,9 @@ class Spectrum:
 class FeatureMoments:
     """Moments of features and targets, in the coordinates of one step; float64, on the host.
 
-    Attributes
-    ----------
-    rows : float
-        Number of rows, with repetitions.
-    weight : float
-        Sum of the weights; the number of rows where there are none.
-    x_origin : ndarray of shape (p,)
-        Features at a point amid the data.
-    x_offset : ndarray of shape (p,)
-        Weighted mean of the features less `x_origin`, to the rounding of their spread.
-    y_mean : ndarray of shape (q,)
-        Weighted mean of the targets.
-    xx : ndarray of shape (p, p) or (p,)
-        Centred scatter of the features; a vector where it is known to be diagonal.
-    xy : ndarray of shape (p, q)
-        Centred scatter of features and targets.
-    yy : ndarray of shape (q,)
-        Centred scatter of each target.
+    `rows` counts repetitions, `weight` sums the weights. The mean of the features is `x_origin`, a point amid
+    the data, plus `x_offset`, (p,). `xx` is the centred scatter of the features, (p, p), a vector if it is
+    diagonal; `xy`, (p, q), and `yy`, (q,), are those with and of the targets.
     """
 
     rows: float
@@ -116,8 +96,8 @@ class FeatureMoments:
 
     @cached_property
     def raw_spectrum(self) -> Spectrum:
-        """The same of the scatter about the origin, for models without an intercept."""
-        # What scaling leaves of a mean is rounding: no more than the rounding of the scatter.
+        """Eigendecomposition of the scatter about the origin, for models without an intercept."""
+        # After centring the mean is rounding: no more than the rounding of the scatter.
         diagonal = self.variances * self.weight
         if np.all(self.weight * self.x_mean**2 <= np.finfo(np.float64).eps ** 2 * diagonal):
             return self.spectrum
@@ -168,18 +148,18 @@ class TransformedMoments:
     Attributes
     ----------
     plain : FeatureMoments
-        Without weights: what transformers see.
+        Without weights, as transformers are fitted.
     weighted : FeatureMoments
-        With the weights of the fit: what the last step sees. The same object where there are none.
+        With the weights of the fit, for the last step. The same object if there are none.
     origin : ndarray of shape (p_X,)
-        A point amid the data, so that the map loses no digits where X lies far from 0; ``z_origin`` is
+        A point amid the data, so that the map loses no digits if X lies far from 0; ``z_origin`` is
         ``plain.x_origin``.
     linear : None, ndarray of shape (p,) or ndarray of shape (p_X, p)
         None: the identity; a vector: columns `columns` of X, each times a factor.
     columns : ndarray of int of shape (p,) or None
         The column of X behind each feature; None after a rotation.
     is_constant : callable
-        ``is_constant(columns)`` tells which columns of X hold one value in the training set, exactly.
+        ``is_constant(columns)`` says which columns of X hold one value in the training set, exactly.
     eps : float
         Machine epsilon of the dtype of X, in which scikit-learn would compute.
     single_target : bool
@@ -283,12 +263,9 @@ class TransformedMoments:
 
 
 def _constant_columns(moments: Moments, p: int, is_constant: Callable[[Array], Array]) -> Array:
-    """The columns of X that hold one value, exactly; only those whose variance may be rounding are looked at.
+    """The columns of X that hold one value, exactly; columns with a variance above rounding are not read.
 
-    Raises
-    ------
-    Unsupported
-        If a column is not constant, but its variance may be rounding.
+    Raises `Unsupported` if a column is not constant, but its variance may be rounding.
     """
     mean, variance = moments.mean[:p], np.diagonal(moments.scatter)[:p] / moments.weight
     doubtful = np.flatnonzero(~(variance > (MIN_SPREAD_EPS * np.finfo(np.float64).eps * mean) ** 2))

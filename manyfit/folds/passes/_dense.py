@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds._row_index import RowReader, n_rows, row_blocks
 from manyfit.folds.moments._host import middle
-from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Residual
+from manyfit.folds.passes._protocol import EPS, QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import DenseSample
 from manyfit.folds.splits._atoms import Rows
 
@@ -26,7 +26,7 @@ PIECE_BLOCKS = 8
 GRAM_ROWS = 1024
 
 
-class DensePasses:
+class DensePasses(Passes):
     """Passes over a dense matrix in host memory, or read into it, in float64 blocks that fit a cache."""
 
     eps, quick_columns, kept_per_column = EPS, QUICK_COLUMNS, 0
@@ -37,19 +37,15 @@ class DensePasses:
         self.origin = middle(X, np.empty((n, 0)), slice(0, n)) if origin is None else origin
 
     def send(self, array: Array) -> Array:
-        """See `Passes`."""
         return array
 
     def sample(self, rows: Rows) -> DenseSample:
-        """See `Passes`."""
         return DenseSample(self.X.take(rows) - self.origin, rows)
 
     def to_host(self, sums: Sequence[Array]) -> list[Array]:
-        """See `Passes`."""
         return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
-        """See `Passes`."""
         _, K, d = theta.shape
         used = [np.flatnonzero(counts[:, a]) for a in range(len(self.rows))]
         parts = [theta[columns].transpose(1, 0, 2).reshape(-1, d) for columns in used]
@@ -74,7 +70,6 @@ class DensePasses:
         return out
 
     def gram(self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None) -> Array:
-        """See `Passes`."""
         K, flat = theta.shape[1], theta[0]
         taken = slice(None) if features is None else np.append(features, len(self.origin))
         d = flat[:, taken].shape[1]
@@ -100,7 +95,6 @@ class DensePasses:
         return out
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
-        """See `Passes`."""
         _, K, d = theta.shape
         flat = theta[0]
 

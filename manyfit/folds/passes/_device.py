@@ -23,7 +23,7 @@ from manyfit.arrays import (
 )
 from manyfit.folds._blas_threads import before_pass
 from manyfit.folds._row_index import n_rows, row_blocks
-from manyfit.folds.passes._protocol import QUICK_COLUMNS, Curvature, Residual
+from manyfit.folds.passes._protocol import QUICK_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import DenseSample
 from manyfit.folds.passes._scan import scan_device
 from manyfit.folds.splits._atoms import Rows
@@ -42,7 +42,7 @@ LEAST_VALUES = 2**20
 OF_GRADIENT, OF_CURVATURE = 2, 4
 
 
-class DevicePasses:
+class DevicePasses(Passes):
     """Passes over a dense matrix of any namespace of the array API, in blocks, on its device.
 
     Products are of float64 if the device has it, else of float32. Each call of `gradient`, `gram` and
@@ -62,14 +62,12 @@ class DevicePasses:
         self._last: tuple[Array, int, list[_Part]] | None = None
 
     def send(self, array: Array) -> DeviceArray:
-        """See `Passes`."""
         return self._send(array, "coefficients")
 
     def _send(self, array: Array, label: str) -> DeviceArray:
         return to_device_of(np.ascontiguousarray(array, dtype=numpy_float_dtype(self.X)), self.X, label=label)
 
     def sample(self, rows: Rows) -> DenseSample:
-        """See `Passes`."""
         index = self._index(rows)
         return DenseSample(self._centred(index), index)
 
@@ -77,14 +75,12 @@ class DevicePasses:
         return rows if isinstance(rows, slice) else to_device_of(rows, self.X, label="indices")
 
     def to_host(self, sums: Sequence[DeviceArray]) -> list[Array]:
-        """See `Passes`."""
         return self._summed(sums, "second derivatives")
 
     def _summed(self, sums: Sequence[DeviceArray], label: str) -> list[Array]:
         return [one.astype(np.float64, copy=False) for one in to_host_together(*sums, label=label)]
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
-        """See `Passes`."""
         before_pass()
         xp, (m, K, d) = self._xp, theta.shape
         flat = self.send(theta.transpose(1, 0, 2).reshape(K * m, d))
@@ -101,7 +97,7 @@ class DevicePasses:
                     R = xp.reshape(residual(Z, rows, part.columns), (own.shape[0], B.shape[0]))
                     G += R @ B
                     s += xp.sum(R, axis=1, keepdims=True)
-                    del B, Z, R  # before there is another block
+                    del B, Z, R  # before the next block
                 total = xp.concat([G, s], axis=1)
                 if part.times is not None:
                     total *= part.times
@@ -115,7 +111,6 @@ class DevicePasses:
     def gram(
         self, theta: Array, curvature: Curvature, dtype: Any, features: Array | None = None
     ) -> DeviceArray:
-        """See `Passes`."""
         before_pass()
         xp, K = self._xp, theta.shape[1]
         flat = self.send(theta[0])
@@ -144,7 +139,6 @@ class DevicePasses:
         return out
 
     def squares(self, theta: Array, curvature: Curvature) -> DeviceArray:
-        """See `Passes`."""
         before_pass()
         xp, (K, d) = self._xp, theta.shape[1:]
         flat, totals = self.send(theta[0]), []

@@ -30,31 +30,30 @@ Where there is P, only differences of the outputs matter: the derivatives by k a
 
 
 class Passes(Protocol):
-    """Passes over the rows of an atom group; linear predictors are ``(x - origin) @ coef + at_origin``."""
+    """Passes over the rows of an atom group; linear predictors are ``(x - origin) @ coef + at_origin``.
 
-    @property
-    def origin(self) -> Array:
-        """A point amid the rows of X; zero where X is sparse."""
+    Attributes
+    ----------
+    origin : ndarray of shape (p,)
+        A point amid the rows of X; zero for sparse rows.
+    rows : sequence of slice or ndarray of int
+        The atoms.
+    rows_read : int
+        Rows read so far, each as often as it was read.
+    eps : float
+        Machine epsilon of the sums.
+    quick_columns : int
+        Columns of coefficients from which on a product with X is quick.
+    kept_per_column : int
+        Numbers that a pass keeps for each column and output, beside the result.
+    """
 
-    @property
-    def rows(self) -> Sequence[Rows]:
-        """The atoms."""
-
-    @property
-    def rows_read(self) -> int:
-        """Rows read so far, each as often as it was read."""
-
-    @property
-    def eps(self) -> float:
-        """Machine epsilon of the sums."""
-
-    @property
-    def quick_columns(self) -> int:
-        """Columns of coefficients from which on a product with X is quick."""
-
-    @property
-    def kept_per_column(self) -> int:
-        """Numbers that a pass keeps for each column and output, beside the result."""
+    origin: Array
+    rows: Sequence[Rows]
+    rows_read: int
+    eps: float
+    quick_columns: int
+    kept_per_column: int
 
     def send(self, array: Array) -> Any:
         """Copy a small array of float64 to where X lies."""

@@ -1,4 +1,4 @@
-"""Sparse features brought to fewer ones that a linear model with an l2 penalty cannot tell from them."""
+"""Fewer sparse features, which a linear model with an l2 penalty cannot tell from the original ones."""
 
 from typing import Any
 
@@ -7,23 +7,12 @@ import scipy.sparse as sp
 
 
 def merge_rare_features(X: Any) -> tuple[Any, Any]:
-    """Leave out empty columns, make one of all that only the same row has, and put the frequent first.
+    """Leave out empty columns of a CSR matrix X, merge those of only one row, and put the frequent first.
 
-    Hashed text has many of both. The features of a row that no other row has are rotated so that one of
-    them has all that the row has of them; the penalty does not see a rotation.
-
-    Parameters
-    ----------
-    X : CSR matrix or array of shape (n, p)
-        On the host.
-
-    Returns
-    -------
-    Z : csr_array of shape (n, q)
-        ``X @ T``, q at most p; with it ``X = Z @ T.T``.
-    T : csr_array of shape (p, q)
-        Orthonormal columns: if w minimises a loss of ``Z @ w`` and ``||w||^2``, then ``T @ w`` minimises that
-        of ``X @ v`` and ``||v||^2``.
+    Returns CSR arrays Z, (n, q), and T, (p, q), with ``Z = X @ T``, ``X = Z @ T.T`` and orthonormal columns
+    of T. The features of a row that no other row has are rotated so that one of them has their whole length;
+    the penalty does not see a rotation. So if w minimises a loss of ``Z @ w`` and ``||w||^2``, then ``T @ w``
+    minimises that of ``X @ v`` and ``||v||^2``.
     """
     n, p = X.shape
     count = np.bincount(X.indices, minlength=p)

@@ -41,22 +41,18 @@ class DenseSample:
 
     @property
     def n_rows(self) -> int:
-        """See `RowSample`."""
         return int(self.X.shape[0])
 
     def predictors(self, theta: Any) -> Any:
-        """See `RowSample`."""
         Z = theta[:, :-1] @ self.X.T
         Z += theta[:, -1:]
         return Z
 
     def mean_square(self) -> Any:
-        """See `RowSample`."""
         with np.errstate(over="ignore"):
             return array_namespace(self.X).mean(self.X**2)
 
     def column_squares(self) -> Array:
-        """See `RowSample`."""
         return to_host(array_namespace(self.X).sum(self.X**2, axis=0))
 
 
@@ -69,20 +65,16 @@ class SparseSample:
 
     @property
     def n_rows(self) -> int:
-        """See `RowSample`."""
         return int(self.X.shape[0])
 
     def predictors(self, theta: Any) -> Any:
-        """See `RowSample`."""
         Z = np.ascontiguousarray((self.X @ theta[:, :-1].T).T)
         Z += theta[:, -1:]
         return Z
 
     def mean_square(self) -> Any:
-        """See `RowSample`."""
         with np.errstate(over="ignore"):
             return self.X.multiply(self.X).mean()
 
     def column_squares(self) -> Array:
-        """See `RowSample`."""
         return np.asarray(self.X.multiply(self.X).sum(axis=0)).ravel()

@@ -15,6 +15,8 @@ Array = NDArray[Any]
 
 # Numbers that are summed at a time: 8 MiB of float64 on the host, 64 MiB on a device.
 HOST_VALUES, DEVICE_VALUES = 2**20, 2**23
+# On the host they are at most this part of X.
+HOST_PARTS = 16
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ def scan_host(X: RowReader) -> Scan:
     (n, p), total = X.shape, 0.0
     if X.dtype.kind == "f":  # integers and bools are finite
         with np.errstate(over="ignore", invalid="ignore"):
-            for block in row_blocks(slice(0, n), max(1, HOST_VALUES // p)):
+            for block in row_blocks(slice(0, n), max(1, min(HOST_VALUES // p, n // HOST_PARTS))):
                 total += float(X.take(block).sum(dtype=np.float64))
     return Scan(middle(X, np.empty((n, 0)), slice(0, n)), math.isfinite(total))
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from manyfit.folds._blas_threads import blas_threads, map_threads
 from manyfit.folds._row_index import n_rows, row_blocks
-from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Residual
+from manyfit.folds.passes._protocol import EPS, QUICK_SPARSE_COLUMNS, Curvature, Passes, Residual
 from manyfit.folds.passes._samples import SparseSample
 from manyfit.folds.splits._atoms import Rows
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 MIN_SPARSE_ROWS = 256
 
 
-class SparsePasses:
+class SparsePasses(Passes):
     """Passes over a CSR matrix, forward by rows and back by features, so that threads share no sums.
 
     X is kept twice, by rows in the order of the atoms and by columns. A pass keeps one number for each row,
@@ -47,19 +47,15 @@ class SparsePasses:
         ]
 
     def send(self, array: Array) -> Array:
-        """See `Passes`."""
         return array
 
     def sample(self, rows: Rows) -> SparseSample:
-        """See `Passes`."""
         return SparseSample(self.X[rows], rows)
 
     def to_host(self, sums: Sequence[Array]) -> list[Array]:
-        """See `Passes`."""
         return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
-        """See `Passes`."""
         m, K, _ = theta.shape
         flat = _by_feature(theta)
         ends = np.cumsum([0, *(piece.X.shape[0] for piece in self._pieces)])
@@ -119,7 +115,6 @@ class SparsePasses:
         return self._summed(work, (K * d, K * d))
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
-        """See `Passes`."""
         K, d = theta.shape[1:]
         flat = _by_feature(theta)
 

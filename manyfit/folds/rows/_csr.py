@@ -18,7 +18,7 @@ from manyfit.folds.splits._atoms import Rows
 Array = NDArray[Any]
 
 
-class CsrRows:
+class CsrRows(RowSource):
     """Rows of a CSR matrix or array of float32 or float64."""
 
     samples_pay = False
@@ -27,24 +27,23 @@ class CsrRows:
         self.X, self.shape, self.dtype, self.nnz = X, (X.shape[0], X.shape[1]), X.dtype, int(X.nnz)
 
     def take(self, rows: Any) -> Any:
-        """See `RowSource`: a CSR matrix."""
+        """A CSR matrix."""
         return self.X[rows]
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
-        """See `RowSource`."""
         for block in row_blocks(rows, size):
             yield block, self.X[block]
 
     def send(self, array: Any, label: str) -> Any:
-        """See `RowSource`: arrays of the host stay as they are."""
+        """Arrays of the host stay as they are."""
         return array
 
     def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """See `RowSource`: arrays of the host stay as they are."""
+        """Arrays of the host stay as they are."""
         return numbers
 
     def scan(self) -> Scan:
-        """See `RowSource`: the origin of sparse rows is zero, always."""
+        """The origin of sparse rows is zero, always."""
         return Scan(None, bool(np.isfinite(self.X.data.sum(dtype=np.float64))))
 
     def moments(
@@ -58,11 +57,9 @@ class CsrRows:
         raise Unsupported("X is sparse, and moments are summed of dense rows only")
 
     def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> SparsePasses:
-        """See `RowSource`."""
         return SparsePasses(self.X, atoms)
 
     def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Array:
-        """See `RowSource`."""
         X = self.X if rows is None else self.X[rows]
         p, m, q = linear.coef.shape
         flat = linear.coef.reshape(p, m * q)
@@ -71,7 +68,6 @@ class CsrRows:
         return np.ascontiguousarray(Z.reshape(-1, m, q).transpose(1, 0, 2), dtype=dtype)
 
     def sample(self, rows: Array) -> RowSource | None:
-        """See `RowSource`."""
         return CsrRows(self.X[rows])
 
     def merge_features(self) -> tuple[RowSource, Any]:

@@ -29,7 +29,7 @@ Array = NDArray[Any]
 PREDICTED_VALUES = 2**22
 
 
-class DeviceRows:
+class DeviceRows(RowSource):
     """Rows of an array of any library of the array API; they stay on its device."""
 
     nnz = None
@@ -39,20 +39,16 @@ class DeviceRows:
         self.X, self.shape, self.dtype = X, (int(X.shape[0]), int(X.shape[1])), numpy_dtype(X)
 
     def take(self, rows: Any) -> Any:
-        """See `RowSource`."""
         return take_rows(self.X, rows)
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
-        """See `RowSource`."""
         for block in row_blocks(rows, size):
             yield block, take_rows(self.X, block)
 
     def send(self, array: Any, label: str) -> Any:
-        """See `RowSource`."""
         return None if array is None else to_device_of(array, self.X, label=label)
 
     def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """See `RowSource`."""
         if numbers is None:
             return None
         xp, dtype = array_namespace(self.X), float_dtype(self.X)
@@ -63,25 +59,20 @@ class DeviceRows:
         return xp.astype(self.send(numbers, label), dtype, copy=False)
 
     def scan(self) -> Scan:
-        """See `RowSource`."""
         return Scan(*scan_device(self.X))
 
     def moments(
         self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
     ) -> SummedMoments:
-        """See `RowSource`."""
         return sum_device_atoms(self.X, Y, atoms, weights)
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        """See `RowSource`."""
         return device_column_ranges(self.X, atoms, columns)
 
     def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> DevicePasses:
-        """See `RowSource`."""
         return DevicePasses(self.X, atoms, origin)
 
     def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Any:
-        """See `RowSource`."""
         X, place = self.X if rows is None else take_rows(self.X, rows), device(self.X)
         xp, dtype = array_namespace(X), float_dtype(X)
         p, m, q = linear.coef.shape
@@ -100,11 +91,11 @@ class DeviceRows:
         return xp.permute_dims(xp.reshape(out, (-1, m, q)), (1, 0, 2))
 
     def sample(self, rows: Array) -> RowSource | None:
-        """See `RowSource`: None, since the memory of a device is scarce."""
+        """None, since the memory of a device is scarce."""
         return None
 
     def merge_features(self) -> tuple[RowSource, None]:
-        """See `RowSource`: dense features stay as they are."""
+        """Dense features stay as they are."""
         return self, None
 
 

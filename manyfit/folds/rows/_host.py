@@ -1,6 +1,6 @@
 """Dense rows in host memory, or read into it a block at a time."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,7 +21,7 @@ Array = NDArray[Any]
 PREDICTED_ROWS = 4096
 
 
-class HostRows(ABC):
+class HostRows(RowSource):
     """Base class of a `RowSource` whose rows the host reads a block at a time.
 
     A subclass sets `shape` and `dtype` and defines `take`. Several threads call `take` at once.
@@ -44,38 +44,32 @@ class HostRows(ABC):
         """Some rows as an ndarray of shape (n_rows, p); see `RowSource`."""
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
-        """See `RowSource`."""
         for block in row_blocks(rows, size):
             yield block, self.take(block)
 
     def send(self, array: Any, label: str) -> Any:
-        """See `RowSource`: arrays of the host stay as they are."""
+        """Arrays of the host stay as they are."""
         return array
 
     def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """See `RowSource`: arrays of the host stay as they are."""
+        """Arrays of the host stay as they are."""
         return numbers
 
     def scan(self) -> Scan:
-        """See `RowSource`."""
         return scan_host(self)
 
     def moments(
         self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
     ) -> SummedMoments:
-        """See `RowSource`."""
         return sum_atoms(self, Y, atoms, weights, in_pieces=in_pieces)
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
-        """See `RowSource`."""
         return column_ranges(self, atoms, columns)
 
     def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> DensePasses:
-        """See `RowSource`."""
         return DensePasses(self, atoms, origin)
 
     def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Array:
-        """See `RowSource`."""
         rows = slice(0, self.shape[0]) if rows is None else rows
         p, m, q = linear.coef.shape
         flat = linear.coef.reshape(p, m * q)
@@ -90,11 +84,11 @@ class HostRows(ABC):
         return out
 
     def sample(self, rows: Array) -> RowSource | None:
-        """See `RowSource`: a copy in memory."""
+        """A copy in memory."""
         return NumPyRows(self.take(rows))
 
     def merge_features(self) -> tuple[RowSource, None]:
-        """See `RowSource`: dense features stay as they are."""
+        """Dense features stay as they are."""
         return self, None
 
 
@@ -105,5 +99,4 @@ class NumPyRows(HostRows):
         self.X, self.shape, self.dtype = X, (X.shape[0], X.shape[1]), X.dtype
 
     def take(self, rows: Any) -> Array:
-        """See `RowSource`."""
         return self.X[rows]

@@ -36,19 +36,23 @@ class RowSource(Protocol):
 
     `as_row_source` makes one from X at the border of a search. A source of your own inherits from `HostRows`
     and says how some rows are read; see `register_row_source`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Numbers of rows and columns.
+    dtype : dtype
+        Type of the numbers, as NumPy names it.
+    nnz : int or None
+        Number of stored entries; None for dense rows.
+    samples_pay : bool
+        Whether a fit on some rows saves time over a fit on all.
     """
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the numbers, as NumPy names it."""
-
-    @property
-    def nnz(self) -> int | None:
-        """Number of stored entries; None for dense rows."""
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    nnz: int | None
+    samples_pay: bool
 
     def take(self, rows: Any) -> Any:
         """Some rows as an array, where they lie.
@@ -71,7 +75,7 @@ class RowSource(Protocol):
         """Copy an array of the host to where the rows lie; None stays None. `label` names the transfer."""
 
     def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """`send` in the widest floating dtype there; integers that a byte holds cross as bytes."""
+        """`send` in the widest floating dtype of the device; integers that a byte holds cross as bytes."""
 
     def scan(self) -> Scan:
         """A point amid the rows, and whether all numbers are finite; one pass."""
@@ -109,10 +113,6 @@ class RowSource(Protocol):
 
     def sample(self, rows: Array) -> "RowSource | None":
         """A copy of some rows, or None if they are better read where they lie."""
-
-    @property
-    def samples_pay(self) -> bool:
-        """Whether a fit on some rows saves time over a fit on all."""
 
     def merge_features(self) -> tuple["RowSource", Any]:
         """The rows in fewer features Z, and T with ``X = Z T'`` as CSR; itself and None if X is dense."""

@@ -1,7 +1,7 @@
-"""Atoms: rows grouped by the pattern of splits that they train and test in.
+"""Atoms: rows with the same role, training or test, in all splits.
 
-A summary that adds up over rows (moments, counts) is computed once an atom; the summary of any
-training or test set is then a merge of atoms. KFold has k atoms, TimeSeriesSplit k + 1.
+A summary that adds up over rows (moments, counts) is computed once for each atom; the summary of any training
+or test set is a merge of atoms. KFold has k atoms, TimeSeriesSplit k + 1.
 """
 
 from collections.abc import Sequence
@@ -18,16 +18,8 @@ Rows = slice | NDArray[np.intp]
 class AtomGroup:
     """Some consecutive splits and the atoms of their rows.
 
-    Attributes
-    ----------
-    splits : range
-        The splits that this group serves.
-    rows : list of slice or ndarray of int
-        The rows of each atom, disjoint; a slice where they are contiguous.
-    train : ndarray of float64 of shape (n_splits, n_atoms)
-        How often each split repeats each atom's rows in its training set.
-    test : ndarray of float64 of shape (n_splits, n_atoms)
-        The same for its test set.
+    `rows` are disjoint sets, slices if they are contiguous. `train` and `test`, (n_splits, n_atoms), say how
+    often each split repeats the rows of each atom in its training and its test set.
     """
 
     splits: range
@@ -46,14 +38,9 @@ def atoms_of_partition(tests: Sequence[Rows]) -> AtomGroup:
 def atoms_of_splits(splits: Sequence[tuple[Any, Any]], n_samples: int) -> list[AtomGroup]:
     """Atoms of any splits, in as few groups of consecutive splits as keep the atoms few.
 
-    A group grows while its atoms are at most two more than its splits (a partition has as many,
-    a growing window one more). Shuffled and bootstrapped splits, which cut the rows ever finer,
-    end up one to a group: one pass over the rows each, as many as their fits would make.
-
-    Raises
-    ------
-    IndexError
-        If an index is out of range.
+    A group grows while its atoms are at most two more than its splits (a partition has as many, a growing
+    window one more). Shuffled and bootstrapped splits end up one to a group: one pass over the rows each, as
+    many as their fits would make. Raises `IndexError` if an index is out of range.
     """
     groups: list[AtomGroup] = []
     pattern = _Pattern(n_samples)
@@ -71,7 +58,7 @@ def atoms_of_splits(splits: Sequence[tuple[Any, Any]], n_samples: int) -> list[A
 
 @dataclass(frozen=True)
 class _Code:
-    """What one split does with each row: how often it trains and tests on it."""
+    """How often one split trains and tests on each row."""
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
@@ -82,7 +69,7 @@ class _Code:
 
 
 class _Pattern:
-    """The rows labelled by what a run of splits does with them."""
+    """The rows labelled by their roles in a run of splits."""
 
     def __init__(self, n_samples: int) -> None:
         self.labels: NDArray[np.intp] = np.zeros(n_samples, dtype=np.intp)
@@ -129,7 +116,7 @@ def as_rows(index: Any, n_samples: int) -> NDArray[np.intp]:
         return np.empty(0, dtype=np.intp)
     if index.min() < -n_samples or index.max() >= n_samples:
         raise IndexError(f"A split has indices from {index.min()} to {index.max()}; X has {n_samples} rows.")
-    index = index.astype(np.intp, copy=False)  # before n_samples is added, which may not fit a small type
+    index = index.astype(np.intp, copy=False)  # a small type may not hold n_samples
     return np.where(index < 0, index + n_samples, index)
 
 

@@ -1,4 +1,4 @@
-"""scikit-learn's splitters for data on a device: labels and groups come to the host once for all splits."""
+"""scikit-learn's splitters for data on a device: labels and groups are copied to the host once."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -32,42 +32,40 @@ NAMES = (
     "TimeSeriesSplit",
 )
 NOTE = """This is scikit-learn's splitter, with the same folds, for data on a device too: of X only the number
-of rows is asked there, and groups, and y where the folds depend on it, come to the host once for all splits.
+of rows is read, and groups, and y if the folds depend on it, are copied to the host once for all splits.
 Indices are NumPy arrays on the host."""
 
 
-def to_host_if_on_device(value: Any) -> Any:
-    """An array on a device brought to the host; anything else as it is."""
+def host_copy(value: Any) -> Any:
+    """A copy on the host of an array on a device; anything else as it is."""
     return to_host(value) if is_on_device(value) else value
 
 
 def _rows_of(value: Any) -> Any:
-    """Of an array on a device something with as many rows on the host: its values are not read."""
+    """A host array with as many rows as an array on a device, whose values are not read."""
     return np.broadcast_to(np.zeros(()), value.shape[:1]) if is_on_device(value) else value
 
 
 def _row_numbers(value: Any) -> Any:
-    """Of an array on a device the numbers of its rows; anything else as it is."""
+    """The row numbers of an array on a device; anything else as it is."""
     return np.arange(value.shape[0]) if is_on_device(value) and value.ndim else _rows_of(value)
 
 
 def _splitter(served: type) -> type:
-    """A splitter of scikit-learn for data that lie anywhere."""
+    """A splitter of scikit-learn for data on any device."""
     read_y = served.__name__ in READ_Y
 
     class Splitter(served):  # type: ignore[misc]
         def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-            return super().split(
-                _rows_of(X), to_host_if_on_device(y) if read_y else _rows_of(y), to_host_if_on_device(groups)
-            )
+            return super().split(_rows_of(X), host_copy(y) if read_y else _rows_of(y), host_copy(groups))
 
         def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-            return int(super().get_n_splits(_rows_of(X), _rows_of(y), to_host_if_on_device(groups)))
+            return int(super().get_n_splits(_rows_of(X), _rows_of(y), host_copy(groups)))
 
     for name in ("split", "get_n_splits"):
         getattr(Splitter, name).__doc__ = getattr(served, name).__doc__
     Splitter.__name__ = Splitter.__qualname__ = served.__name__
-    # What is pickled is the name under which it is found again.
+    # Pickle finds the class by this name.
     Splitter.__module__ = "manyfit.model_selection"
     register_drop_in(Splitter, served)
     summary, _, rest = (inspect.getdoc(served) or "").partition("\n\n")
@@ -79,17 +77,17 @@ SPLITTERS: dict[str, type] = {name: _splitter(getattr(model_selection, name)) fo
 _SERVED = {getattr(model_selection, name) for name in NAMES}
 
 
-def for_splitter(
-    cv: Any, X: Any, y: Any, params: Mapping[str, Any], home: Callable[[Any], Any]
+def splitter_arguments(
+    cv: Any, X: Any, y: Any, params: Mapping[str, Any], copy_to_host: Callable[[Any], Any]
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """What a splitter is given of data that may lie on a device: of scikit-learn's what it reads, at home."""
+    """Arguments of ``cv.split``: scikit-learn's splitters get host copies of the arrays that they read."""
     served = sklearn_class_of(type(cv))
     if served not in _SERVED:
         return X, y, dict(params)
     with label_transfers("y"):
-        y = home(y) if served.__name__ in READ_Y else _rows_of(y)
+        y = copy_to_host(y) if served.__name__ in READ_Y else _rows_of(y)
     with label_transfers("groups"):
-        return _rows_of(X), y, {name: home(value) for name, value in params.items()}
+        return _rows_of(X), y, {name: copy_to_host(value) for name, value in params.items()}
 
 
 def train_test_split(
@@ -129,8 +127,9 @@ def train_test_split(
         If there is no array, if their lengths differ, or as scikit-learn does.
     """
     options = {"test_size": test_size, "train_size": train_size, "shuffle": shuffle}
-    options |= {"random_state": random_state, "stratify": to_host_if_on_device(stratify)}
-    # Numbers of rows stand for what lies on a device: what scikit-learn makes of them is taken there.
+    options |= {"random_state": random_state, "stratify": host_copy(stratify)}
+    # Row numbers stand for arrays on a device: scikit-learn splits them, and the rows are taken on the
+    # device.
     parts = model_selection.train_test_split(*map(_row_numbers, arrays), **options)
     sent: dict[Any, list[Array]] = {}
     out = []

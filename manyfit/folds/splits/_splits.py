@@ -11,13 +11,13 @@ from sklearn.model_selection import KFold
 
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.folds.splits._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
-from manyfit.folds.splits._device_splitters import for_splitter, to_host_if_on_device
+from manyfit.folds.splits._device_splitters import host_copy, splitter_arguments
 
 Split = tuple[Any, Any]
 
 
 class _Store(Protocol):
-    """How the splits are kept: whole, as labels or as ranges."""
+    """A compact or whole form of the splits."""
 
     @property
     def n_splits(self) -> int: ...
@@ -29,7 +29,7 @@ class _Store(Protocol):
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Consecutive test folds of a KFold without shuffling: nothing is kept but their ends."""
+    """Consecutive test folds of a KFold without shuffling: only their ends are kept."""
 
     ends: NDArray[np.intp]
 
@@ -66,7 +66,7 @@ class _Labels:
 
 @dataclass(frozen=True)
 class _Whole:
-    """Whatever else a splitter gives: kept exactly as it came."""
+    """Any other splits, kept exactly as the splitter gave them."""
 
     splits: Sequence[Split]
     n_samples: int
@@ -97,19 +97,11 @@ class _Some:
 
 
 class Splits:
-    """The (train, test) pairs of a search, drawn once and then the same for every reader.
+    """The (train, test) pairs of a search, drawn once and the same for every reader; see `draw`, `given`.
 
-    A KFold is kept as its boundaries and any partition into sorted folds as one label a row, so that
-    the indices of all splits never lie in memory together (for KFold they would be ``n_splits``
-    index arrays as long as X). Everything else is kept as the splitter gave it: index arrays in
-    their order, boolean masks, negative and repeated indices.
-
-    Parameters
-    ----------
-    store : object
-        One of the private stores of this module; use `draw` or `given`.
-    n_samples : int
-        Rows of X.
+    A KFold is kept as its boundaries and any partition into sorted folds as one label a row: the index arrays
+    of all splits, for KFold ``n_splits`` times as long as X, are never in memory together. Everything else is
+    kept as the splitter gave it: index arrays in their order, boolean masks, negative and repeated indices.
     """
 
     def __init__(self, store: _Store, n_samples: int) -> None:
@@ -124,29 +116,19 @@ class Splits:
         y: Any,
         n_samples: int,
         params: dict[str, Any],
-        home: Callable[[Any], Any] = to_host_if_on_device,
+        copy_to_host: Callable[[Any], Any] = host_copy,
     ) -> "Splits":
-        """Draw the splits of a splitter, once.
+        """Draw the splits of a splitter, once; `params` are arguments of ``cv.split``, such as ``groups``.
 
-        Parameters
-        ----------
-        cv : splitter
-            Anything with scikit-learn's ``split``.
-        X, y : array-like
-            Passed to ``cv.split``; of data on a device to scikit-learn's splitters what they read, once.
-        n_samples : int
-            Rows of X.
-        params : dict
-            Further arguments of ``cv.split``, such as ``groups``.
-        home : callable
-            Brings arrays to the host.
+        scikit-learn's splitters get host copies of the arrays on a device that they read; `copy_to_host`
+        copies them.
         """
         given = any(value is not None for value in params.values())  # which KFold warns about
         if sklearn_class_of(type(cv)) is KFold and not cv.shuffle and cv.n_splits <= n_samples and not given:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)
-        X, y, params = for_splitter(cv, X, y, params, home)
+        X, y, params = splitter_arguments(cv, X, y, params, copy_to_host)
         return cls.given(cv.split(X, y, **params), n_samples)
 
     @classmethod
@@ -192,7 +174,7 @@ class Splits:
 
     @property
     def content(self) -> tuple[Any, ...]:
-        """What tells these splits from others, as small as they are kept: for KFold the ends of its folds."""
+        """A key of these splits, as small as they are kept: for KFold the ends of its folds."""
         store = self._store
         if isinstance(store, _Ranges):
             return "ranges", self.n_samples, store.ends

@@ -70,7 +70,7 @@ class SearchData:
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        data = FoldedMatrix(X, y, job.splits, self._weights(n), job.y, home=job.brought)
+        data = FoldedMatrix(X, y, job.splits, self._weights(n), job.y, copy_to_host=job.brought)
         require_memory(data.moment_bytes, job.options.memory_limit)
         return data
 

@@ -65,7 +65,7 @@ def _content(value: Any) -> Any:
 
 def draw_splits(setup: Setup, cv: Any) -> Splits:
     given = setup.X, setup.y, num_samples(setup.X), setup.routed.splitter.split
-    splits = Splits.draw(cv, *given, home=setup.brought)
+    splits = Splits.draw(cv, *given, copy_to_host=setup.brought)
     if splits.n_splits != setup.n_splits:
         raise ValueError(
             "cv.split and cv.get_n_splits return inconsistent results. "

@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.model_selection import check_cv
 
 from manyfit.arrays import TransferCache
-from manyfit.folds import for_splitter
+from manyfit.folds import splitter_arguments
 
 
 def check_device_cv(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> Any:
@@ -36,7 +36,7 @@ class HostInputSplitter:
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Any:
         """As the splitter."""
-        X, y, params = for_splitter(self._cv, X, y, params, TransferCache())
+        X, y, params = splitter_arguments(self._cv, X, y, params, TransferCache())
         return self._cv.split(X, y, **params)
 
     def __getattr__(self, name: str) -> Any:

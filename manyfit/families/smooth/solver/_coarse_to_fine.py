@@ -1,7 +1,7 @@
-"""From coarse to fine: all settings of all splits on a few of their training rows, then on more, then on all.
+"""From coarse to fine: all settings of all splits on a few training rows, then on more, then on all.
 
-Most of the way is so gone where a pass costs little. No split ever starts from what has seen its test rows:
-in directions that the training rows leave open, any start stays in the answer.
+Most of the path is covered while a pass costs little. No split ever starts from coefficients that have seen
+its test rows: in directions that the training rows leave open, any start stays in the answer.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,25 +23,24 @@ from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
 
-# A result is followed until its gradient is this share of what the estimator's tol asks, and taken if it
-# comes to what is asked.
+# A result is followed until its gradient is this share of the estimator's tol, and taken if it meets tol.
 TOL_SHARE = 1e-2
 # Rounding of a gradient, in machine epsilons of its size at zero.
 ROUNDING = 30.0
-# Rows of the first, small problem for each coefficient; fewer would say little of the others.
+# Rows of the first, small problem for each coefficient; fewer would say little about the others.
 SMALL_ROWS = 20
 # Rows for each coefficient of a sample on which scikit-learn's solver is tried.
 TRIAL_ROWS = 40
-# Each problem has that many times the rows of the one before it.
+# Each problem has so many times the rows of the one before it.
 COARSER = 4
 # Training sets whose weights differ by no more than this factor are tried as one.
 ALIKE = 1.25
-# On few rows the gradient need not be smaller than chance makes it: this share of its size at zero over the
-# square root of the rows.
+# On a sample the gradient need not be smaller than its sampling error: this share of its size at zero over
+# the square root of the number of rows.
 CHANCE = 0.3
-# scikit-learn's fits are that many times as far from the optimum, at most, as a gradient of size `tol` with
-# signs at random leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts winners whose
-# ties are not named for it.
+# scikit-learn's fits are at most so many times as far from the optimum as a gradient of size `tol` with
+# random signs leads: 99 in 100 of some 1,300 were. `python -m benchmarks convergence` counts winners whose
+# ties are missed for it.
 MARGIN_OF_ERROR = 2.0
 
 
@@ -51,21 +50,21 @@ class Model:
 
     Attributes
     ----------
-    rowwise : Rowwise
+    rowwise : RowLoss
         Loss, targets and weights of all rows; on the host.
     penalties : callable
-        From the sum of the weights of a training set to the penalties of all settings, relative to the mean
-        loss; of shape (m,).
-    intercept : {"free", "none"}
+        From the sum of the weights of a training set to the penalties of all settings, (m,), relative to the
+        mean loss.
+    intercept : {"free", "penalised", "none"}
         See `LinearProblem`.
     tol : float
-        What scikit-learn asks of the size of the gradient of the mean loss.
+        Size of the gradient of the mean loss at which scikit-learn stops.
     norm : {"largest", "euclidean"}
-        How it measures it; the euclidean norm is relative to that at zero.
+        Norm of the gradient; the euclidean one is relative to that at zero.
     start : ndarray of shape (n_splits,), or float
-        Linear predictor that each split starts at, where the intercept is free: of its training rows.
+        Linear predictor that each split starts at if the intercept is free; from its training rows alone.
     stopping : Stopping or None
-        Where scikit-learn's solver stops short of `tol`; read where `PassData.sklearn_stops` asks for it.
+        Where scikit-learn's solver stops short of `tol`; used if `PassData.sklearn_stops` says so.
     """
 
     rowwise: RowLoss
@@ -78,13 +77,10 @@ class Model:
 
 
 def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSolution]:
-    """Fit all settings on all splits.
+    """Fit all settings on all splits: a solution for each split, all fitted when the first is taken.
 
-    Returns
-    -------
-    iterator of Fitted
-        One for each split, all fitted when the first is asked for. Of sparse data only the coefficients of
-        the condensed features are kept; those of all are made for one split at a time.
+    Of sparse data only the coefficients of the merged features are kept; those of all features are made for
+    one split at a time.
     """
     data = data.condensed()
     fitted, T = _fit_path(data, model, solver), data.basis
@@ -118,15 +114,17 @@ class _Group:
         self._read = 0  # rows of samples
 
     def fit(self) -> list[PathSolution]:
-        """All settings on all splits; what scikit-learn's solver may leave unfinished is not followed."""
+        """All settings on all splits, but for those that scikit-learn's solver may leave unfinished."""
         trusted, start = self._trusted()
         kept = np.flatnonzero(trusted.any(axis=0))
         n_sets, m = self.penalties.shape
-        reached, asked = self._followed(kept, start) if kept.size else (PathPoint.of_none(self._zero()), 0.0)
+        reached, acceptable = (
+            self._followed(kept, start) if kept.size else (PathPoint.empty(self._zero()), 0.0)
+        )
         reached = reached.spread(n_sets, kept, m)
-        converged = (reached.size <= asked).reshape(n_sets, m)
+        converged = (reached.size <= acceptable).reshape(n_sets, m)
         read = self._read + self.passes.rows_read
-        error = MARGIN_OF_ERROR * asked * reached.away
+        error = MARGIN_OF_ERROR * acceptable * reached.sensitivity
         return [
             PathSolution(
                 self._linear(reached.W, i), self._linear(error, i), own, trusted[i], 0 if i else read
@@ -135,32 +133,32 @@ class _Group:
         ]
 
     def _followed(self, kept: Array, start: Array | None) -> tuple[PathPoint, float]:
-        """Some settings on all splits, and the size of a gradient that is asked for."""
+        """The ends of some settings on all splits, and the acceptable size of their gradients."""
         stage, zero = self._stage(self.every, kept), self._zero()
-        # A share of it is asked for in the euclidean norm: that of few rows may be much larger, or zero. It
-        # is measured before coarse stages are there, which take memory.
+        # The euclidean norm is relative to these sizes, and that of few rows may be much larger, or zero.
+        # They are measured before the coarse stages exist, which take memory.
         sizes = stage.sizes_at(zero) if self.model.norm == "euclidean" else None
         coarse = self._coarser(kept) if start is None else []
         if sizes is None:
             sizes = (coarse[0] if coarse else stage).sizes_at(zero)
         scale = float(sizes.max())
         coarse.reverse()
-        while coarse:  # what one keeps of its rows goes with it
+        while coarse:  # a finished stage frees its rows
             one = coarse.pop()
             chance = CHANCE * scale / float(np.sqrt(one.n_rows))
             start = one.solve(start, zero, Tolerance(chance, 0.0, scale)).W
             self._read += one.passes.rows_read
             del one
-        asked = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
-        tol = max(asked * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
-        return stage.solve(start, zero, Tolerance(min(tol, asked), asked, scale)), asked
+        acceptable = self.model.tol * (float(sizes.min()) if self.model.norm == "euclidean" else 1.0)
+        tol = max(acceptable * TOL_SHARE, ROUNDING * stage.passes.eps * scale)
+        return stage.solve(start, zero, Tolerance(min(tol, acceptable), acceptable, scale)), acceptable
 
     def _trusted(self) -> tuple[Array, Array | None]:
-        """Which settings on which splits scikit-learn's solver would finish, (n_splits, m); and a start.
+        """Settings that scikit-learn's solver would finish on each split, (n_splits, m), and a start or None.
 
-        The smallest training set is tried, and the largest where that is another size: a sample of its rows
-        where there are enough. The other splits are asked whether they are alike. All rows of a single split
-        give a start for what follows, too, which has seen no other rows.
+        The smallest training set is tried, and the largest if its size differs: on a sample of its rows if
+        there are enough. The other splits are tried for a few settings. A trial on all rows of a single split
+        is a start, too, since it has seen no other rows.
         """
         stopping, shape = self.model.stopping, self.penalties.shape
         if stopping is None or not self.data.sklearn_stops:
@@ -186,9 +184,10 @@ class _Group:
         stopping: Stopping,
         margin: float,
     ) -> Array:
-        """What is trusted on each split, given what is on some: where the others are alike, it is the same.
+        """The settings to trust on each split: the same as on some splits if the others are alike.
 
-        They are asked for the slowest setting and for that with the smallest penalty, and else for all.
+        They are tried for the slowest setting and for that with the smallest penalty, and if these fail for
+        all.
         """
         n_splits, m = self.penalties.shape
         kept, others = np.flatnonzero(trusted), np.setdiff1d(np.arange(n_splits), splits)
@@ -218,7 +217,7 @@ class _Group:
         return tried
 
     def _zero(self) -> Array:
-        """Where the splits start, (n_splits, K, p + 1): there is nothing of test rows in it."""
+        """Where the splits start, (n_splits, K, p + 1); no test row has a part in it."""
         splits = self.group.splits
         zero = np.zeros((len(splits), self.on_host.loss.n_outputs, self.problem.n_features + 1))
         if self.model.intercept == "free":
@@ -230,7 +229,7 @@ class _Group:
         return Stage(rows, self.problems.subset(kept), self.solver, self.data.memory_limit)
 
     def _shares(self, rows_a_coefficient: int = SMALL_ROWS) -> list[int]:
-        """One over the rows of each stage: 1, 4, 16, ...; only 1 where others would save nothing."""
+        """One over the share of the rows of each stage: 1, 4, 16, ...; only 1 if samples do not pay."""
         shares = [1]
         size = self.on_host.loss.n_outputs * (self.problem.n_features + 1)
         least = COARSER * rows_a_coefficient * size
@@ -239,7 +238,7 @@ class _Group:
         return shares
 
     def _coarser(self, kept: Array) -> list[Stage]:
-        """Problems of ever more rows, each some of all; none where that would save nothing."""
+        """Stages on samples of ever more rows; none if they would save nothing."""
         stages = []
         for share in self._shares()[1:]:
             some = self._sample(share)
@@ -249,8 +248,8 @@ class _Group:
         return stages[::-1]
 
     def _sample(self, share: int) -> TrainingRows | None:
-        """So many rows of each atom; None if a split has none with a weight."""
-        # Chosen at random, but always the same: regular ones could miss what comes regularly.
+        """One in `share` rows of each atom; None if a split then has no row with a weight."""
+        # Drawn at random, but always the same: regular rows could miss a regular pattern.
         rng = np.random.default_rng(0)
         parts = []
         for rows in self.group.rows:

@@ -1,8 +1,8 @@
-"""L-BFGS for many problems at once: one evaluation of all gradients a step, each column with its own step.
+"""L-BFGS for many problems at once: a step evaluates all gradients, and each column has its step length.
 
-A solver is settings and a state; whoever owns the data gives it gradients and an approximate inverse of the
-Hessian. Only gradients are evaluated: a convex function whose gradient vanishes is at its minimum, so that
-the gradient's norm is the certificate of every answer, however it was found.
+A solver is settings and a state; the problem gives it gradients and an approximate inverse of the Hessian. It
+evaluates only gradients: a convex function whose gradient vanishes is at its minimum, so that the norm of the
+gradient certifies every answer.
 
 References
 ----------
@@ -37,16 +37,9 @@ class Problem(Protocol):
 class LBFGS:
     """Settings of the solver.
 
-    Attributes
-    ----------
-    max_passes : int
-        Evaluations of gradients after which what has not converged is given up.
-    max_steps : int or None
-        Steps after which it is. A step takes several evaluations where one of the columns went too far.
-    memory : int
-        Pairs of steps and gradient changes that are kept.
-    max_slope : float
-        A step is taken if the slope at its end is at most this share of the slope at its start.
+    After `max_passes` evaluations of gradients, or `max_steps` steps, it gives up. It keeps `memory` pairs of
+    steps and gradient changes. A step is taken if the slope at its end is at most `max_slope` of the slope at
+    its start.
     """
 
     max_passes: int = 200
@@ -64,32 +57,11 @@ class LBFGS:
         gradient: Array | None = None,
         state: "State | None" = None,
     ) -> "Solution":
-        """Follow all columns until the size of each gradient is at most its `tol`.
+        """Follow all columns from `start`, (m, K, d), until the size of each gradient is at most `tol`, (m,).
 
-        Parameters
-        ----------
-        problem : Problem
-            The problems.
-        start : array of shape (m, K, d)
-            Where to start; not changed.
-        columns : array of int of shape (m,)
-            What `problem` knows the columns by.
-        tol : array of shape (m,)
-            Size of the gradient that is good enough.
-        worth : callable, optional
-            From the number of columns that have not converged to the passes after which the caller has
-            something better to do with them.
-        gradient : array of shape (m, K, d), optional
-            The gradients at the start, where they are known.
-        state : State, optional
-            Where all columns were left before, to go on from there with what was learnt of their curvature,
-            although the preconditioner may be another; `start` and `gradient` are not read then. It is
-            changed.
-
-        Returns
-        -------
-        Solution
-            For all columns, converged or not.
+        The problem knows the columns by `columns`. ``worth(n_left)`` limits the passes by what the caller
+        could do better with the columns that are left. `gradient` is that at the start, if known. `state`
+        continues an earlier solution with its pairs, instead of `start` and `gradient`, and is changed.
         """
         xp = array_namespace(start)
         place = xp.arange(columns.shape[0], device=device(start))
@@ -102,7 +74,7 @@ class LBFGS:
         limit, steps = self.max_passes, 0
         while True:
             done = problem.size(state.G, state.columns) <= tol
-            # One answer for the host, once a step.
+            # One synchronisation a step.
             n_done = int(xp.count_nonzero(done))
             if worth is not None:
                 limit = min(self.max_passes, worth(done.shape[0] - n_done))
@@ -125,7 +97,7 @@ class LBFGS:
         W, G, converged, curvature, overshoot, taken = (xp.take(A, back, axis=0) for A in found)
         return Solution(W, G, converged, curvature, overshoot, taken, passes, state)
 
-    # What overflows is found by its slope, and stepped back from.
+    # A loss that overflows has a slope that is not finite, and the step is shortened.
     @np.errstate(over="ignore", invalid="ignore")
     def _step(self, problem: Problem, state: "State", budget: int) -> int:
         """One step of all columns of the state; returns the passes it took."""
@@ -138,12 +110,12 @@ class LBFGS:
         while True:
             end = _dot(G, D)
             state.overshoot = xp.maximum(state.overshoot, _ratio(end, slope))
-            # Not finite: the step went where the loss overflows. NaN compares as too steep.
+            # NaN compares as too steep.
             steep = ~(end <= self.max_slope * xp.abs(slope))
             if not bool(xp.any(steep)):
                 break
             if passes >= budget:
-                # No more passes to find how far to go: these stay where they are.
+                # No passes are left to shorten these steps: the columns stay.
                 W, G = _where(steep, state.W, W), _where(steep, state.G, G)
                 break
             # The slope of a convex function rises along the step: about where it would cross zero.
@@ -154,7 +126,7 @@ class LBFGS:
             W = state.W + length[:, None, None] * D
             open_ = xp.nonzero(steep)[0]
             again = problem.gradient(xp.take(W, open_, axis=0), xp.take(state.columns, open_))
-            # Where each column that was open stands among the open ones.
+            # The position of each open column among the open ones.
             among = xp.clip(xp.cumulative_sum(xp.astype(steep, xp.int64)) - 1, 0, None)
             G = _where(steep, xp.take(again, among, axis=0), G)
             passes += 1
@@ -164,28 +136,12 @@ class LBFGS:
 
 @dataclass
 class Solution:
-    """Where the columns ended.
+    """Ends of the columns: coefficients `W`, gradients `G`, (m, K, d), and whether they `converged`, (m,).
 
-    Attributes
-    ----------
-    W : array of shape (m, K, d)
-        Coefficients.
-    G : array of shape (m, K, d)
-        Gradients there.
-    converged : array of bool of shape (m,)
-        Whether the gradient is as small as was asked.
-    curvature : array of shape (m,)
-        The largest curvature that the steps met: a lower bound of the largest eigenvalue of the Hessians on
-        the way; 0 before the first step.
-    overshoot : array of shape (m,)
-        The largest slope at the end of a step that was tried, by the size of the slope at its start; infinite
-        where the loss overflowed.
-    steps : array of int of shape (m,)
-        Steps that each took.
-    passes : int
-        Passes over the data.
-    left : State
-        The columns that did not converge, in their order.
+    `curvature`, (m,), is the largest that the steps met, a lower bound of the largest eigenvalue of the
+    Hessians on the way, 0 before the first step. `overshoot`, (m,), is the largest slope at the end of a
+    tried step, relative to that at its start, infinite if the loss overflowed. `steps`, (m,), counts the
+    steps; `passes` those over the data. `left` holds the columns that did not converge, in their order.
     """
 
     W: Array
@@ -201,25 +157,11 @@ class Solution:
 class State:
     """Columns that have not converged, and the pairs that tell their curvature.
 
-    The pairs of a column lie one after the other, so that the two-loop recursion is four products with all
-    of them, and a small one with their inner products.
-
-    Attributes
-    ----------
-    S, Y : array of shape (m, memory, K d)
-        Steps and changes of the gradient; the newest takes the place of the oldest.
-    inverse : array of shape (m, memory)
-        One over their inner products; zero for a pair that says nothing.
-    cross : array of shape (m, memory, memory)
-        ``S_i' Y_j``.
-    order : list of int
-        Places that are used, the oldest first.
-    curvature : array of shape (m,)
-        The largest that the steps met.
-    overshoot : array of shape (m,)
-        See `Solution`.
-    steps : array of int of shape (m,)
-        How many there were.
+    The pairs of a column are contiguous, so that the two-loop recursion is four products with all of them,
+    and a small one with their inner products. `S` and `Y`, (m, memory, K d), are steps and gradient changes,
+    `inverse`, (m, memory), one over their inner products (zero for a useless pair), `cross`, (m, memory,
+    memory), is ``S_i' Y_j``. `order` lists the places in use, the oldest first. `curvature`, `overshoot` and
+    `steps` are as in `Solution`.
     """
 
     def __init__(self, columns: Array, W: Array, G: Array, memory: int) -> None:
@@ -262,7 +204,7 @@ class State:
         return xp.reshape(out + more, self.G.shape)
 
     def _scale(self, precondition: Callable[[Array], Array]) -> Array:
-        """What fits the preconditioner to the newest pair, (m,); 1 where that says nothing."""
+        """Factor that fits the preconditioner to the newest pair, (m,); 1 if the pair is useless."""
         xp, newest = array_namespace(self.W), self.order[-1]
         y = self.Y[:, newest, :]
         along = _dot(y, precondition(xp.reshape(y, self.G.shape)))
@@ -271,12 +213,12 @@ class State:
         return xp.where(sound, one / xp.where(sound, r * along, one), one)
 
     def move(self, W: Array, G: Array) -> None:
-        """Go on to `W`, where the gradient is `G`, and keep what that tells of the curvature."""
+        """Move to `W`, where the gradient is `G`, and keep the pair."""
         xp, m = array_namespace(W), W.shape[0]
         s, y = xp.reshape(W - self.W, (m, -1)), xp.reshape(G - self.G, (m, -1))
         self.W, self.G, self.steps = W, G, self.steps + 1
         along, across = _dot(s, y), _dot(y, y)
-        # Where rounding has taken over, or a step led nowhere, a pair says nothing.
+        # A pair is useless if it is rounding, or if the step led nowhere.
         sound = along > 1e-14 * xp.sqrt(_dot(s, s) * across)
         one = xp.ones_like(along)
         place = len(self.order) if len(self.order) < self.memory else self.order.pop(0)
@@ -289,7 +231,7 @@ class State:
 
 
 def _ratio(end: Array, start: Array) -> Array:
-    """Slopes by the size of those at the start; what is not finite is infinite, and 0 by 0 is 0."""
+    """Slopes relative to the size of those at the start; infinite if not finite, and 0 for 0 by 0."""
     xp = array_namespace(end)
     size = xp.abs(start)
     ratio = end / xp.where(size > 0.0, size, xp.ones_like(size))

@@ -1,11 +1,11 @@
 """Losses of linear models: their derivatives for many columns of linear predictors at once.
 
-A column is one setting on one split; a loss of several classes has one output for each. All losses are
-convex in the linear predictor, so that a vanishing gradient is the optimum. Any namespace of the array API.
-Rows are the last axis: whatever is done to all columns alike is done along contiguous memory.
+A column is one setting on one split; a loss of several classes has one output for each. All losses are convex
+in the linear predictor, so that a vanishing gradient is the optimum. They work in any namespace of the array
+API. Rows are the last axis, so that operations on all columns run along contiguous memory.
 
-The linear predictors of a block of rows are most of what a device holds in a pass. So losses work in
-their memory, and in as little beside them as they can.
+The linear predictors of a block of rows take most of the device memory in a pass. So losses work in place,
+with as few arrays as they can.
 """
 
 from dataclasses import dataclass
@@ -18,46 +18,23 @@ from manyfit.arrays import array_namespace
 
 
 class Loss(Protocol):
-    """A loss of linear predictors and targets, one value a row.
-
-    Attributes
-    ----------
-    n_outputs : int
-        Linear predictors that one setting has: the number of classes, or 1.
-    """
+    """A loss of linear predictors and targets, one value a row."""
 
     @property
     def n_outputs(self) -> int:
         """Linear predictors that one setting has."""
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """Derivative of the loss by the linear predictors.
+        """Derivative of the loss by the linear predictors `Z`, (n_outputs, m, n), in its memory or new.
 
-        Parameters
-        ----------
-        Z : array of shape (n_outputs, m, n)
-            Linear predictors of m columns; may be overwritten.
-        T : array of shape (n_outputs, n)
-            Targets, in the dtype and on the device of `Z`.
-
-        Returns
-        -------
-        array of shape (n_outputs, m, n)
-            In the memory of `Z`, or new.
+        Targets `T`, (n_outputs, n), have the dtype and the device of `Z`.
         """
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """Second derivatives by the linear predictors of each row; for a kink, those of one side.
+        """Second derivatives D and P by the linear predictors `Z`; at a kink those of one side.
 
-        `Z` may be overwritten.
-
-        Returns
-        -------
-        D : array of the shape of `Z`
-            By one output twice; not negative.
-        P : array of the shape of `Z`, or None
-            By outputs k and l: ``-P_k P_l``. None: zero. Where it is not, the loss depends on differences of
-            the outputs alone: the derivatives by k and all l sum to zero.
+        D is by one output twice, not negative. By outputs k and l it is ``-P_k P_l``; zero if P is None. With
+        P the loss depends only on differences of the outputs: the derivatives by k and all l sum to zero.
         """
 
 
@@ -73,13 +50,11 @@ class HalfBinomial:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         P = _tanh_expit(Z)
         P -= T[:, None, :]
         return P
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         return _binomial_variance(expit(Z)), None
 
 
@@ -95,13 +70,11 @@ class HalfMultinomial:
     n_outputs: int
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         P = softmax(Z)
         P -= T[:, None, :]
         return P
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         P = softmax(Z)
         return _binomial_variance(P), P
 
@@ -122,7 +95,6 @@ class HalfTweedie:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         xp, p = array_namespace(Z), self.power
         target = T[:, None, :]
         if p == 1:
@@ -142,7 +114,6 @@ class HalfTweedie:
         return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         xp, p = array_namespace(Z), self.power
         target = T[:, None, :]
         if p == 1:
@@ -185,7 +156,6 @@ class SquaredHinge:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         target = T[:, None, :]
         Z *= target
         Z -= 1.0
@@ -195,7 +165,6 @@ class SquaredHinge:
         return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         Z *= T[:, None, :]
         return _twice(Z < 1.0, Z.dtype), None
 
@@ -213,7 +182,6 @@ class SquaredEpsilonInsensitive:
     n_outputs: int = 1
 
     def gradient(self, Z: Any, T: Any) -> Any:
-        """See `Loss`."""
         xp = array_namespace(Z)
         Z -= T[:, None, :]
         inside = xp.abs(Z) <= self.epsilon
@@ -226,7 +194,6 @@ class SquaredEpsilonInsensitive:
         return R
 
     def curvature(self, Z: Any, T: Any) -> tuple[Any, Any]:
-        """See `Loss`."""
         Z -= T[:, None, :]
         return _twice(array_namespace(Z).abs(Z) > self.epsilon, Z.dtype), None
 
@@ -253,9 +220,9 @@ def expit(Z: Any) -> Any:
 
 
 def _tanh_expit(Z: Any) -> Any:
-    """What `expit` gives, but for what is rounded beside 1: enough for a sum; may overwrite `Z`.
+    """`expit` up to the rounding of 1, which is enough for a sum; may overwrite `Z`.
 
-    Elsewhere than on the host that takes an array less.
+    On a device it takes one array less.
     """
     if isinstance(Z, np.ndarray):
         return host_expit(Z, out=Z)

@@ -1,8 +1,8 @@
-"""Penalised losses of linear models on many splits: the problems that a solver is given.
+"""Penalised losses of linear models on many splits: the problems that a solver minimises.
 
 The objective of a column is scikit-learn's: the weighted mean of the loss over the training rows and
-``penalty / 2 ||w||^2``. It is seen in the coordinates of the features behind affine steps, each split with
-its own steps, while the rows are read as they are.
+``penalty / 2 ||w||^2``. Its coefficients are those of the features behind affine steps, which each split has
+of its own, while passes read the rows of X as they are.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,18 +24,11 @@ Norm = Literal["largest", "euclidean"]
 
 @dataclass(frozen=True)
 class Columns:
-    """Problems: settings on splits.
+    """Problems, one a column: settings on splits.
 
-    Attributes
-    ----------
-    split : ndarray of int of shape (m,)
-        Which view, and which row of ``class_weight``, each column has.
-    penalty : ndarray of shape (m,)
-        Strength of the penalty, relative to the mean loss.
-    weight : ndarray of shape (m,)
-        Sum of the weights of the training rows.
-    counts : ndarray of shape (m, n_atoms)
-        How often each column trains on the rows of each atom.
+    `split`, (m,), is the position of the views and class weights of a column; `penalty`, (m,), is relative to
+    the mean loss; `weight`, (m,), sums the weights of the training rows; `counts`, (m, n_atoms), says how
+    often a column trains on the rows of each atom.
     """
 
     split: Array
@@ -50,25 +43,11 @@ class Columns:
 
 @dataclass(frozen=True)
 class RowLoss:
-    """What each row brings to its loss; on the host, or where the rows lie, see `beside`.
+    """The loss of each row: targets and weights, on the host or where the rows lie, see `beside`.
 
-    Attributes
-    ----------
-    loss : Loss
-        Of all rows.
-    targets : array of shape (n_outputs, n)
-        See `Loss`.
-    weight : array of shape (n,) or None
-        Sample weights.
-    class_weight : ndarray of shape (n_splits, n_classes) or None
-        Weights of the classes on each split; always on the host.
-    codes : array of int of shape (n,) or None
-        The class of each row, where classes have weights.
-
-    Raises
-    ------
-    Unsupported
-        If a weight is negative or NaN.
+    `targets` are (n_outputs, n), `weight` (n,). `class_weight`, (n_splits, n_classes), weighs the classes of
+    each split, and `codes`, (n,), is the class of each row. Raises `Unsupported` for a weight that is
+    negative or NaN.
     """
 
     loss: Loss
@@ -79,9 +58,9 @@ class RowLoss:
 
     def __post_init__(self) -> None:
         for weights in (self.weight, self.class_weight):
-            # Those on a device were looked at before they went there.
+            # Those on a device were checked before they were sent.
             if isinstance(weights, np.ndarray) and not (weights >= 0.0).all():
-                # Then the objective is not convex, and a vanishing gradient says nothing.
+                # The objective would not be convex, and a vanishing gradient would say nothing.
                 raise Unsupported("a weight is negative or NaN")
 
     def gradient(self, Z: Any, rows: Any, splits: Array) -> Any:
@@ -92,17 +71,7 @@ class RowLoss:
         return R
 
     def curvature(self, Z: Any, rows: Any, splits: Array) -> tuple[Any, Any]:
-        """Weighted second derivatives of some rows, with the weights of each split; see `Loss.curvature`.
-
-        Parameters
-        ----------
-        Z : array of shape (K, m, b)
-            Linear predictors; may be overwritten.
-        rows : slice or array of int
-            Which rows they are of.
-        splits : ndarray of int of shape (m,)
-            The split of each column.
-        """
+        """Weighted second derivatives of some rows, see `Loss.curvature`; may overwrite `Z`, (K, m, b)."""
         with np.errstate(over="ignore", invalid="ignore"):
             D, P = self.loss.curvature(Z, take_last(self.targets, rows))
         xp = array_namespace(D)
@@ -111,11 +80,11 @@ class RowLoss:
                 D[:, columns, :] *= weights
                 if P is not None:
                     P[:, columns, :] *= xp.sqrt(weights)
-        # Far out, where a loss overflows, there is no curvature that would help.
+        # Where a loss overflows, no curvature would help.
         return xp.where(xp.isfinite(D), D, 0.0), P
 
     def _weights(self, rows: Any, splits: Array) -> Iterator[tuple[slice, Any]]:
-        """Neighbouring columns, and weights of some rows, (b,), on the split they have; none: all are 1."""
+        """Neighbouring columns with the weights of some rows, (b,), on their split; nothing if all are 1."""
         own = None if self.weight is None else take_last(self.weight, rows)
         if self.class_weight is None or self.codes is None:
             if own is not None:
@@ -128,7 +97,7 @@ class RowLoss:
             yield slice(start, stop), of_class if own is None else own * of_class
 
     def beside(self, X: RowSource) -> "RowLoss":
-        """The same with all arrays where the rows of X lie."""
+        """A copy with all arrays where the rows of X lie."""
         return replace(
             self,
             targets=X.send_numbers(self.targets, "y"),
@@ -138,19 +107,19 @@ class RowLoss:
         )
 
     def of_splits(self, splits: range) -> "RowLoss":
-        """With the weights of classes on some splits."""
+        """A copy with the class weights of some splits."""
         if self.class_weight is None:
             return self
         return replace(self, class_weight=self.class_weight[splits.start : splits.stop, :])
 
     def total(self, rows: Rows, split: int) -> float:
-        """Sum of the weights of some rows on one split; on the host."""
+        """Sum of the weights of some rows on one split; for arrays on the host."""
         for _, weights in self._weights(rows, np.array([split])):
             return float(weights.sum())
         return float(self.targets[:, rows].shape[1])
 
     def subset(self, rows: Rows) -> "RowLoss":
-        """Some of the rows, by themselves; on the host."""
+        """A copy with some of the rows; for arrays on the host."""
         weight = None if self.weight is None else self.weight[rows]
         codes = None if self.codes is None else self.codes[rows]
         targets = np.ascontiguousarray(self.targets[:, rows])
@@ -160,25 +129,10 @@ class RowLoss:
 class LinearProblem:
     """Linear models of all columns, to be minimised; see `manyfit.families.smooth.solver._lbfgs.Problem`.
 
-    Coefficients are (m, K, p + 1) behind the steps: the features', and in the last place the value at the
-    origin where the intercept is free, the intercept itself where it is penalised as another weight, else 0.
-
-    Parameters
-    ----------
-    passes : Passes
-        Over the rows of X.
-    rowwise : Rowwise
-        Loss, targets and weights.
-    columns : Columns
-        The problems.
-    views : sequence of View or None
-        The steps of each split; None for none.
-    intercept : {"free", "penalised", "none"}
-        What the last coefficient is.
-    norm : {"largest", "euclidean"}
-        How the size of a gradient is measured: by its largest entry, or by its length.
-    precondition : callable
-        ``precondition(G, columns)``: see `Problem`.
+    Coefficients are (m, K, p + 1): those of the features behind the steps, and in the last place the value at
+    the origin if the intercept is "free", the intercept itself if it is "penalised" as a weight, or 0 for
+    "none". `norm` measures a gradient by its "largest" entry or by its "euclidean" length. ``precondition(G,
+    columns)`` is as in `Problem`.
     """
 
     def __init__(
@@ -194,12 +148,13 @@ class LinearProblem:
         self.passes, self.rowwise, self.columns, self.views = passes, rowwise, columns, views
         self.intercept, self.norm = intercept, norm
         self._precondition = precondition
-        # Steps may keep more features on some splits than on others: those that a split lacks stay zero.
+        # Steps may keep more features on some splits than on others: coefficients that a split lacks stay
+        # zero.
         p = passes.origin.size
         self.n_features = max((p if view is None else view.n_features for view in views), default=p)
 
     def to_X(self, W: Array, split: Array) -> Array:
-        """Coefficients behind the steps as coefficients of the columns of X, and values at the origin."""
+        """Coefficients behind the steps as coefficients of the columns of X, with values at the origin."""
         if self.intercept == "free" and all(view is None for view in self.views):
             return W
         out = np.empty((*W.shape[:2], self.passes.origin.size + 1))
@@ -216,47 +171,46 @@ class LinearProblem:
         return self.passes.origin.size if view is None else view.n_features
 
     def at_origin(self, i: int) -> Array:
-        """Features of a split at the origin of the passes, zero for those that it lacks."""
+        """Features of a split at the origin of the passes, zero for features that it lacks."""
         view, own = self.views[i], self.passes.origin
         if view is not None:
-            # Moments count from a point of their own, where X lies on a device.
-            away = own - view.origin
+            # The moments of a device have an origin of their own.
+            shift = own - view.origin
             own = view.plain.x_origin
-            if away.any():
-                own = own + _mapped(view.from_X, away[None, None, :])[0, 0, :]
+            if shift.any():
+                own = own + _mapped(view.from_X, shift[None, None, :])[0, 0, :]
         return own if own.size == self.n_features else np.pad(own, (0, self.n_features - own.size))
 
     def _by_split(self, split: Array) -> list[tuple[int, Array, TransformedMoments | None]]:
         return [(int(i), np.flatnonzero(split == i), self.views[i]) for i in np.unique(split)]
 
     def gradient(self, W: Array, columns: Array) -> Array:
-        """See `Problem`; one pass over the rows."""
-        asked = self.columns.subset(columns)
+        """Gradients of some columns; one pass over the rows."""
+        used_columns = self.columns.subset(columns)
 
         def residual(Z: Any, rows: Any, used: Array) -> Any:
-            return self.rowwise.gradient(Z, rows, asked.split[used])
+            return self.rowwise.gradient(Z, rows, used_columns.split[used])
 
         with np.errstate(over="ignore", invalid="ignore"):  # the solver steps back from what is not finite
-            G = self.passes.gradient(self.to_X(W, asked.split), asked.counts, residual)
-            G /= asked.weight[:, None, None]
+            G = self.passes.gradient(self.to_X(W, used_columns.split), used_columns.counts, residual)
+            G /= used_columns.weight[:, None, None]
             out = np.zeros_like(W)
-            for i, j, view in self._by_split(asked.split):
+            for i, j, view in self._by_split(used_columns.split):
                 part, own = G[j, :, :-1], slice(self._n_features(i))
                 out[j, :, own] = part if view is None else _mapped(view.from_X, part)
                 if self.intercept != "free":
                     out[j, :, :-1] += G[j, :, -1:] * self.at_origin(i)
-            out[:, :, :-1] += asked.penalty[:, None, None] * W[:, :, :-1]
+            out[:, :, :-1] += used_columns.penalty[:, None, None] * W[:, :, :-1]
             out[:, :, -1] = 0.0 if self.intercept == "none" else G[:, :, -1]
             if self.intercept == "penalised":
-                out[:, :, -1] += asked.penalty[:, None] * W[:, :, -1]
+                out[:, :, -1] += used_columns.penalty[:, None] * W[:, :, -1]
         return out
 
     def precondition(self, G: Array, columns: Array) -> Array:
-        """See `Problem`."""
         return G if self._precondition is None else self._precondition(G, columns)
 
     def size(self, G: Array, columns: Array) -> Array:
-        """Size of each gradient as scikit-learn has it, with the intercept's origin at zero; (m,)."""
+        """Size of each gradient, (m,), in scikit-learn's coordinates: with free intercepts at zero."""
         own = G
         if self.intercept == "free" and self.passes.origin.any():
             own = G.copy()
@@ -267,7 +221,7 @@ class LinearProblem:
         return np.asarray(np.sqrt((own**2).sum(axis=(1, 2))))
 
     def to_origin(self, G: Array, columns: Array) -> Array:
-        """Gradients in scikit-learn's coordinates, with free intercepts at zero, as those in ours."""
+        """Gradients in scikit-learn's coordinates as gradients in the coordinates of the problem."""
         if self.intercept != "free" or not self.passes.origin.any():
             return G
         own = G.copy()
@@ -276,9 +230,9 @@ class LinearProblem:
         return own
 
     def behind_steps(self, full: Array, i: int, K: int, features: Array | None = None) -> Array:
-        """A Hessian by the coefficients of X, or its diagonal, in the coordinates of a split.
+        """A Hessian by the coefficients of X, or its diagonal, in the coordinates of split `i`.
 
-        That by some `features` alone, where they are given: there must be no steps.
+        With `features` it is the Hessian by these alone, without steps.
         """
         view, p = self.views[i], self.passes.origin.size
         if view is None and self.intercept == "free":
@@ -301,7 +255,7 @@ class LinearProblem:
             T[-1, :-1] = self.at_origin(i)
         T[-1, -1] = self.intercept != "none"
         if full.ndim == 1:
-            # The diagonal behind the steps, as if the features of X did not mix.
+            # An approximation of the diagonal, as if the steps did not mix the features of X.
             return np.asarray(full.reshape(K, p + 1) @ T**2).ravel()
         return _congruent(full, T, K)
 
@@ -315,6 +269,6 @@ def _congruent(full: Array, T: Array, K: int) -> Array:
 
 
 def _mapped(function: Any, part: Array) -> Array:
-    """A map of matrices by columns applied to the last axis of (m, K, p)."""
+    """Apply a map of the columns of matrices to the last axis of (m, K, p)."""
     mapped = function(part.reshape(-1, part.shape[-1]).T)
     return np.asarray(mapped.T.reshape(*part.shape[:2], -1))

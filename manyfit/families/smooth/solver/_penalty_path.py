@@ -1,4 +1,4 @@
-"""All settings of all splits on the same rows: waves of settings, each followed until it has converged."""
+"""All settings of all splits on the same rows, in waves of settings that are followed until they converge."""
 
 import weakref
 from dataclasses import dataclass
@@ -8,89 +8,78 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
 from manyfit.families.smooth.solver._lbfgs import LBFGS
-from manyfit.families.smooth.solver._preconditioner import SAMPLE_ROWS, Hessians
+from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
+from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import RowSample
 
 Array = NDArray[Any]
 
-# What has not come to a gradient that much smaller than before, in so many passes and with Hessians of its
-# own, is at the end of what rounding lets.
+# A column whose gradient did not shrink by this factor, in so many passes and with Hessians of its own, is as
+# near the optimum as rounding allows.
 PROGRESS = 0.5
 IDLE_PASSES = 100
-# Passes after which a result that has come to what is asked is good enough.
+# Passes after which an acceptable gradient is good enough.
 ENOUGH_PASSES = 60
 # A whole Hessian takes the operations of d K / (4 m) passes over m columns; it saves dozens.
 WORTH_PASSES = 120
-# Where a whole Hessian is too wide, it is known for as many of the largest features, over all outputs.
+# If a whole Hessian is too wide, it is known for so many coefficients, those of the largest features.
 HEAD = 300
-# Hessians that there should be room for then.
+# Hessians that should then fit in memory.
 SOME = 4
 # Passes between two Hessians at least.
 ROUND = 12
-# Columns whose curvatures differ by no more than this share have one Hessian; each next one is nearer.
+# Columns whose curvatures differ by at most this share have one Hessian; the share shrinks in each round.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
-# Vectors of all columns that there are in the end.
+# Vectors that are kept for each column in the end.
 OF_ALL = 5
-# A start whose gradient is larger than that at zero is worse than zero. Twice: the size at zero may be known
-# from some of the rows.
+# A start whose gradient is so many times as large as that at zero is worse than zero. The size at zero may be
+# known from a sample of the rows only.
 WORSE = 2.0
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How small a gradient is to be.
+    """The size of a gradient at which to stop.
 
-    Attributes
-    ----------
-    tol : float
-        Its size that is sought.
-    asked : float
-        What is enough after some passes; 0 if nothing else is.
-    scale : float
-        Its largest size at zero.
+    `tol` is sought, `acceptable` is enough after some passes (0: nothing else is); `scale` is the largest
+    size at zero.
     """
 
     tol: float
-    asked: float
+    acceptable: float
     scale: float
 
 
 @dataclass
 class PathPoint:
-    """Where columns came to.
+    """The ends of the paths of m columns: coefficients `W`, (m, K, d), and `size`, (m,), of their gradients.
 
-    Attributes
-    ----------
-    W : ndarray of shape (m, K, d)
-        Coefficients.
-    away : ndarray of shape (m, K, d)
-        How far a gradient of size one leads. All its entries are as large in scikit-learn's coordinates, with
-        signs at random. Zero where `Tolerance.asked` is.
-    size : ndarray of shape (m,)
-        Sizes of the gradients.
+    `sensitivity`, (m, K, d), is the change of the coefficients for a gradient of size one, whose entries are
+    equally large in scikit-learn's coordinates, with random signs; zero if `Tolerance.acceptable` is.
     """
 
     W: Array
-    away: Array
+    sensitivity: Array
     size: Array
 
     @classmethod
-    def of_none(cls, zero: Array) -> "PathPoint":
-        """Of no settings, of sets that start at `zero`."""
+    def empty(cls, zero: Array) -> "PathPoint":
+        """No columns, of sets that start at `zero`."""
         return cls(zero[:0], zero[:0], np.empty(0))
 
     def spread(self, n_sets: int, kept: Array, m: int) -> "PathPoint":
-        """The same among all `m` settings of each set, where only those `kept` were followed."""
+        """The ends among all `m` settings of each set, of which only those `kept` were followed."""
         if len(kept) == m:
             return self
         places = (np.arange(n_sets)[:, None] * m + kept).ravel()
         shape = (n_sets * m, *self.W.shape[1:])
-        W, away, size = np.zeros(shape), np.zeros(shape), np.full(shape[0], np.inf)
-        W[places], away[places], size[places] = self.W, self.away, self.size
-        return PathPoint(W, away, size)
+        W, sensitivity, size = np.zeros(shape), np.zeros(shape), np.full(shape[0], np.inf)
+        W[places], sensitivity[places], size[places] = self.W, self.sensitivity, self.size
+        return PathPoint(W, sensitivity, size)
 
 
 class Stage:
@@ -140,70 +129,58 @@ class Stage:
         return settings_at_once(n_sets, m, K, d, self.solver.memory, room, self.passes.kept_per_column)
 
     def _most(self, room: float) -> int:
-        """Hessians that there is room for, beside a factor for each column that is followed."""
+        """Hessians that fit in `room`, beside a factor for each column that is followed."""
         n_sets, n_atoms = len(self.penalties), len(self.passes.rows)
         return int(max(0.0, room / self._width**2 - n_sets * (self._at_once + 1) - 3) // (n_atoms + 1))
 
     def sizes_at(self, zero: Array) -> Array:
-        """Sizes of the gradients of the sets at a place each, (n_sets, K, d); one pass."""
+        """Sizes of the gradients of the sets at `zero`, (n_sets, K, d), one point for each set; one pass."""
         first = np.arange(len(zero)) * self.penalties.shape[1]
         return self.problem.size(self.problem.gradient(zero, first), first)
 
     def solve(self, start: Array | None, zero: Array, goal: Tolerance) -> PathPoint:
         """Follow all columns until their gradients are small.
 
-        Parameters
-        ----------
-        start : ndarray of shape (n_sets m, K, d), or None
-            Where each column starts. None: settings with the largest penalties start at `zero`, and others
-            may start where the same set came to with a larger penalty.
-        zero : ndarray of shape (n_sets, K, d)
-            Where sets start for which any other start is worse.
-        goal : Goal
-            What is small.
-
-        Returns
-        -------
-        Reached
-            Settings of the first set, then those of the second, ...
+        `start`, (n_sets m, K, d), are points to start at. Without it, settings with the largest penalties
+        start at `zero`, (n_sets, K, d), and others where the same set ended with a larger penalty. A start
+        that is worse than `zero` is not used.
         """
         n_sets, m = self.penalties.shape
         shape = (n_sets * m, *zero.shape[1:])
-        # A step on in the logarithm of the penalty is mostly a step on of the same length.
-        reached, way = PathPoint(np.empty(shape), np.zeros(shape), np.empty(shape[0])), _Way(zero)
+        ends, warm = PathPoint(np.empty(shape), np.zeros(shape), np.empty(shape[0])), WarmStart(zero)
         for settings in self._waves(start is None):
             columns = (np.arange(n_sets)[:, None] * m + settings).ravel()
-            begin = way.ahead(self.penalties[0, settings]) if start is None else start[columns]
-            W, G, reached.size[columns] = self._follow(
-                columns, *self._sound(begin, zero, columns, goal), goal
+            begin = warm.points(self.penalties[0, settings]) if start is None else start[columns]
+            W, G, ends.size[columns] = self._follow(
+                columns, *self._checked_starts(begin, zero, columns, goal), goal
             )
-            reached.W[columns] = W
-            if goal.asked:
-                reached.away[columns] = self._away(W, G, columns, goal.asked)
+            ends.W[columns] = W
+            if goal.acceptable:
+                ends.sensitivity[columns] = self._sensitivity(W, G, columns, goal.acceptable)
             self.hessians.release(columns)
-            way.reached(
+            warm.update(
                 W.reshape(n_sets, len(settings), *zero.shape[1:])[:, -1], self.penalties[0, settings[-1]]
             )
-        return reached
+        return ends
 
-    def _away(self, W: Array, G: Array, columns: Array, size: float) -> Array:
-        """How far a gradient of size one leads from where columns came to.
+    def _sensitivity(self, W: Array, G: Array, columns: Array, size: float) -> Array:
+        """Change of the coefficients of columns for a gradient of size one.
 
-        The Hessians were taken on the way. One pass shows whether a gradient of `size` leads to where the
-        gradient is as large: where it does not, the loss has become flatter or steeper since, as at the edge
-        of a hinge, and the column gets a Hessian of where it is.
+        The Hessians were taken on the way. One pass shows whether a gradient of `size` leads to a point where
+        the gradient is as large. If it does not, the loss has become flatter or steeper since, as at the edge
+        of a hinge, and the column gets a Hessian at its end.
         """
-        unit = self._unit(W, columns)
-        away = self.hessians.solve(unit, columns)
+        unit = self._unit_gradient(W, columns)
+        change = self.hessians.solve(unit, columns)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = self.problem.size(self.problem.gradient(W + size * away, columns) - G, columns) / size
-        other = np.flatnonzero(~(np.abs(found - 1.0) <= HESSIAN_SHARE))
-        if other.size:
-            self.hessians.renew(W[other], columns[other], HESSIAN_SHARE * NEARER)
-            away[other] = self.hessians.solve(unit[other], columns[other])
-        return away
+            seen = self.problem.size(self.problem.gradient(W + size * change, columns) - G, columns) / size
+        wrong = np.flatnonzero(~(np.abs(seen - 1.0) <= HESSIAN_SHARE))
+        if wrong.size:
+            self.hessians.renew(W[wrong], columns[wrong], HESSIAN_SHARE * NEARER)
+            change[wrong] = self.hessians.solve(unit[wrong], columns[wrong])
+        return change
 
-    def _unit(self, W: Array, columns: Array) -> Array:
+    def _unit_gradient(self, W: Array, columns: Array) -> Array:
         """A gradient of size one for each column, the same for all in scikit-learn's coordinates."""
         _, K, d = W.shape
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(K, d))
@@ -215,19 +192,21 @@ class Stage:
         unit = np.broadcast_to(signs / max(size, np.finfo(float).tiny), W.shape).copy()
         return self.problem.to_origin(unit, columns)
 
-    def _waves(self, one_from_another: bool) -> list[Array]:
-        """The settings in groups that are followed at once, those with large penalties first."""
+    def _waves(self, warm_starts: bool) -> list[Array]:
+        """The settings in waves that are followed at once, those with large penalties first."""
         n_sets, m = self.penalties.shape
         size = self._at_once
-        if one_from_another:
+        if warm_starts:
             size = min(
                 size,
                 settings_of_a_wave(n_sets, self.problem.rowwise.loss.n_outputs, self.passes.quick_columns),
             )
         return np.array_split(np.argsort(-self.penalties[0], kind="stable"), -(-m // size))
 
-    def _sound(self, begin: Array, zero: Array, columns: Array, goal: Tolerance) -> tuple[Array, Array]:
-        """The start of each column and its gradient; zero where the start is worse."""
+    def _checked_starts(
+        self, begin: Array, zero: Array, columns: Array, goal: Tolerance
+    ) -> tuple[Array, Array]:
+        """The start of each column and its gradient; `zero` if the start is worse."""
         gradient = self.problem.gradient(begin, columns)
         # NaN compares as larger.
         worse = ~(self.problem.size(gradient, columns) <= WORSE * goal.scale)
@@ -237,11 +216,10 @@ class Stage:
         return begin, gradient
 
     def _follow(self, columns: Array, W: Array, G: Array, goal: Tolerance) -> tuple[Array, Array, Array]:
-        """Coefficients of some columns, their gradients, and the sizes of these: `tol` if it can be.
+        """Coefficients of some columns, their gradients, and the sizes of these; changes `W` and `G`.
 
-        What is slow to converge is far from where its Hessian was taken: it gets one of its own, as in
-        Newton's method. What makes no progress then is at the end of what rounding lets. `W` and `G` are
-        changed.
+        A column that converges slowly is far from where its Hessian was taken: it gets one of its own, as in
+        Newton's method. A column that makes no progress then is as near the optimum as rounding allows.
         """
         left, place = columns, np.arange(len(columns))
         size, best = np.full((2, left.size), np.inf)
@@ -263,18 +241,18 @@ class Stage:
             place = place[~solution.converged]
             active = idle[place] < IDLE_PASSES
             if spent >= ENOUGH_PASSES:
-                active &= ~(size[place] <= goal.asked)
+                active &= ~(size[place] <= goal.acceptable)
             solution.left.keep(np.flatnonzero(active))
             place = place[active]
             left = columns[place]
-            # A whole Hessian of its own says more than what was learnt on the way; a part of it does not.
+            # A new whole Hessian replaces the pairs of steps and gradients; a partial one does not.
             state = solution.left if self._partial else None
             if not left.size or spent >= self.solver.max_passes:
                 return W, G, size
         raise AssertionError  # `count` has no end
 
     def _passes_of_round(self, n_columns: int) -> int:
-        """Passes after which a new Hessian is worth its cost to columns: about as many as it costs."""
+        """Passes after which a new Hessian pays for so many columns: about as many as it takes."""
         # A Gram matrix takes the operations of d K / (4 m) passes over m columns.
         return max(ROUND, round(self._width / (4.0 * max(n_columns, 1))))
 
@@ -282,9 +260,10 @@ class Stage:
 def settings_at_once(
     n_sets: int, m: int, n_outputs: int, d: int, memory: int, room: float, n_kept: int = 0
 ) -> int:
-    """Settings whose vectors, of d coefficients for each output, leave room in so many bytes, of `m`.
+    """Settings, of `m`, whose vectors of d coefficients for each output fit in `room`, in bytes.
 
-    Of each the solver keeps `memory` pairs, and a pass `n_kept` numbers a column and output.
+    The solver keeps `memory` pairs of vectors for each, and a pass `n_kept` numbers for each column and
+    output.
     """
     number = 8 * n_sets * n_outputs
     vector = number * d
@@ -292,40 +271,9 @@ def settings_at_once(
     return int(np.clip(room // (vector * (2 * memory + 8) + number * n_kept), 1, m))
 
 
-def settings_of_a_wave(n_sets: int, n_outputs: int, wide: int) -> int:
-    """Settings that make products wide enough."""
-    return -(-wide // (n_sets * n_outputs))
-
-
-class _Way:
-    """Where sets came to with penalties that fall, and where others are likely to: on, in their logarithm.
-
-    Parameters
-    ----------
-    start : ndarray of shape (n_sets, K, d)
-        Where the first are likely to come to.
-    """
-
-    def __init__(self, start: Array) -> None:
-        self._ends, self._pace, self._at, self._gone = start, np.zeros_like(start), np.nan, 0.0
-
-    def reached(self, ends: Array, penalty: float) -> None:
-        """The sets came to `ends`."""
-        at = float(_depth(penalty))
-        gone = at - self._at  # NaN at the first, whose way from the start says nothing
-        self._pace = (ends - self._ends) / gone if gone > 0.0 else np.zeros_like(ends)
-        self._ends, self._at, self._gone = ends, at, gone
-
-    def ahead(self, penalties: Array) -> Array:
-        """Places to start at, (n_sets m, K, d): no farther ahead than the last came."""
-        ahead = np.nan_to_num(np.clip(_depth(penalties) - self._at, 0.0, self._gone))
-        places = self._ends[:, None] + ahead[:, None, None] * self._pace[:, None]
-        return places.reshape(-1, *self._ends.shape[1:])
-
-
-def _depth(penalties: Any) -> Any:
-    """How far down penalties are; none at all is farthest."""
-    return -np.log(np.maximum(penalties, np.finfo(np.float64).tiny))
+def settings_of_a_wave(n_sets: int, n_outputs: int, quick_columns: int) -> int:
+    """Settings whose columns make products with X quick."""
+    return -(-quick_columns // (n_sets * n_outputs))
 
 
 def _largest_features(sample: RowSample, size: int) -> Array:

@@ -1,4 +1,4 @@
-"""What an iterating fit came to on one split, for all settings."""
+"""The solution of an iterating fit on one split, for all settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +21,15 @@ class PathSolution:
     linear : LinearPredictors
         On the columns of X.
     error : LinearPredictors
-        About how far from the optimum an answer may lie whose gradient is as large as `tol`: Newton's step
-        for such a gradient, of entries of equal size with signs at random.
+        About how far from the optimum an answer with a gradient of `tol` may lie: Newton's step for such a
+        gradient, with entries of equal size and random signs.
     converged : ndarray of bool of shape (m,)
-        Whether the gradient is as small as it should be.
+        Whether the gradient is as small as `tol`.
     trusted : ndarray of bool of shape (m,)
-        Whether scikit-learn's solver is expected to be as near; what is not was not followed.
+        Whether scikit-learn's solver is expected to be as near; others were not followed.
     rows_read : int
-        Rows of X that were gone over, each as often as it was, for this split and others that were fitted
-        with it and have 0.
+        Rows of X that were read, each as often as it was. The first split counts for all that were fitted
+        together.
     """
 
     linear: LinearPredictors
@@ -40,7 +40,7 @@ class PathSolution:
 
     @classmethod
     def side_by_side(cls, parts: Sequence["PathSolution"]) -> "PathSolution":
-        """The same settings with one output each, as settings with several."""
+        """Join solutions of the same settings with one output each."""
         return cls(
             _joined([part.linear for part in parts], 1),
             _joined([part.error for part in parts], 1),
@@ -61,12 +61,12 @@ class PathSolution:
         )
 
     def spread(self, T: Any) -> "PathSolution":
-        """On all features, where the fit has seen ``X @ T``."""
+        """Map a solution for ``X @ T`` to the features of X."""
         return replace(self, linear=_spread(self.linear, T), error=_spread(self.error, T))
 
 
 def _joined(parts: Sequence[LinearPredictors], axis: int) -> LinearPredictors:
-    """One behind the other along the settings (0) or the outputs (1)."""
+    """Concatenate along the settings (0) or the outputs (1)."""
     coef = np.concatenate([part.coef for part in parts], axis=axis + 1)
     return LinearPredictors(coef, np.concatenate([part.at_origin for part in parts], axis), parts[0].origin)
 

@@ -1,9 +1,9 @@
-"""Would scikit-learn's own solver meet its tolerance? Its method is tried before anything is shared.
+"""Whether scikit-learn's own solver would meet its tolerance: its method is tried before anything is shared.
 
-A shared answer is an optimum. scikit-learn's solver may stop before it: at ``max_iter``, or where the loss
-no longer falls in floating point although its gradient is larger than ``tol``. Its score is another one then,
-and the setting is not to be shared. L-BFGS without a preconditioner, in scikit-learn's coordinates and from
-its start, takes about as many steps here as there. The curvatures that it meets say how much a gradient of
+A shared answer is an optimum. scikit-learn's solver may stop before it, at ``max_iter`` or because the loss
+no longer falls in floating point although its gradient is larger than ``tol``. Its score then differs, and
+the setting is not to be shared. The trial is L-BFGS without a preconditioner, in scikit-learn's coordinates
+and from its start, which takes about as many steps. The curvatures that it meets say how much a gradient of
 `tol` changes the loss.
 """
 
@@ -19,7 +19,7 @@ from manyfit.folds import RowSource
 
 Array = NDArray[Any]
 
-# Pairs that SciPy's L-BFGS-B keeps.
+# Pairs of steps and gradient changes that SciPy's L-BFGS-B keeps.
 MEMORY = 10
 # A step of the trial stands for so many iterations of scikit-learn's solver, beside some to spare. On some
 # 600 fits the solver took about as many iterations as the trial took steps: up to 10 + 1.2 times them where
@@ -33,14 +33,14 @@ STEEP, MARGIN_OF_STEEP = 1000.0, 2.5
 OVERSHOT = 1e10
 # Evaluations for a step: columns that went too far are stepped back, while the others wait.
 EVALUATIONS = 3
-# Steps that show the largest curvature.
+# Steps after which the largest curvature is known.
 CURVATURE_STEPS = 12
-# What needs more is left to scikit-learn.
+# Settings that need more are left to scikit-learn.
 MOST_STEPS = 1000
-# Penalties that are a smaller share of the curvature hold nothing.
+# A penalty that is a smaller share of the curvature does not make the Hessian regular.
 SINGULAR = 1e-10
-# A gradient of `tol` has to change the loss by this many times what the solver can see. At a tenth no fit was
-# seen to stop early, at a hundredth some were.
+# A gradient of `tol` has to change the loss by so many times the change that the solver can see. At a tenth
+# no fit stopped early, at a hundredth some did.
 VISIBLE = 1.0
 # Newton's method with Cholesky factors took 83 iterations at most, where the loss shows a gradient of `tol`.
 NEWTON_ITERATIONS = 100
@@ -60,15 +60,15 @@ class Stopping:
     max_iter : int
         Its iterations.
     enough : int or None
-        With so many iterations it meets its tolerance where the Hessian is not singular, as Newton's method
-        does. None: L-BFGS and its kin, which are tried.
+        Iterations in which a Newton method meets its tolerance if the Hessian is regular. None: L-BFGS and
+        its kin, which are tried.
     resolution : float
         The smallest change of the loss that it sees, relative to `loss`.
     loss : float
         Size of the mean loss.
     steepest : float
-        Curvatures, relative to `loss`, above which it is not trusted: what is asked relative to a large
-        gradient at the start leaves the coefficients of small columns open.
+        Curvature, relative to `loss`, above which it is not trusted: a tolerance relative to a large gradient
+        at the start leaves the coefficients of small columns open.
     """
 
     max_iter: int
@@ -80,16 +80,10 @@ class Stopping:
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of some columns.
+    """The result of a trial of m columns.
 
-    Attributes
-    ----------
-    trusted : ndarray of bool of shape (m,)
-        Whether scikit-learn's solver would meet its tolerance.
-    W : ndarray of shape (m, K, d)
-        Where the columns came to, in the coordinates of the problem.
-    steps : ndarray of int of shape (m,)
-        Steps that they took.
+    `trusted`, (m,): whether scikit-learn's solver would meet its tolerance; `W`, (m, K, d): where the columns
+    ended, in the coordinates of the problem; `steps`, (m,): steps that they took.
     """
 
     trusted: Array
@@ -97,15 +91,15 @@ class Trial:
     steps: Array
 
     @classmethod
-    def of(cls, m: int, start: Array) -> "Trial":
-        """Of columns that are still to be tried."""
+    def empty(cls, m: int, start: Array) -> "Trial":
+        """The result for columns that are still to be tried."""
         return cls(np.zeros(m, dtype=bool), np.empty_like(start), np.zeros(m, dtype=int))
 
 
 def loss_resolution(X: RowSource) -> float:
     """The smallest relative change of the loss that scikit-learn's own solvers see.
 
-    It is the ``ftol`` that scikit-learn gives SciPy, or the rounding of float32 where X is of float32.
+    It is the ``ftol`` that scikit-learn gives SciPy, or the rounding of float32 if X is float32.
     """
     eps = float(np.finfo(np.float32).eps) if X.dtype == np.float32 else 0.0
     return max(eps, 64 * float(np.finfo(np.float64).eps))
@@ -120,48 +114,30 @@ def try_columns(
     margin: float,
     memory_limit: float,
 ) -> Trial:
-    """Try columns of a problem as scikit-learn's solver would go.
+    """Try columns of a problem as scikit-learn's solver would go, from `zero`, (n_sets, K, d).
 
-    Parameters
-    ----------
-    problem : LinearProblem
-        Over all rows, or a sample of them.
-    zero : ndarray of shape (n_sets, K, d)
-        Where scikit-learn starts on each training set.
-    columns : ndarray of int of shape (m,)
-        Which columns.
-    tol : float
-        What scikit-learn asks of the gradient; relative to that at the start where the norm is euclidean.
-    stopping : Stopping
-        Its solver.
-    margin : float
-        Iterations of scikit-learn's solver that one step here may stand for.
-    memory_limit : float
-        Bytes for the vectors of the columns that are tried at a time.
-
-    Returns
-    -------
-    Trial
-        Of the columns, in their order.
+    `tol` is scikit-learn's, relative to the gradient at the start if the norm is euclidean. One step here may
+    stand for `margin` iterations of scikit-learn. `memory_limit`, in bytes, is for the vectors of the
+    columns.
     """
-    by_itself = stopping.enough is not None and stopping.max_iter >= stopping.enough
+    certain = stopping.enough is not None and stopping.max_iter >= stopping.enough
     most = min(max(0, int((stopping.max_iter - SPARE) / margin)), MOST_STEPS)
     start = zero[problem.columns.split[columns]]
     at_once = max(1, int(memory_limit / (8.0 * (2 * MEMORY + 10) * max(1, start[0].size))))
-    found = Trial.of(len(columns), start)
+    found = Trial.empty(len(columns), start)
     for first in range(0, len(columns), at_once):
         part = slice(first, first + at_once)
         one = _AsSklearn(problem, columns[part], start[part])
-        asked = tol * (one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes)))
-        solution, visible = one.follow(most, asked, stopping, by_itself)
+        wanted = tol * (one.sizes if problem.norm == "euclidean" else np.ones(len(one.sizes)))
+        solution, visible = one.follow(most, wanted, stopping, certain)
         found.W[part], found.steps[part] = one.moved(solution.W, 1.0), solution.steps
         steep = solution.curvature > STEEP * stopping.loss
         in_time = solution.converged & (~steep | (solution.steps <= most / MARGIN_OF_STEEP))
         in_time &= solution.overshoot <= OVERSHOT
-        told = solution.curvature <= stopping.steepest * stopping.loss
-        if stopping.enough is not None:  # from a singular Hessian scikit-learn goes on in another way
-            told &= problem.columns.penalty[columns[part]] >= SINGULAR * solution.curvature
-        found.trusted[part] = visible & told & (in_time | by_itself)
+        regular = solution.curvature <= stopping.steepest * stopping.loss
+        if stopping.enough is not None:  # with a singular Hessian scikit-learn changes its method
+            regular &= problem.columns.penalty[columns[part]] >= SINGULAR * solution.curvature
+        found.trusted[part] = visible & regular & (in_time | certain)
     return found
 
 
@@ -172,14 +148,10 @@ def _shows(tol: Array, curvature: Array, stopping: Stopping) -> Array:
 
 
 class _AsSklearn:
-    """Columns of a problem as scikit-learn's L-BFGS sees them; see `Problem` of `_lbfgs`.
+    """Columns of a problem in the coordinates of scikit-learn's L-BFGS; see `Problem` of `_lbfgs`.
 
-    Free intercepts are values at zero. Columns are known by their places among those that are tried.
-
-    Attributes
-    ----------
-    sizes : ndarray of shape (m,)
-        Of the gradients at the start.
+    Free intercepts are values at zero. Columns are known by their positions among those that are tried.
+    `sizes`, (m,), are the sizes of the gradients at the start.
     """
 
     def __init__(self, problem: LinearProblem, columns: Array, start: Array) -> None:
@@ -198,7 +170,7 @@ class _AsSklearn:
     def follow(self, steps: int, tol: Array, stopping: Stopping, briefly: bool) -> tuple[Solution, Array]:
         """Follow all columns for so many steps, or `briefly` until their curvature is known.
 
-        Columns whose gradient of `tol` the loss does not show are not followed further: that is known soon.
+        Columns are followed no further if the loss does not show a gradient of `tol`, which is known soon.
         Returns where they are, and whether it shows.
         """
         few = min(steps, CURVATURE_STEPS)
@@ -229,18 +201,15 @@ class _AsSklearn:
         return out
 
     def gradient(self, W: Array, columns: Array) -> Array:
-        """See `Problem`."""
         G = self._problem.gradient(self.moved(W, 1.0, columns), self._columns[columns])
         if self._origin is not None:
             G[:, :, :-1] += G[:, :, -1:] * self._origin[columns][:, None, :]
         return G
 
     def size(self, G: Array, columns: Array) -> Array:
-        """See `Problem`."""
         if self._problem.norm == "largest":
             return np.asarray(np.abs(G).max(axis=(1, 2)))
         return np.asarray(np.sqrt((G**2).sum(axis=(1, 2))))
 
     def precondition(self, G: Array, columns: Array) -> Array:
-        """See `Problem`."""
         return G * self._first[columns, None, None]
