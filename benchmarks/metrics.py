@@ -1,7 +1,7 @@
 """Ten metrics for many settings in one call, and scikit-learn's functions called for each setting.
 
 ``python -m benchmarks.metrics [--quick] [--library numpy] [--out FILE]``. With a library other than NumPy the
-predictions lie on its default device. manyfit computes there, scikit-learn on the host.
+predictions lie on its default device, where ours are computed; scikit-learn's are computed on the host.
 """
 
 from __future__ import annotations
