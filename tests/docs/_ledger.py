@@ -1,4 +1,4 @@
-"""The ledger of docs/estimators.md, from the table that the bridge decides by.
+"""The ledger of docs/estimators.md, from the catalog of drop-in estimators.
 
 ``python -m tests.docs._ledger`` writes it into the page.
 """
@@ -18,7 +18,7 @@ HEADS = ("Estimator", "NumPy, pandas, SciPy", "torch, array-api-strict", "CuPy",
 
 
 def rows() -> list[dict[str, str]]:
-    """A row for each drop-in estimator: who works on the data of each library, in the order that is tried."""
+    """A row for each drop-in estimator: the libraries that serve each kind of data, in order of trial."""
     return [dict(zip(HEADS, (f"`{name}`", *_of(name)), strict=True)) for name in ALL]
 
 
