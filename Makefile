@@ -84,7 +84,7 @@ $(OLDEST)/.test: pyproject.toml tests/oldest.txt | python
 
 python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "manyfit needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo not there)." \
+	  echo "manyfit needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>/dev/null || echo not installed)." \
 	    "Name another one: make PYTHON=python3.12 test" >&2; exit 1; }
 
 clean:

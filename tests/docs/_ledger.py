@@ -1,4 +1,4 @@
-"""The ledger of docs/estimators.md, from the table that the bridge decides by.
+"""The ledger of docs/estimators.md, from the catalog of drop-in estimators.
 
 ``python -m tests.docs._ledger`` writes it into the page.
 """

@@ -1,4 +1,4 @@
-"""The pages of the documentation, and what can be checked in them: examples, tables, names, links."""
+"""The pages of the documentation, and their parts that tests check: examples, tables, names, links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGES = {
 }
 
 _EXAMPLE = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.M | re.S)
-# Lines of a report that tell how long it took.
+# Lines of a report with the seconds of a run.
 _SECONDS = re.compile(r"^(seconds, [a-z ]*[a-z]) +\d+\.\d+$", re.M)
 
 
@@ -63,7 +63,7 @@ def table(page: str, name: str) -> list[dict[str, str]]:
 
 
 def marked(page: str, name: str) -> str:
-    """What stands between ``<!-- name -->`` and ``<!-- /name -->``."""
+    """The text between ``<!-- name -->`` and ``<!-- /name -->``."""
     (found,) = re.findall(rf"^<!-- {name} -->\n(.*?)^<!-- /{name} -->$", page, re.M | re.S)
     return str(found)
 

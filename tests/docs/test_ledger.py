@@ -1,4 +1,4 @@
-"""The ledger of drop-in estimators is what the bridge decides by."""
+"""The ledger of drop-in estimators agrees with the catalog."""
 
 from __future__ import annotations
 
