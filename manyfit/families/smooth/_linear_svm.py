@@ -53,7 +53,7 @@ class LinearSVCFamily(Family):
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
-        return pass_cost(len(settings), shape, coupled=False)
+        return pass_cost(len(settings), shape, coupled=self.reads.coupled)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
@@ -94,7 +94,7 @@ class LinearSVRFamily(Family):
     serves = (LinearSVR,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    reads = Iterations()
+    reads = Iterations(coupled=False)
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -110,7 +110,7 @@ class LinearSVRFamily(Family):
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
-        return pass_cost(len(settings), shape, coupled=False)
+        return pass_cost(len(settings), shape, coupled=self.reads.coupled)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
