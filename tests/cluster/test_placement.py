@@ -149,7 +149,6 @@ import numpy as np
 from distributed import Client, LocalCluster
 from sklearn.tree import DecisionTreeClassifier
 from manyfit.model_selection import GridSearchCV, cross_validate
-from manyfit.model_selection.results._result_sink import ResultSink
 {threads}
 X, y = np.random.default_rng(0).normal(size=(6000, 5)), np.arange(6000) % 2
 cluster = LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0")
@@ -260,7 +259,6 @@ import numpy as np
 from distributed import Client
 from sklearn.tree import DecisionTreeClassifier
 from manyfit.model_selection import GridSearchCV, cross_validate
-from manyfit.model_selection.results._result_sink import ResultSink
 X, y = np.random.default_rng(0).normal(size=(600, 5)), np.arange(600) % 2
 search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2)
 with Client(n_workers=1, processes=False, dashboard_address=":0"):

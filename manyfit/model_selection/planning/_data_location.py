@@ -58,7 +58,7 @@ def place_data(job: Job) -> Job:
     if moves_to_gpu(job.X):
         return replace(job, X=_send_to_gpu(job.X), home=(job.X, job.y))
     if get_config()["device"] == "cpu":
-        return _on_host(job)
+        return _move_job_to_host(job)
     return job
 
 
@@ -83,12 +83,12 @@ def data_for_fits(job: Job) -> Job:
         If the data would have to be copied to the host, and ``host_fallback="error"``.
     """
     if falls_back_to_host(job):
-        return _on_host(job)
+        return _move_job_to_host(job)
     if not is_xp_array(job.X):
-        return _change_rows(job, job.brought)
+        return _with_rows(job, job.brought)
     # Their rows are taken by indices that lie with X, which pandas and lists refuse.
     n = job.X.shape[0]
-    job = _change_rows(job, lambda value: _as_array(value, n))
+    job = _with_rows(job, lambda value: _as_array(value, n))
     scorer = scores_on_host(with_each_scorer(job.options.scorer, get_scorer))
     scorer = with_each_scorer(
         scorer, lambda one: CopyingScorer(one) if any_of(strangers_among_scorers(one)) else one
@@ -98,10 +98,10 @@ def data_for_fits(job: Job) -> Job:
     return replace(job, y=y, options=replace(job.options, scorer=scorer))
 
 
-def data_for_refit(job: Job) -> Job:
-    """The job with its data where the refit can be made: as they are, or on the host."""
-    job = _on_host(job) if falls_back_to_host(job, cut=False) else job
-    return job if is_xp_array(job.X) else _change_rows(job, job.brought)
+def where_refitted(job: Job) -> Job:
+    """The job with its data where its estimator can be fitted to them, as they are or on the host."""
+    job = _move_job_to_host(job) if falls_back_to_host(job, cut=False) else job
+    return job if is_xp_array(job.X) else _with_rows(job, job.brought)
 
 
 def falls_back_to_host(job: Job, cut: bool = True) -> bool:
@@ -118,13 +118,13 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     if not names:
         return False
     if job.home is None and not all(map(is_host, there)):
-        what = why_host_only(job, names, f"on device {device(there[0])}")
+        what = why_unable(job, names, f"on device {device(there[0])}")
         left = "what a search leaves to it, or its refit, is fitted on the host"
         warn_host_fallback("search", f"{what}: {left}. {_ADVICE}")
     return True
 
 
-def why_host_only(job: Job, names: Iterable[str], where: str = "on a device") -> str:
+def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> str:
     """Why the estimators that `host_only_estimators` names need data on the host."""
     if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
@@ -139,7 +139,7 @@ def fits_by_own_solvers(job: Job) -> bool:
 
 def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
-    lost = cut and (not INDICES_OF_THE_HOST or _may_be_pairwise(job))
+    lost = cut and (not INDICES_OF_THE_HOST or _of_pairs(job))
     return sorted(
         {
             type(step).__name__
@@ -150,7 +150,7 @@ def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     )
 
 
-def _may_be_pairwise(job: Job) -> bool:
+def _of_pairs(job: Job) -> bool:
     """Whether X may be a kernel or distances, whose rows and columns scikit-learn cuts as NumPy does."""
     values = (value for params in job.candidates for value in params.values())
     of_estimator = get_tags(job.estimator).input_tags.pairwise
@@ -197,12 +197,12 @@ def _send_to_gpu(X: Any) -> Any:
         return to_place(as_matrix(X), default_gpu())
 
 
-def _on_host(job: Job) -> Job:
+def _move_job_to_host(job: Job) -> Job:
     X, y = (job.brought(job.X, "X"), job.brought(job.y, "y")) if job.home is None else job.home
-    return _change_rows(replace(job, X=X, y=y), job.brought)
+    return _with_rows(replace(job, X=X, y=y), job.brought)
 
 
-def _change_rows(job: Job, change: Callable[[Any], Any]) -> Job:
+def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
     """The job with y, weights and whatever else has a value for each row changed."""
     given = job.options
     with label_transfers("weights"):
@@ -219,7 +219,7 @@ def _as_array(value: Any, n: int) -> Any:
 
 
 def warn_moved_to_host(who: str, there: Iterable[Any], why: str) -> None:
-    """Warn that arrays are copied to the host, or raise, as ``host_fallback`` says."""
+    """Say that arrays come to the host for someone who works there, or refuse it, as configured."""
     away = [one for one in there if not is_host(one)]
     if away:
         at = device(away[0])

@@ -38,9 +38,9 @@ class ResultSink:
     doubts : dict of pair to mapping of str to float
         See `TaskResult`.
     steps_saved : int
-        Fits of steps that were not made, since another setting had made the same one.
-    fronts : RowwiseOutputs or None
-        Steps that were applied to all splits at once; each of their fits counts in `steps_saved`.
+        Fits of steps that were not made, since another setting had made the same one. Whoever fits sets it.
+    fronts : Fronts or None
+        Its fits of steps were made for all splits at once, each of which counts in `steps_saved`.
     """
 
     def __init__(

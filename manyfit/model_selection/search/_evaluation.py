@@ -18,7 +18,7 @@ from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._data_location import data_for_refit, place_data
+from manyfit.model_selection.planning._data_location import place_data, where_refitted
 from manyfit.model_selection.planning._planner import Prepared, prepare
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
@@ -153,7 +153,7 @@ class Evaluation:
     def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:
         """X, y and weights where an estimator can be fitted: as they are, or were sent, or on the host."""
         assert self._sent is not None
-        job = data_for_refit(replace(self._sent, estimator=estimator, candidates=()))
+        job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
         return job.X, job.y, job.options.fit_params
 
     def _checkpoint(self, job: Job) -> Checkpoint | None:

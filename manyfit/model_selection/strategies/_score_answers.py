@@ -247,14 +247,14 @@ def has_device_rows(folded: FoldedData) -> bool:
 
 
 def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
-    """Responses on the host, as scikit-learn's methods give them: with labels in place of codes."""
-    found = {}
+    """What methods return, on the host and as scikit-learn's do: codes are labels there."""
+    home = {}
     for method, values in responses.items():
-        found[method] = values
+        home[method] = values
         if not isinstance(values, np.ndarray):
             host = to_host(values, label="predictions")
-            found[method] = classes[host] if method == "predict" and classes is not None else host
-    return found
+            home[method] = classes[host] if method == "predict" and classes is not None else host
+    return home
 
 
 def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Residuals | None:

@@ -161,7 +161,7 @@ def _holds_parts(step: Any) -> bool:
 
 
 def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
-    """The parts of a FeatureUnion or ColumnTransformer, each with a key of its columns."""
+    """Parts of a step that holds them side by side, and which of the columns each is handed."""
     if kind is FeatureUnion:
         yield from ((one, ()) for _, one in step.transformer_list)
         return
@@ -171,7 +171,7 @@ def _parts(step: Any, kind: type) -> Iterator[tuple[Any, Key]]:
 
 
 def _of_last(estimator: Any, source: Key, own: int) -> Iterator[Key]:
-    """Keys of the transformer fits inside an estimator that predicts."""
+    """Keys of the fits of transformers inside of an estimator that predicts."""
     kind = sklearn_class_of(type(estimator))
     if kind is TransformedTargetRegressor:
         others = {name: v for name, v in estimator.get_params(deep=False).items() if name != "regressor"}
