@@ -53,7 +53,7 @@ class LinearSVCFamily(Family):
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
-        return pass_cost(len(settings), shape, coupled=self.reads.coupled)
+        return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
@@ -110,7 +110,7 @@ class LinearSVRFamily(Family):
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         """See `Family`."""
-        return pass_cost(len(settings), shape, coupled=self.reads.coupled)
+        return pass_cost(len(settings), shape, coupled=False)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData

@@ -38,7 +38,7 @@ class Doubts:
     Parameters
     ----------
     scoring, answers, n_settings, folded, i, options
-        As for `begin_scores`.
+        As for `start_scores`.
 
     Attributes
     ----------
