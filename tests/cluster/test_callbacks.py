@@ -38,7 +38,7 @@ def unreachable():
 def hears_nothing_more():
     from sklearn.callback import _transport
 
-    return set(_transport._message_consumers) <= set(_transport._listeners) and not _callbacks._kept
+    return set(_transport._message_consumers) <= set(_transport._listeners) and not _callbacks._held_messages
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_the_progress_bar_comes_to_its_end(client, capfd, monkeypatch):
 @pytest.fixture
 def counters(monkeypatch):
     """Have callbacks of this module's classes count as those of scikit-learn."""
-    monkeypatch.setattr(_callbacks, "BY_MESSAGES", ("sklearn.callback.", __name__))
+    monkeypatch.setattr(_callbacks, "MESSAGING_MODULES", ("sklearn.callback.", __name__))
 
 
 class Counter:

@@ -14,13 +14,14 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.cluster.worker.task_context import TaskContext, use_task_context
 from manyfit.estimators import Cost, KNeighborsClassifier, family_of
 from manyfit.model_selection import GridSearchCV, cross_validate
+from manyfit.model_selection.planning import _planner
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
@@ -338,3 +339,29 @@ def test_little_data_are_one_task(client, seen):
     GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}).fit(X, Y * 1.0)
     ((items, _),) = seen
     assert [(item.strategy.kind, len(item.pairs)) for item in items] == [("moments", 10)]
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "kind"),
+    [
+        (Ridge(), {"alpha": [0.1, 1.0]}, "moments"),
+        (LogisticRegression(), {"C": C}, "passes"),
+        (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": [0.1, 1.0]}, "family"),
+        (make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1.0]}, "steps"),
+        (TREE, {"max_depth": [1, 2]}, "one by one"),
+    ],
+)
+def test_workers_plan_nothing(model, grid, kind, client, seen, monkeypatch):
+    plans, prepare = [], _planner._Planner.prepare
+
+    def counted(self):
+        plans.append(prepare(self))
+        return plans[-1]
+
+    monkeypatch.setattr(_planner._Planner, "prepare", counted)
+    search = Optimum(model, grid, refit=False).fit(X, Y)
+    assert len(plans) == 1  # by the search; workers of this cluster are threads of its process
+    assert {item.strategy.kind for items, _ in seen for item in items} == {kind}
+    assert [group["kind"] for group in search.report_.groups] == [kind]
+    local = Optimum(model, grid, refit=False, client=False).fit(X, Y)
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], local.cv_results_["mean_test_score"])

@@ -89,7 +89,7 @@ class LinearSVRFamily(Family):
     serves = (LinearSVR,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    reads = Iterations()
+    reads = Iterations(coupled=False)
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:

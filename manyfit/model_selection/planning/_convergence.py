@@ -1,23 +1,23 @@
-"""Families that iterate: which fits are scikit-learn's to make, and what the plan says of the others."""
+"""Families that iterate: which fits scikit-learn has to make, and the note of the plan on the others."""
 
 from typing import Any
 
 from manyfit.estimators import Family, Shape
 from manyfit.folds import Unsupported
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._data_location import fits_are_ours
+from manyfit.model_selection.planning._data_location import fits_by_own_solvers
 
-# scikit-learn's default. A larger `tol` leaves more open than the scores of fits that meet it tell.
+# scikit-learn's default. Scores of fits that meet a larger `tol` may differ by more than they show.
 MOST_TOL = 1e-4
 
 
 def stops_as_sklearn(job: Job) -> bool:
     """Whether a setting may be shared only where scikit-learn's own solver would meet its tolerance."""
-    return job.sharing == "auto" and not fits_are_ours(job)
+    return job.sharing == "auto" and not fits_by_own_solvers(job)
 
 
 def require_gradient_stop(family: Family, estimator: Any, shape: Shape) -> None:
-    """Refuse estimators whose fit in scikit-learn does not end at a small gradient, whatever the data."""
+    """Raise `Unsupported` if scikit-learn's own fit would not stop at a small gradient, whatever the data."""
     why = family.why_stops_elsewhere(estimator, shape)
     tol = getattr(estimator, "tol", None)
     if why is None and tol is not None and not tol <= MOST_TOL:
@@ -26,8 +26,8 @@ def require_gradient_stop(family: Family, estimator: Any, shape: Shape) -> None:
         raise Unsupported(why)
 
 
-def reason_of(estimator: Any, checked: bool) -> str:
-    """What the plan says of a family that goes on to the optimum; `checked` as `stops_as_sklearn`."""
+def convergence_note(estimator: Any, checked: bool) -> str:
+    """The note of the plan on a family that iterates to the optimum; `checked` as `stops_as_sklearn`."""
     tol, max_iter = getattr(estimator, "tol", None), getattr(estimator, "max_iter", None)
     if tol is None or max_iter is None:
         return ""

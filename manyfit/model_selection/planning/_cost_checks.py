@@ -1,4 +1,4 @@
-"""Whether sharing pays: in operations, and in the memory that the user allows."""
+"""Checks that sharing saves operations, and fits in the memory that the user allows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,19 +9,19 @@ from sklearn.base import is_classifier
 from manyfit.estimators import Family, Shape
 from manyfit.folds import Unsupported, distinct_labels
 
-# What a family that converges has to gain.
+# A family that converges has to be so many times as fast.
 LEAST_GAIN = 2.0
 
 
 def n_classes(estimator: Any, y: Any) -> int:
-    """How many classes a classifier is given; 0 for other estimators."""
+    """The number of classes in y for a classifier; 0 for other estimators."""
     return len(distinct_labels(y)) if is_classifier(estimator) else 0
 
 
 def require_cheaper(
     family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape, sharing: str
 ) -> float:
-    """What sharing costs; settings for which scikit-learn's fits cost less are refused.
+    """The operations of shared fits; raises `Unsupported` if scikit-learn's fits take fewer.
 
     A family that converges may change last digits, which is not worth a small gain.
     """
@@ -37,14 +37,14 @@ def require_cheaper(
     return cost.shared
 
 
-def operations_of(
+def shared_operations(
     family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape
 ) -> float:
-    """Operations that sharing takes."""
+    """The operations of shared fits."""
     return family.cost(estimator, settings, shape).shared
 
 
 def require_memory(needed: int, limit: int) -> None:
-    """Refuse moments of more than `limit` bytes."""
+    """Raise `Unsupported` for moments of more than `limit` bytes."""
     if needed > limit:
         raise Unsupported(f"moments would need {format_bytes(needed)}, more than memory_limit")

@@ -1,4 +1,4 @@
-"""Where the data of a search are worked on: where they lie, or where the configuration says."""
+"""The place where the data of a search are worked on: their own, or the one that the configuration names."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -47,25 +47,25 @@ def moves_to_gpu(X: Any) -> bool:
     return True
 
 
-def where_asked(job: Job) -> Job:
-    """The job with its X where `manyfit.set_config` has it; y and weights follow as they are read.
+def place_data(job: Job) -> Job:
+    """The job with its X on the device of `manyfit.set_config`; y and weights follow when they are read.
 
     Raises
     ------
     ImportError, RuntimeError
-        If a GPU is asked for, and there is none that a library here can use.
+        If the configuration names a GPU, and no installed library can use one.
     """
     if job.client is not None:
         return job  # its workers have devices of their own
     if moves_to_gpu(job.X):
-        return replace(job, X=_sent(job.X), home=(job.X, job.y))
+        return replace(job, X=_send_to_gpu(job.X), home=(job.X, job.y))
     if get_config()["device"] == "cpu":
         return _move_job_to_host(job)
     return job
 
 
 def place_of_work(job: Job) -> Place | None:
-    """The device that a search works on, or brings data home from; None for the host, or that of others."""
+    """The device that a search reads its data from; None for the host and for clusters."""
     if job.client is not None:
         return None
     if moves_to_gpu(job.X):
@@ -76,13 +76,13 @@ def place_of_work(job: Job) -> Place | None:
     return container_place(job.X) if is_xp_array(job.X) else container_place(job.y)
 
 
-def where_fitted(job: Job) -> Job:
-    """The job with its data where its estimators can be fitted one by one: there, or on the host.
+def data_for_fits(job: Job) -> Job:
+    """The job with its data where single fits can be made: on the device of X, or on the host.
 
     Raises
     ------
     HostFallbackError
-        If data would have to come to the host, and ``host_fallback="error"``.
+        If the data would have to be copied to the host, and ``host_fallback="error"``.
     """
     if falls_back_to_host(job):
         return _move_job_to_host(job)
@@ -107,7 +107,7 @@ def where_refitted(job: Job) -> Job:
 
 
 def falls_back_to_host(job: Job, cut: bool = True) -> bool:
-    """Whether data have to come to the host to be fitted one by one, which is said, or refused.
+    """Whether single fits need the data on the host; warns of it, or raises, as ``host_fallback`` says.
 
     `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
     drop-in estimators are, by indices that it has sent to the device; and a precomputed kernel in a way that
@@ -127,15 +127,15 @@ def falls_back_to_host(job: Job, cut: bool = True) -> bool:
 
 
 def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> str:
-    """Why data have to come to the host for the estimators that `host_only_estimators` names."""
+    """Why the estimators that `host_only_estimators` names need data on the host."""
     if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
         where += " of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else " with scikit-learn before 1.9"
     return f"{' and '.join(names)} cannot be fitted {where}"
 
 
-def fits_are_ours(job: Job) -> bool:
-    """Whether estimators are fitted one by one by solvers of ours: drop-in estimators, on a device."""
+def fits_by_own_solvers(job: Job) -> bool:
+    """Whether single fits use solvers of manyfit: those of drop-in estimators, on a device."""
     return is_xp_array(job.X) and all(map(is_drop_in, _estimators(job)))
 
 
@@ -160,10 +160,10 @@ def _of_pairs(job: Job) -> bool:
 
 
 def may_share_device_rows(job: Job) -> bool:
-    """Whether rows that are fitted one by one may be lent to several fits, which then share steps, too.
+    """Whether several fits may read the same rows, and so share steps.
 
-    Rows of the host can be copied for those who may write into them, and compared afterwards. Rows of a
-    device are lent only where all estimators are known to leave them as they are.
+    Rows on the host can be copied for estimators that may write into them, and compared afterwards. Rows on a
+    device are shared only if all estimators are known to leave them as they are.
     """
     if job.client is not None:
         return not (is_xp_array(job.X) or is_xp_array(job.y))  # workers plan for themselves
@@ -173,7 +173,7 @@ def may_share_device_rows(job: Job) -> bool:
 
 
 def only_readers(job: Job) -> bool:
-    """Whether all estimators of a search are known to leave what they are given as it is."""
+    """Whether all estimators of a search are known not to write into their input."""
     values = (value for params in job.candidates for value in params.values())
     return not any(any_of(strangers(one)) for one in (job.estimator, *values))
 
@@ -182,19 +182,19 @@ def _estimators(job: Job) -> Iterator[Any]:
     yield job.estimator
     for params in job.candidates:
         for value in params.values():
-            yield from _listed(value)
+            yield from _estimators_in(value)
 
 
-def _listed(value: Any) -> Iterator[Any]:
+def _estimators_in(value: Any) -> Iterator[Any]:
     """Estimators among the values of a setting, such as ``steps`` of a pipeline."""
     if isinstance(value, list | tuple):
         for one in value:
-            yield from _listed(one)
+            yield from _estimators_in(one)
     elif hasattr(value, "fit") and not isinstance(value, type):
         yield value
 
 
-def _sent(X: Any) -> Any:
+def _send_to_gpu(X: Any) -> Any:
     with label_transfers("X"):
         return to_place(as_matrix(X), default_gpu())
 

@@ -1,4 +1,4 @@
-"""Which weights the last step of a pipeline is fitted and scored with: by name, or by metadata routing."""
+"""Finds the weights that the last step of a pipeline receives: by name, or by metadata routing."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,21 +17,9 @@ def requests_of(estimator: Any) -> str:
 
 
 def fit_weights(model: Any, path: str, params: Mapping[str, Any]) -> Any:
-    """The sample weights that the last step of a model is fitted with, or None.
+    """The sample weights among the `params` of ``model.fit`` that reach the last step, at `path`; or None.
 
-    Parameters
-    ----------
-    model : estimator
-        A setting: a pipeline, or an estimator without steps.
-    path : str
-        Of names, to the last step.
-    params : dict
-        What ``model.fit`` is given beside X and y.
-
-    Raises
-    ------
-    Unsupported
-        If any step is given something else.
+    Raises `Unsupported` if any step receives something else.
     """
     given = _not_none(params)
     if given and routing_enabled():
@@ -41,14 +29,9 @@ def fit_weights(model: Any, path: str, params: Mapping[str, Any]) -> Any:
 
 
 def require_scored_by_last_step(model: Any, params: Mapping[str, Any]) -> None:
-    """Refuse a model whose own ``score`` hands its parameters to anything but its last step, as weights.
+    """Raise `Unsupported` unless ``model.score`` hands its parameters to the last step only, as weights.
 
-    A Pipeline routes `sample_weight` whether there are any or not, and raises where no step takes a stand.
-
-    Raises
-    ------
-    Unsupported
-        If it does so.
+    A Pipeline routes `sample_weight` even without a value, and raises if no step requests or refuses it.
     """
     if routing_enabled():
         _only_weights(_routed(model, "score", _not_none(params)))
@@ -65,7 +48,7 @@ def _only_weights(given: Mapping[str, Any], name: str = "sample_weight") -> Any:
 
 
 def _routed(model: Any, method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What a method of the last step is given, if no step before it is given anything."""
+    """The arguments that reach a method of the last step, if no step before it receives any."""
     while type(model) is Pipeline and (given or method == "score"):
         if method == "score":
             given = {"sample_weight": None, **given}

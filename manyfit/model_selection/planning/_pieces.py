@@ -1,4 +1,4 @@
-"""How fits one by one are cut into pieces, each of which one worker runs."""
+"""Cuts individual fits into pieces, each of which one worker runs."""
 
 from collections.abc import Sequence
 from itertools import chain, groupby
@@ -10,7 +10,7 @@ from manyfit.model_selection.job._job import Pair
 def cut_into_pieces(
     pairs: Sequence[Pair], order: Sequence[Any] | None, n_workers: int
 ) -> list[tuple[int, Sequence[int]]]:
-    """Pairs as (split, candidates): each its own where nothing is shared, else whole folds, evened out."""
+    """Pairs as (split, candidates): single pairs if nothing is shared, else whole folds, evened out."""
     if order is None:
         return [(i, [c]) for c, i in pairs]
     by_split = sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0]))

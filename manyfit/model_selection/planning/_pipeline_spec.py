@@ -1,4 +1,4 @@
-"""A setting of a pipeline, read as a chain of steps without building the pipeline."""
+"""A setting of a pipeline as a sequence of steps, read without building the pipeline."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -36,7 +36,7 @@ def value_key(value: Any) -> Key:
 
 
 def _survives_copies(value: Any) -> bool:
-    """Whether the copies of a value that two fits get have one key."""
+    """Whether two copies of a value have the same key."""
     try:
         return value_key(clone(value, safe=False)) == value_key(clone(value, safe=False))
     except Exception:  # it cannot be copied: its fit says so
@@ -45,7 +45,7 @@ def _survives_copies(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class StepSpec:
-    """One estimator of a chain.
+    """One estimator of a pipeline.
 
     Attributes
     ----------
@@ -126,30 +126,18 @@ class PipelineSpec:
 
 
 class PipelineReader:
-    """Reads the settings of one estimator as chains.
-
-    Parameters
-    ----------
-    estimator : estimator
-        What the search varies.
-    """
+    """Reads the settings of one estimator as sequences of steps."""
 
     def __init__(self, estimator: Any) -> None:
         self._estimator = estimator
         try:
             self._base: list[StepSpec] | None = list(_flatten("", estimator, last=True))
         except Unsupported:
-            # A setting may still replace what stands in the way.
+            # A setting may still replace the step that cannot be read.
             self._base = None
 
     def read(self, params: Mapping[str, Any]) -> PipelineSpec:
-        """The chain of one setting.
-
-        Raises
-        ------
-        Unsupported
-            If the estimator is no chain of plain estimators.
-        """
+        """The steps of one setting; raises `Unsupported` if it is no sequence of plain estimators."""
         overlay = self._overlay(params)
         if overlay is None:
             # Estimators among the values are cloned: a nested setting would change the user's own.
@@ -173,7 +161,7 @@ class PipelineReader:
             if not _sets_no_more(cls):
                 if is_reader(cls):  # one of scikit-learn's own, such as a ColumnTransformer
                     return None
-                # What it does more can only be seen by calling it, and whoever wrote it may count calls.
+                # Only a call shows what else it does, and its author may count calls.
                 raise Unsupported(f"{cls.__name__} has a way of its own to set parameters")
             changes.setdefault(found[0], {})[leaf] = value
         return [step.changed(changes[j]) if j in changes else step for j, step in enumerate(self._base)]

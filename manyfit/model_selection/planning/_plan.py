@@ -1,4 +1,4 @@
-"""The plan of a search: what is shared and why, before anything is fitted. It is what is run."""
+"""The plan of a search: the groups of settings that share work, and why, before anything is fitted."""
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
@@ -30,7 +30,7 @@ class GroupStrategy(Protocol):
 
 @dataclass(frozen=True)
 class WorkPlace:
-    """Where a part of the work of a search is done, and why.
+    """The place where a part of the work of a search is done, and why.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Group:
         return self.strategy.kind
 
     def only(self, candidates: Container[int]) -> "Group":
-        """The part of it that serves some of its settings.
+        """The group of those of its settings that are among `candidates`.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Group:
         Returns
         -------
         Group
-            Of those of its settings that are among them.
+            The rest as in this group.
         """
         kept = [j for j, c in enumerate(self.candidates) if c in candidates]
         settings = tuple(self.settings[j] for j in kept) if self.settings else ()
@@ -186,7 +186,7 @@ def _count(n: int, what: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a search will do. Prints as a tree, in a notebook as a table.
+    """The work that a search will do. It prints as a tree, in a notebook as a table.
 
     Attributes
     ----------
@@ -261,17 +261,17 @@ class Plan:
 
     @property
     def places(self) -> tuple[WorkPlace, ...]:
-        """Where the steps and last estimators of all groups work, each once; empty for data of the host."""
+        """The places where the estimators of all groups work, each once; empty for data on the host."""
         return tuple(dict.fromkeys(place for group in self.groups for place in group.places))
 
     def _place_lines(self) -> list[str]:
-        """The places of work as text, those of the refit where they are others."""
+        """The places of work as text, and those of the refit if they are others."""
         known = set(self.places)
         refit = [f"in the refit, {place}" for place in self.refit_places if place not in known]
         return [*map(str, self.places), *refit]
 
     def _by_kind(self) -> list[tuple[str, list[_Row]]]:
-        """The lines of the plan below their headings: how and, where it is not all, why no more."""
+        """The lines of the plan below their headings: the strategy and, if not all is shared, the reason."""
         rows = []
         for kind, reason in dict.fromkeys((group.kind, group.reason) for group in self.groups):
             alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]

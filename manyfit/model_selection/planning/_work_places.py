@@ -1,4 +1,4 @@
-"""Where the steps and last estimators of a search on a device work, and why: what its plan says of them."""
+"""The place where each estimator of a search on a device works, and why, for its plan."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FROM_MOMENTS = "it works on the moments, which are small"
 
 
 class WorkPlaces:
-    """Tells where the work of a search is done that is given data on a device, or is to send them to one.
+    """Finds where the estimators of a search work whose data lie on a device, or are sent to one.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class WorkPlaces:
         self._n_targets = y.shape[1] if getattr(y, "ndim", 1) == 2 else 1
 
     def locate(self, group: Group) -> tuple[WorkPlace, ...]:
-        """Where the estimators of a group work; nothing where the host reads the data as they are."""
+        """Where the estimators of a group work; empty if the data stay in host memory."""
         if self._reads_host_memory:
             return ()
         if self._job.client is not None:
@@ -82,7 +82,7 @@ class WorkPlaces:
         return self._place is None or self._place.on_host
 
     def _why_host(self) -> str:
-        """Why all data are worked on by the host, whatever the estimators are; empty if they are not."""
+        """Why the host does all work, whatever the estimators are; empty if it does not."""
         if get_config()["device"] == "cpu" and self._job.client is None:
             return "device='cpu' is set"
         if not (is_xp_array(self._job.X) or moves_to_gpu(self._job.X)):
@@ -109,9 +109,9 @@ class WorkPlaces:
     def _through(
         self, steps: list[Any], stays: str, found: list[WorkPlace], path: str = "", n_targets: int = 1
     ) -> str:
-        """Add the places of steps in a row; why what they make stays on the host, or an empty text.
+        """Add the places of consecutive steps; return why their output stays on the host, or an empty text.
 
-        `stays` is why what the first of them is given lies on the host.
+        `stays` is why the input of the first step lies on the host.
         """
         for step in steps:
             if not is_left_out(step):
@@ -134,7 +134,7 @@ class WorkPlaces:
         return self._left_on_host(step) if where == "host" else ""
 
     def _parts(self, holder: Any, what: str, found: list[WorkPlace], path: str) -> str:
-        """The places of a holder's parts, and its own: where their columns are joined."""
+        """The places of a composite's parts, and its own, where it joins their columns."""
         ends = []
         for part in parts_of(holder, None) or ():
             name = f"{path}__{part.name}" if path else part.name
@@ -149,7 +149,7 @@ class WorkPlaces:
         return ""
 
     def _left_on_host(self, step: Any) -> str:
-        """Why what a step of the host makes stays on it; an empty text if it goes to the device."""
+        """Why the output of a step on the host stays on it; an empty text if it goes to the device."""
         assert self._place is not None
         if hasattr(step, "transform") and output_container(step) != "default":
             return f"{_name(step)} gives it a frame, which stays on the host"
@@ -169,7 +169,7 @@ def _shared(group: Group) -> Iterator[WorkPlace]:
 
 
 def _why_device(step: Any) -> str:
-    """Why an estimator that is not drop-in is given arrays of a device."""
+    """Why an estimator that is not a drop-in reads arrays of a device."""
     if supports_device_data_natively(step):
         return "it takes arrays of a device itself"
     if type(step).__module__.startswith("sklearn.") and supports_array_api(step):

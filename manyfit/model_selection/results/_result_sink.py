@@ -1,4 +1,4 @@
-"""Finished results of a search as they come: counted, kept, and written to the checkpoint."""
+"""Collects the finished results of a search: counts them, and writes them to the checkpoint."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from manyfit.model_selection.results._task_result import TaskResult
 
 
 class ResultSink:
-    """What every part of the engine hands its finished results to; a context manager.
+    """Takes the finished results of all parts of a search; a context manager.
 
     Parameters
     ----------
     job : Job
         The search.
     checkpoint : Checkpoint, optional
-        Where results are written, and where those of an interrupted run are. It is closed at the end.
+        Takes the results, and has those of an interrupted run. It is closed at the end.
     metric : str, optional
         The score that the bar shows the best of, where there are several.
     bar : Progress, optional
@@ -70,7 +70,7 @@ class ResultSink:
     ) -> None:
         """Take finished results; `alone` says whether their fits were made one by one.
 
-        What is not `lasting`, and may come out otherwise another time, is not written to the checkpoint.
+        Results that are not `lasting` are not written to the checkpoint: another run may have others.
         `versions` are those of the packages that computed them, if they are not this process's.
         """
         if self._checkpoint is not None and lasting:
@@ -90,14 +90,14 @@ class ResultSink:
                 self.add(some, alone=alone or own, lasting=part.lasting, versions=part.versions)
 
     def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
-        """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""
+        """Those of `pairs` whose results in the checkpoint are of single fits."""
         kept = {} if self._checkpoint is None else self._checkpoint.kept
         return frozenset(pair for pair in pairs if pair in kept and kept[pair].alone)
 
     def restore(self, pairs: Sequence[Pair], *, alone: bool = False) -> bool:
-        """Whether the results of all of `pairs` are in the checkpoint; they are taken from there if so.
+        """Take the results of `pairs` from the checkpoint, if it has all of them; returns whether it has.
 
-        With `alone`, only those whose fits were made one by one count as there.
+        With `alone`, only results of single fits count.
         """
         kept = {} if self._checkpoint is None else self._checkpoint.kept
         if not pairs or not all(pair in kept and (kept[pair].alone or not alone) for pair in pairs):
@@ -112,7 +112,7 @@ class ResultSink:
 
     @property
     def shown(self) -> bool:
-        """Whether anybody may see the bar."""
+        """Whether the bar is shown."""
         return self._bar.shown
 
     def _count(self, results: Mapping[Pair, Result]) -> None:
@@ -143,7 +143,7 @@ def as_partial(
 
 
 class _Columns:
-    """What the bar says beside the fits: settings done, fits saved, best score so far."""
+    """The columns of the bar: settings done, fits saved, best score so far."""
 
     def __init__(self, n_settings: int, n_splits: int, metric: str | None) -> None:
         self.saved = 0

@@ -1,4 +1,4 @@
-"""What a part of a search came to."""
+"""Results of a part of a search."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from manyfit.model_selection.job._job import Pair, Result
 
 @dataclass
 class TaskResult:
-    """Results of some pairs, and what it took to get them.
+    """Results of some pairs, and the work that they took.
 
     Attributes
     ----------
     results : dict of pair to dict
         As scikit-learn's ``_fit_and_score`` gives them.
     alone : dict of pair to str
-        Pairs that shared work leaves to scikit-learn, with the reasons. Those without a result are still to
-        be fitted.
+        Pairs that shared work leaves to scikit-learn, with the reasons; those without a result are not fitted
+        yet.
     fitted : set of pair
         Pairs of `results` that were fitted one by one, after shared work had left them.
     work : Counter of str
@@ -30,11 +30,11 @@ class TaskResult:
     fits_made : int
         Fits that families made, each of which may answer many settings.
     seconds : float
-        Of several workers, the sum.
+        Seconds of work, summed over workers.
     seconds_fitting : float
         Those of `seconds` that the fits of `fitted` took.
     messages : list
-        What callbacks on a worker said, see `Callbacks`; for the search to deliver.
+        Messages of callbacks on a worker, for the search to deliver; see `RemoteCallbacks`.
     versions : mapping of str to str, or None
         Versions of the packages that computed the results, where they are not those of the search's process.
     unfinished : WorkItem or None
@@ -65,13 +65,13 @@ class TaskResult:
     def note_iterations(
         self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
     ) -> None:
-        """Add what answers on split `i` took, if they iterate, and the doubts of their settings."""
+        """Add the work of the answers on split `i`, and the doubts of their settings."""
         self.rows_read += answers.rows_read
         self.fits_made += answers.fits_made
         self.doubts.update({(candidates[j], i): doubt for j, doubt in doubts.items()})
 
     def add(self, other: "TaskResult") -> None:
-        """Take over what another part came to."""
+        """Add the results and counts of another part."""
         self.results.update(other.results)
         self.alone.update(other.alone)
         self.fitted |= other.fitted

@@ -20,7 +20,7 @@ from manyfit.model_selection.planning._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._gpu_needs import gpu_needs
-from manyfit.model_selection.running._remote_callbacks import Callbacks, deliver_all
+from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks, deliver_all
 from manyfit.model_selection.running._worker_items import Common, run_item
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._strategy import Strategy, WorkItem
@@ -41,11 +41,11 @@ class DaskExecutor:
         self.job, self.sink = job, sink
         options = replace(job.options, verbose=0)  # the process of the search prints these lines
         bare = replace(job, options=options, client=None, n_jobs=1)
-        callbacks = Callbacks()
+        callbacks = RemoteCallbacks()
         if job.contexts is None:
             bare = replace(bare, search=None)
         else:
-            callbacks = Callbacks.of(job.search)
+            callbacks = RemoteCallbacks.of(job.search)
         self._common = Common(bare, get_config(), list(warnings.filters), callbacks, order)
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.

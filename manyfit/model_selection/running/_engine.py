@@ -20,7 +20,7 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._dask_executor import DaskExecutor
 from manyfit.model_selection.running._executors import Executor, local_executor
-from manyfit.model_selection.running._remote_callbacks import travel
+from manyfit.model_selection.running._remote_callbacks import can_run_remotely
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items
 from manyfit.model_selection.strategies._strategy import RunContext, Schedule, Strategy, WorkItem
@@ -77,7 +77,7 @@ def n_workers(job: Job) -> int:
 
 
 def _on_cluster(job: Job) -> bool:
-    if job.client is None or (job.contexts is not None and not travel(job.search)):
+    if job.client is None or (job.contexts is not None and not can_run_remotely(job.search)):
         return False
     # What callbacks of an estimator that is a value of the grid hear on a worker would not come back.
     values = {id(value): value for params in job.candidates for value in params.values()}

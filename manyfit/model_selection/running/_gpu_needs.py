@@ -1,4 +1,4 @@
-"""Which fits of a search take a GPU: on data of a device, and of estimators that compute there."""
+"""Finds the fits of a search that need a GPU: those on device data, or of estimators that compute on one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,20 +9,10 @@ from manyfit.model_selection.job._job import Job
 
 
 def gpu_needs(job: Job) -> Callable[[Sequence[int]], bool]:
-    """Whether the fits of some candidates take a GPU, as far as can be told without fitting.
+    """A function that says whether the fits of some candidates need a GPU, as far as parameters tell it.
 
-    Work that cannot be told from outside, as of an estimator that hides a network of torch, is named by the
-    user: ``with dask.annotate(resources={"GPU": 1})`` around the search.
-
-    Parameters
-    ----------
-    job : Job
-        The search.
-
-    Returns
-    -------
-    callable
-        Of the positions of candidates.
+    For other estimators, as one that hides a network of torch, the user says it around the search:
+    ``with dask.annotate(resources={"GPU": 1})``.
     """
     options = job.options
     data = [job.X, job.y, *options.fit_params.values(), *options.score_params.values()]
@@ -35,6 +25,6 @@ def gpu_needs(job: Job) -> Callable[[Sequence[int]], bool]:
 
 
 def _replaced(params: Mapping[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of a setting; an estimator that it replaces takes its own with it."""
+    """All parameters of a setting, without those of an estimator that it replaces."""
     gone = tuple(f"{name}__" for name in candidate)
     return {**{name: value for name, value in params.items() if not name.startswith(gone)}, **candidate}

@@ -1,7 +1,7 @@
-"""Callbacks of a search whose fits are made on workers: what they say comes back with the results.
+"""Callbacks of a search whose fits are made on workers: their messages return with the results.
 
 scikit-learn's callbacks send messages to the process of the search by a socket of its machine. A worker on
-another one has no way to it. So the worker keeps the messages of a fit, and the search delivers them.
+another machine cannot reach it. So the worker keeps the messages of a fit, and the search delivers them.
 """
 
 import threading
@@ -14,20 +14,20 @@ from manyfit._compat import callbacks_of, deliver_message, is_message_handle, ke
 
 Message = tuple[str, Any]
 
-# Where classes are defined whose objects say by messages all that they have to say.
-BY_MESSAGES = ("sklearn.callback.",)
+# Callbacks of these modules do all their work by messages.
+MESSAGING_MODULES = ("sklearn.callback.",)
 
 
-def travel(search: Any) -> bool:
-    """Whether all callbacks of a search do what they do by messages; others may hold what the user reads."""
+def can_run_remotely(search: Any) -> bool:
+    """Whether all callbacks of a search work by messages; others may hold values that the user reads."""
     return all(
-        _handles(callback) and type(callback).__module__.startswith(BY_MESSAGES)
+        _handles(callback) and type(callback).__module__.startswith(MESSAGING_MODULES)
         for callback in callbacks_of(search)
     )
 
 
 def _handles(callback: Any) -> dict[str, Any]:
-    """The attributes of a callback that say where its messages go."""
+    """The attributes of a callback that hold the addresses of its messages."""
     found = {}
     for name, value in getattr(callback, "__dict__", {}).items():
         several = isinstance(value, Mapping) and value and all(map(is_message_handle, value.values()))
@@ -37,26 +37,22 @@ def _handles(callback: Any) -> dict[str, Any]:
 
 
 @dataclass
-class Callbacks:
-    """The callbacks of a search, on their way to the workers.
+class RemoteCallbacks:
+    """The callbacks of a search as workers are sent them, each with the attributes that hold its addresses.
 
-    Attributes
-    ----------
-    handles : list of (callback, dict)
-        Each with the attributes that say where its messages go: one that arrives where it can reach nobody
-        may have changed them.
+    A callback that cannot reach its address may have changed these attributes while it was unpickled.
     """
 
     handles: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, search: Any) -> "Callbacks":
-        """Those of a search that has begun."""
+    def of(cls, search: Any) -> "RemoteCallbacks":
+        """The callbacks of a running search."""
         return cls([(callback, _handles(callback)) for callback in callbacks_of(search)])
 
     @contextmanager
-    def heard(self) -> Iterator[list[Message]]:
-        """Within it messages are kept; afterwards they are in the list, with where each is to go."""
+    def collect(self) -> Iterator[list[Message]]:
+        """Collect messages; at the end they are in the list, each with its address."""
         messages: list[Message] = []
         if not self.handles:
             yield messages
@@ -77,34 +73,34 @@ class Callbacks:
 
 
 def deliver_all(messages: Sequence[Message]) -> None:
-    """Let callbacks of this process have what theirs on workers said."""
+    """Deliver the messages of callbacks on workers to those of this process."""
     for address, message in messages:
         deliver_message(address, message)
 
 
-# What was said on this worker, by address, and how many fits are at it: those of several threads say it to
-# one place, and whichever ends takes what is there.
-_kept: dict[str, tuple[list[Any], int]] = {}
+# Messages on this worker by address, and the number of fits that send some: threads share one list, and each
+# fit that ends takes its content.
+_held_messages: dict[str, tuple[list[Any], int]] = {}
 _lock = threading.Lock()
 
 
 def _begin(address: str) -> None:
     with _lock:
-        said, n = _kept.get(address, ([], 0))
+        said, n = _held_messages.get(address, ([], 0))
         if n == 0 and not keep_messages(address, said.append):
-            return  # a worker in the process of the search, which hears all at once
-        _kept[address] = said, n + 1
+            return  # a worker in the process of the search, whose messages arrive at once
+        _held_messages[address] = said, n + 1
 
 
 def _end(address: str) -> list[Any]:
     with _lock:
-        if address not in _kept:
+        if address not in _held_messages:
             return []
-        said, n = _kept[address]
+        said, n = _held_messages[address]
         messages, said[:] = list(said), []
         if n == 1:
-            del _kept[address]
+            del _held_messages[address]
             keep_messages(address, None)
         else:
-            _kept[address] = said, n - 1
+            _held_messages[address] = said, n - 1
         return messages

@@ -26,7 +26,7 @@ from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.results._progress_bar import Progress
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._remote_callbacks import Callbacks
+from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks
 from manyfit.model_selection.strategies._strategy import RunContext, WorkItem
 
 
@@ -52,7 +52,7 @@ class Common:
     job: Job
     config: Mapping[str, Any]
     filters: Sequence[Any]
-    callbacks: Callbacks = field(default_factory=Callbacks)
+    callbacks: RemoteCallbacks = field(default_factory=RemoteCallbacks)
     order: Sequence[Any] | None = None
     versions: Mapping[str, str] = field(default_factory=versions)
 
@@ -67,7 +67,7 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     if here != common.versions:
         _refuse_versions(here, common.versions)
     told = config(host_fallback=common.job.options.host_fallback)
-    with parallel_config(backend="threading"), told, common.callbacks.heard() as messages:
+    with parallel_config(backend="threading"), told, common.callbacks.collect() as messages:
         done = _run_under(item, common)
     outcome = done.result if isinstance(done, PartialResult) else done
     outcome.messages = messages
@@ -120,7 +120,7 @@ def _context(common: Common) -> RunContext:
 
 
 def _make_context(common: Common, many_items: bool) -> RunContext:
-    sink = _CancellableSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own
+    sink = _WorkerSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own
     return RunContext(common.job, common.order, sink, returns_early=True, many_items=many_items)
 
 
@@ -129,10 +129,9 @@ def _stop_if_unwanted() -> None:
         raise InterruptedError("the search was cancelled")
 
 
-class _CancellableSink(ResultSink):
-    """Where shared work notices that nobody wants it any more."""
+class _WorkerSink(ResultSink):
+    """Keeps nothing, since results return with their item; stops shared work that nobody wants any more."""
 
     def add(self, results: Mapping[Pair, Result], *, alone: bool, **how: Any) -> None:
-        super().add(results, alone=alone, **how)
         if not alone:
             _stop_if_unwanted()

@@ -18,7 +18,7 @@ from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._data_location import where_asked, where_refitted
+from manyfit.model_selection.planning._data_location import place_data, where_refitted
 from manyfit.model_selection.planning._planner import Prepared, prepare
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
@@ -147,7 +147,7 @@ class Evaluation:
     def _placed(self, job: Job) -> Job:
         """The job on data where they are asked to be, sent there once for all settings of the search."""
         if self._sent is None:
-            self._sent = where_asked(job)
+            self._sent = place_data(job)
         return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
 
     def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:

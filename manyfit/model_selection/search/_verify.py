@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._data_location import where_fitted
+from manyfit.model_selection.planning._data_location import data_for_fits
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn
 from manyfit.model_selection.sharing._fold_store import FoldStore
@@ -34,7 +34,7 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
         A row for each pair and scorer: params, split, scorer, set, shared, sklearn, difference.
     """
     start = time.perf_counter()
-    job = where_fitted(job)
+    job = data_for_fits(job)
     k = job.splits.n_splits
     # Which pairs are checked is nobody's random state to spend.
     chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)

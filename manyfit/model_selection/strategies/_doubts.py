@@ -16,7 +16,7 @@ from manyfit.estimators import Answers
 from manyfit.folds import Fold, FoldedData
 from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair
-from manyfit.model_selection.strategies._score_answers import Scored, blocks_of_settings, folded_there
+from manyfit.model_selection.strategies._score_answers import FoldScores, blocks_of_settings, has_device_rows
 
 Array = NDArray[Any]
 # scikit-learn fits a setting whose score `tol` leaves open by more than this. Scores of labels may be open by
@@ -38,12 +38,12 @@ class Doubts:
     Parameters
     ----------
     scoring, answers, n_settings, folded, i, options
-        As for `begin_scores`.
+        As for `start_scores`.
 
     Attributes
     ----------
-    there : list of array
-        What is to be brought to the host.
+    device_scores : list of array
+        Arrays to be fetched from a device.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Doubts:
         i: int,
         options: Options,
     ) -> None:
-        self.there: list[Any] = []
+        self.device_scores: list[Any] = []
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
         if not answers.varies_within_tol or len(answers.alone) == n_settings:
             return
@@ -68,15 +68,15 @@ class Doubts:
                 name: len(y) if name in scoring.accuracies else rarest for name in scoring.label_scorers
             }
             self._labels = scoring.label_scorers
-            self.there = [answers.near_boundary("test", fold)]
-        if not (folded_there(folded) or self._labels.issuperset(scoring.named)):
+            self.device_scores = [answers.near_boundary("test", fold)]
+        if not (has_device_rows(folded) or self._labels.issuperset(scoring.named)):
             self._shifted = [
                 _known_scores(scoring, answers.shifted(side), n_settings, fold, options.memory_limit)
                 for side in (1.0, -1.0)
             ]
 
-    def finish(self, home: Sequence[Array], scored: Scored) -> dict[int, Doubt]:
-        """The doubt of each setting that is shared, given what was brought to the host."""
+    def finish(self, on_host: Sequence[Array], scored: FoldScores) -> dict[int, Doubt]:
+        """The doubt of each setting that is shared, given `device_scores` on the host."""
         doubts: dict[int, Doubt] = {}
         for j, score in enumerate(scored.scores["test"]):
             if score is None or isinstance(score, Exception):
@@ -85,12 +85,12 @@ class Doubts:
             for shifted in self._shifted:
                 for name, other in shifted.items():
                     own[name] = float(np.maximum(own.get(name, 0.0), _difference(score, other[j], name)))
-            own |= {name: float(home[0][j] / self._n_rows[name]) for name in self._labels}
+            own |= {name: float(on_host[0][j] / self._n_rows[name]) for name in self._labels}
             if own:
                 doubts[j] = own
         return doubts
 
-    def too_open(self, doubts: Mapping[int, Doubt], scored: Scored) -> dict[int, str]:
+    def too_open(self, doubts: Mapping[int, Doubt], scored: FoldScores) -> dict[int, str]:
         """Return the settings whose scores `tol` leaves too open, each with the reason, for scikit-learn."""
         found = {}
         for j, doubt in doubts.items():
@@ -115,7 +115,7 @@ def _known_scores(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def without(doubts: Mapping[int, Doubt], left: Collection[int]) -> dict[int, Doubt]:
+def keep_shared(doubts: Mapping[int, Doubt], left: Collection[int]) -> dict[int, Doubt]:
     """The doubts of settings that stay shared."""
     return {j: doubt for j, doubt in doubts.items() if j not in left}
 

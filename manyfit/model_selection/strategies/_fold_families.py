@@ -27,7 +27,11 @@ from manyfit.folds import (
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
+from manyfit.model_selection.planning._convergence import (
+    convergence_note,
+    require_gradient_stop,
+    stops_as_sklearn,
+)
 from manyfit.model_selection.planning._cost_checks import n_classes, require_cheaper, require_memory
 from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._parameter_checks import WRITES
@@ -40,7 +44,7 @@ from manyfit.model_selection.sharing._fit_and_score import evaluate
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing._step_wrappers import share_prefixes
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
-from manyfit.model_selection.strategies._doubts import Doubts, without
+from manyfit.model_selection.strategies._doubts import Doubts, keep_shared
 from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
@@ -84,7 +88,7 @@ class FoldFamilyStrategy(Strategy):
         _require_shareable_rows(batch, facts)
         _require_weights(group, scoring, facts.job)
         _require_deterministic_last_step(batch, facts)
-        reason = reason_of(group.prototype, stops_as_sklearn(facts.job)) if _iterates(group) else ""
+        reason = convergence_note(group.prototype, stops_as_sklearn(facts.job)) if _iterates(group) else ""
         output = f"the output of {spec.steps[-1].cls.__name__}" if spec.steps else "the rows of a split"
         return replace(
             group,
@@ -125,13 +129,13 @@ class FoldFamilyStrategy(Strategy):
         folds = self._folds(item, context, job)
         before = folds.work
         for group in _not_refused(item, context, folds, outcome):
-            begun = time.perf_counter()
+            asked = time.perf_counter()
             try:
                 answered = _answer(group, i, folds, context, outcome)
             except Exception as error:
                 # scikit-learn fits these pairs one by one, and raises what the user should see.
                 outcome.alone.update({(c, i): why_not(error) for c in group.candidates})
-                outcome.seconds += time.perf_counter() - begun
+                outcome.seconds += time.perf_counter() - asked
             else:
                 context.add(answered, alone=False)
         if item.fits_rest and context.may_fit_rest:
@@ -278,9 +282,9 @@ def _ask_family(
     n = len(group.candidates)
     scored = score_answers(scoring, answers, n, folded, 0, options)
     doubts = Doubts(scoring, answers, n, folded, 0, options)
-    found = doubts.finish(to_host_together(*doubts.there, label="scores"), scored)
+    found = doubts.finish(to_host_together(*doubts.device_scores, label="scores"), scored)
     left = doubts.too_open(found, scored) if context.sklearn_stops else {}
-    outcome.note_iterations(group.candidates, i, answers, without(found, left))
+    outcome.note_iterations(group.candidates, i, answers, keep_shared(found, left))
     score_time = time.perf_counter() - start - fitted
     return scored.keep(outcome, group.candidates, i, (fitted / n, score_time / n), left)
 

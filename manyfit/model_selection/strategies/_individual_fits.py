@@ -143,7 +143,7 @@ def retained_store(context: RunContext, job: Job) -> FoldStore:
 
 
 def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
-    """Fit in this process, on folds that are cut once; each result is handed on when it is there."""
+    """Fit in this process, on folds that are cut once; each result is handed on as soon as it is made."""
     order, sink, job = context.order, context.sink, context.fitted
     assert sink is not None
     kept = context.folds

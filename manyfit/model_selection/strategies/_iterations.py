@@ -14,15 +14,19 @@ from manyfit.estimators import Answers, Iterations, affine_step_of
 from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
-from manyfit.model_selection.planning._cost_checks import operations_of, require_cheaper
+from manyfit.model_selection.planning._convergence import (
+    convergence_note,
+    require_gradient_stop,
+    stops_as_sklearn,
+)
+from manyfit.model_selection.planning._cost_checks import require_cheaper, shared_operations
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._doubts import Doubts, without
+from manyfit.model_selection.strategies._doubts import Doubts, keep_shared
 from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
-from manyfit.model_selection.strategies._score_answers import PendingScores, begin_scores
+from manyfit.model_selection.strategies._score_answers import PendingScores, start_scores
 from manyfit.model_selection.strategies._strategy import (
     Batch,
     RunContext,
@@ -68,13 +72,15 @@ class IterationStrategy(Strategy):
         checked = stops_as_sklearn(job)
         if checked:
             require_gradient_stop(family, group.prototype, shape)
-        if facts.on_device:  # steps take the time there, and they are as many for one fit as for all
-            operations = operations_of(family, group.prototype, group.settings, shape)
+        if (
+            facts.on_device
+        ):  # there the number of iterations decides, which is the same for one fit and for all
+            operations = shared_operations(family, group.prototype, group.settings, shape)
         else:
             operations = require_cheaper(family, group.prototype, group.settings, shape, job.sharing)
         return replace(
             group,
-            reason=reason_of(group.prototype, checked),
+            reason=convergence_note(group.prototype, checked),
             operations=operations,
             fits_undecided=group.fits_requested if checked else 0,
             decided_by="a trial of scikit-learn's solver" if checked else "",
@@ -131,7 +137,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     n, k = len(group.candidates), data.n_splits
     waiting = []
     fitted = retry_in_smaller_blocks(
-        lambda: _fitted(group, seen), lambda: f"the iterations of {group.estimator}"
+        lambda: _fit_all(group, seen), lambda: f"the iterations of {group.estimator}"
     )
     for i, answers in enumerate(fitted):
         taken = time.perf_counter() - start
@@ -139,26 +145,28 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
             of_all, taken = taken / (n * k), 0.0
         fit_time = of_all + taken / n
         start = time.perf_counter()
-        begun, doubts = retry_in_smaller_blocks(
-            partial(_begun, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
+        pending, doubts = retry_in_smaller_blocks(
+            partial(_start_scores, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
         )
         spent = time.perf_counter() - start
-        split = _Split(group.candidates, i, answers, begun, doubts, seen.sklearn_stops, fit_time, spent)
-        if begun.there or doubts.there:
+        split = _PendingSplit(
+            group.candidates, i, answers, pending, doubts, seen.sklearn_stops, fit_time, spent
+        )
+        if pending.device_scores or doubts.device_scores:
             waiting.append(split)
         else:
             context.add(split.finish([], [], outcome), alone=False)
         start = time.perf_counter()
-    # What lies on a device comes home together.
-    pending = [one for split in waiting for one in (*split.begun.there, *split.doubts.there)]
-    home = iter(to_host_together(*pending, label="scores"))
+    # Scores of all splits are fetched from a device together.
+    arrays = [one for split in waiting for one in (*split.pending.device_scores, *split.doubts.device_scores)]
+    on_host = iter(to_host_together(*arrays, label="scores"))
     for split in waiting:
-        scores = [next(home) for _ in split.begun.there]
-        shifted = [next(home) for _ in split.doubts.there]
+        scores = [next(on_host) for _ in split.pending.device_scores]
+        shifted = [next(on_host) for _ in split.doubts.device_scores]
         context.add(split.finish(scores, shifted, outcome), alone=False)
 
 
-def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
+def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
     """The answers on each split: all are fitted when this returns."""
     assert group.family is not None
     answers = iter(group.family.fit_many(group.prototype, group.settings, seen))
@@ -166,34 +174,34 @@ def _fitted(group: Group, seen: PassData) -> Iterator[Answers]:
         return chain([next(answers)], answers)
 
 
-def _begun(
+def _start_scores(
     job: Job, scoring: SharedScoring, answers: Answers, n: int, data: FoldedMatrix, i: int
 ) -> tuple[PendingScores, Doubts]:
     """The scores of a split and their doubts, as far as nothing waits for a device."""
-    begun = begin_scores(scoring, answers, n, data, i, job.options)
-    return begun, Doubts(scoring, answers, n, data, i, job.options)
+    pending = start_scores(scoring, answers, n, data, i, job.options)
+    return pending, Doubts(scoring, answers, n, data, i, job.options)
 
 
 @dataclass(frozen=True)
-class _Split:
-    """The answers on one split, whose scores are begun; `seconds` is what that took."""
+class _PendingSplit:
+    """The answers on one split, whose scores may wait for a device; `seconds` is what they took so far."""
 
     candidates: tuple[int, ...]
     i: int
     answers: Answers
-    begun: PendingScores
+    pending: PendingScores
     doubts: Doubts
     sklearn_stops: bool
     fit_time: float
     seconds: float
 
     def finish(self, scores: Sequence[Any], doubts: Sequence[Any], outcome: TaskResult) -> dict[Pair, Result]:
-        """Note all scores, given what was begun on a device; on the host."""
+        """Note all scores; `scores` and `doubts` are the arrays that were on a device."""
         start, n = time.perf_counter(), len(self.candidates)
-        scored = self.begun.finish(scores)
+        scored = self.pending.finish(scores)
         found = self.doubts.finish(doubts, scored)
         left = self.doubts.too_open(found, scored) if self.sklearn_stops else {}
-        outcome.note_iterations(self.candidates, self.i, self.answers, without(found, left))
+        outcome.note_iterations(self.candidates, self.i, self.answers, keep_shared(found, left))
         times = (self.fit_time, (self.seconds + time.perf_counter() - start) / n)
         return scored.keep(outcome, self.candidates, self.i, times, left)
 
@@ -203,14 +211,14 @@ def _pass_data(job: Job, steps: Sequence[StepSpec], data: FoldedMatrix) -> PassD
     groups = data.splits.atom_groups
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
-        views = [_behind(steps, data.view(i)) for i in range(data.n_splits)]
+        views = [_view_behind(steps, data.view(i)) for i in range(data.n_splits)]
     return PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
         sklearn_stops=stops_as_sklearn(job),
     )  # fmt: skip
 
 
-def _behind(steps: Sequence[StepSpec], view: TransformedMoments) -> TransformedMoments:
+def _view_behind(steps: Sequence[StepSpec], view: TransformedMoments) -> TransformedMoments:
     for step in steps:
         affine = affine_step_of(step.cls)
         assert affine is not None

@@ -1,7 +1,7 @@
-"""Runs the groups that moments serve: one fold after the other, down the tree of steps."""
+"""The strategy for moments: one fold after the other, down the tree of steps."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
-from manyfit.model_selection.strategies._score_answers import PendingScores, begin_scores
+from manyfit.model_selection.strategies._score_answers import PendingScores, start_scores
 from manyfit.model_selection.strategies._strategy import (
     Batch,
     RunContext,
@@ -35,17 +35,17 @@ _Part = tuple[tuple[int, ...], LinearAnswers]
 
 
 @dataclass
-class _Node:
+class _StepTree:
     """Settings behind the same steps: the groups that end here and the steps that go on."""
 
     step: StepSpec | None = None
-    children: dict[Any, "_Node"] = field(default_factory=dict)
+    children: dict[Any, "_StepTree"] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
 
     def insert(self, group: Group) -> None:
         node = self
         for step in group.steps:
-            node = node.children.setdefault(step.key, _Node(step))
+            node = node.children.setdefault(step.key, _StepTree(step))
         node.groups.append(group)
 
     def all_groups(self) -> list[Group]:
@@ -53,7 +53,7 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _OneView:
+class _ViewedFold:
     """Folded data of a single fold whose moments went through some steps."""
 
     data: FoldedMatrix
@@ -113,19 +113,22 @@ class MomentStrategy(Strategy):
         """
         outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
         try:
-            data = _load(item.groups, context)
+            scorings = {group.candidates: scoring_of(group, options) for group in item.groups}
+            for group in item.groups:
+                context.data.require_weights(group.candidates[0], group.path, scorings[group.candidates])
+            data = context.data.for_moments()
         except Exception as error:
             leave(outcome, item.pairs, why_not(error))
             return outcome
-        root, passes_before = _Node(), data.passes
+        root, passes_before = _StepTree(), data.passes
         for group in item.groups:
             root.insert(group)
-        waiting: list[_Fold] = []
+        waiting: list[_PendingFold] = []
         for i in range(data.n_splits):
-            fold = _Fold(options, data, i)
+            fold = _PendingFold(options, data, scorings, i)
             fold.run(root)
             waiting.append(fold)
-            if not fold.there or sum(one.held for one in waiting) > options.memory_limit // 8:
+            if not fold.device_scores or sum(one.held for one in waiting) > options.memory_limit // 8:
                 _finish(waiting, outcome, context)
         _finish(waiting, outcome, context)
         outcome.rows_read = round((data.passes - passes_before) * context.job.splits.n_samples)
@@ -136,41 +139,36 @@ class MomentStrategy(Strategy):
 MOMENTS = MomentStrategy()
 
 
-def _load(groups: Sequence[Group], context: RunContext) -> FoldedMatrix:
-    for group in groups:
-        scoring = scoring_of(group, context.job.options)
-        context.data.require_weights(group.candidates[0], group.path, scoring)
-    return context.data.for_moments()
-
-
-def _finish(waiting: list["_Fold"], outcome: TaskResult, context: RunContext) -> None:
+def _finish(waiting: list["_PendingFold"], outcome: TaskResult, context: RunContext) -> None:
     """Fetch the scores of some folds from the device, and hand them on."""
-    home = to_host_together(*(table for fold in waiting for table in fold.there), label="scores")
+    on_host = to_host_together(*(table for fold in waiting for table in fold.device_scores), label="scores")
     for fold in waiting:
-        own, home = home[: len(fold.there)], home[len(fold.there) :]
+        own, on_host = on_host[: len(fold.device_scores)], on_host[len(fold.device_scores) :]
         fold.finish(own)
         outcome.add(fold.outcome)
         context.add(fold.outcome.results, alone=False)
     waiting.clear()
 
 
-class _Fold:
+class _PendingFold:
     """One fold of a run."""
 
-    def __init__(self, options: Options, data: FoldedMatrix, i: int) -> None:
-        self.options, self.data, self.i = options, data, i
+    def __init__(
+        self, options: Options, data: FoldedMatrix, scorings: Mapping[tuple[int, ...], SharedScoring], i: int
+    ) -> None:
+        self.options, self.data, self.scorings, self.i = options, data, scorings, i
         self.outcome = TaskResult()
         # Answers of one shape, scored alike, are scored as one batch.
         self.linear: dict[Any, tuple[SharedScoring, list[_Part]]] = {}
-        self._begun: list[tuple[list[int], float, PendingScores]] = []
+        self._pending: list[tuple[list[int], float, PendingScores]] = []
         self.held = 0  # bytes of the host, until it is finished
 
     @property
-    def there(self) -> list[Any]:
+    def device_scores(self) -> list[Any]:
         """What waits on a device, see `PendingScores`."""
-        return [table for _, _, begun in self._begun for table in begun.there]
+        return [table for _, _, pending in self._pending for table in pending.device_scores]
 
-    def run(self, root: _Node) -> None:
+    def run(self, root: _StepTree) -> None:
         start = time.perf_counter()
         try:
             view = retry_in_smaller_blocks(
@@ -180,57 +178,57 @@ class _Fold:
         except Exception as error:
             self._leave(root, why_not(error))
         for key in sorted(self.linear, key=lambda key: bool(key[0])):
-            self._begin(*self.linear[key], start)
+            self._start_batch(*self.linear[key], start)
             start = time.perf_counter()
 
-    def _begin(self, scoring: SharedScoring, parts: Sequence["_Part"], start: float) -> None:
+    def _start_batch(self, scoring: SharedScoring, parts: Sequence["_Part"], start: float) -> None:
         """Begin to score some answers of the same shape as one batch."""
         candidates = [c for members, _ in parts for c in members]
         answers = LinearAnswers.joined([one for _, one in parts])
         fitted = time.perf_counter() - start
         try:
-            begun = retry_in_smaller_blocks(
-                lambda: begin_scores(scoring, answers, len(candidates), self.data, self.i, self.options),
+            pending = retry_in_smaller_blocks(
+                lambda: start_scores(scoring, answers, len(candidates), self.data, self.i, self.options),
                 lambda: f"the scores of {len(candidates)} settings",
             )
         except Exception as error:
             self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
             return
-        self._begun.append((candidates, fitted, begun))
+        self._pending.append((candidates, fitted, pending))
         d = self.data.X.shape[1] + self.data.n_targets
         # The answers, apart and joined, and the moments of both roles.
         self.held += 2 * answers.linear.coef.nbytes + 2 * 8 * d * d
 
-    def finish(self, home: Sequence[Array]) -> None:
-        """Note all scores, given what `there` was brought home as."""
-        for candidates, fitted, begun in self._begun:
-            own, home = home[: len(begun.there)], home[len(begun.there) :]
+    def finish(self, on_host: Sequence[Array]) -> None:
+        """Note all scores; `on_host` is what `device_scores` became on the host."""
+        for candidates, fitted, pending in self._pending:
+            own, on_host = on_host[: len(pending.device_scores)], on_host[len(pending.device_scores) :]
             start, n = time.perf_counter(), len(candidates)
             try:
-                scored = begun.finish(own)
+                scored = pending.finish(own)
             except Exception as error:
                 self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
                 continue
-            times = (fitted / n, (begun.seconds + time.perf_counter() - start) / n)
+            times = (fitted / n, (pending.seconds + time.perf_counter() - start) / n)
             scored.keep(self.outcome, candidates, self.i, times)
 
-    def _walk(self, node: _Node, view: TransformedMoments) -> None:
+    def _walk(self, node: _StepTree, view: TransformedMoments) -> None:
         for group in node.groups:
             assert group.family is not None
             try:
-                folded = _OneView(self.data, self.i, view)
+                folded = _ViewedFold(self.data, self.i, view)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
             except Exception as error:
-                self._leave(_Node(groups=[group]), why_not(error))
+                self._leave(_StepTree(groups=[group]), why_not(error))
                 continue
             if isinstance(answers, Answers) and answers.reads_moments:
-                scoring = scoring_of(group, self.options)
+                scoring = self.scorings[group.candidates]
                 linear = cast(LinearAnswers, answers)
                 key = linear.flat, type(group.prototype) if scoring.by_itself else None
                 self.linear.setdefault(key, (scoring, []))[1].append((group.candidates, linear))
             else:
                 why = f"{type(group.family).__name__} reads moments, and has to give LinearAnswers"
-                self._leave(_Node(groups=[group]), f"{why}, not {type(answers).__name__}")
+                self._leave(_StepTree(groups=[group]), f"{why}, not {type(answers).__name__}")
         for child in node.children.values():
             assert child.step is not None
             try:
@@ -240,10 +238,10 @@ class _Fold:
             except Exception as error:
                 self._leave(child, why_not(error))
 
-    def _leave(self, node: _Node, why: str) -> None:
+    def _leave(self, node: _StepTree, why: str) -> None:
         for group in node.all_groups():
             self.outcome.alone.update({(c, self.i): why for c in group.candidates})
 
 
-def _titles(root: _Node) -> str:
+def _titles(root: _StepTree) -> str:
     return ", ".join(dict.fromkeys(group.estimator for group in root.all_groups()))

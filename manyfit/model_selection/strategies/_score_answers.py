@@ -23,9 +23,9 @@ from manyfit.model_selection.sharing.rows._read_only import read_only_view
 
 Array = NDArray[Any]
 
-# Bytes of predictions that are scored at a time on a device, where metrics take a few times as much; of fewer
-# its calls would take longer than its work.
-SCORED_THERE = 2**23
+# Bytes of predictions that a device scores at a time. Metrics take a few times as much memory. Smaller blocks
+# would spend most of the time on calls.
+DEVICE_BLOCK_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ScoredRows:
 
 
 @dataclass(frozen=True)
-class Scored:
+class FoldScores:
     """The scores of a family's answers on one split.
 
     Attributes
@@ -110,20 +110,20 @@ def _result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_
 
 def score_answers(
     scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
-) -> Scored:
+) -> FoldScores:
     """Score the answers to some settings on the rows of split `i`."""
-    begun = begin_scores(scoring, answers, n_settings, folded, i, options)
-    return begun.finish(to_host_together(*begun.there, label="scores"))
+    pending = start_scores(scoring, answers, n_settings, folded, i, options)
+    return pending.finish(to_host_together(*pending.device_scores, label="scores"))
 
 
-def begin_scores(
+def start_scores(
     scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
 ) -> "PendingScores":
-    """Score the answers to some settings on the rows of split `i`, but for what waits for a device."""
+    """Start to score the answers to some settings on the rows of split `i`; a device may still be at work."""
     start = time.perf_counter()
     with label_transfers("scores"):
         roles = [
-            _Role(scoring, answers, n_settings, ScoredRows(folded, i, role), options.memory_limit)
+            _SubsetScores(scoring, answers, n_settings, ScoredRows(folded, i, role), options.memory_limit)
             for role in (("test", "train") if options.return_train_score else ("test",))
         ]
     return PendingScores(answers, roles, time.perf_counter() - start)
@@ -134,33 +134,33 @@ class PendingScores:
 
     Attributes
     ----------
-    there : list of array
-        What is to be brought home, best together with that of other splits.
+    device_scores : list of array
+        Arrays to be fetched, best together with those of other splits.
     seconds : float
-        What it took so far.
+        Time taken so far.
     """
 
-    def __init__(self, answers: Answers, roles: "Sequence[_Role]", seconds: float) -> None:
+    def __init__(self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float) -> None:
         self._answers, self._roles, self.seconds = answers, roles, seconds
-        self.there = [table for role in roles for table in role.there]
+        self.device_scores = [table for role in roles for table in role.device_scores]
 
-    def finish(self, home: Sequence[Array]) -> Scored:
-        """The scores, given what `there` was brought home as."""
-        warned, home = DeferredWarnings(), list(home)
+    def finish(self, on_host: Sequence[Array]) -> FoldScores:
+        """The scores; `on_host` is what `device_scores` became on the host."""
+        warned, on_host = DeferredWarnings(), list(on_host)
         try:
             scores = {}
             for role in self._roles:
-                own, home = home[: len(role.there)], home[len(role.there) :]
+                own, on_host = on_host[: len(role.device_scores)], on_host[len(role.device_scores) :]
                 with label_transfers("scores"):
                     scores[role.rows.role] = role.finish(own, warned)
         except Exception:
             warned.emit(())
             raise
-        return Scored(self._answers, scores, warned)
+        return FoldScores(self._answers, scores, warned)
 
 
-class _Role:
-    """Scores of some rows of a split; see `Scored`. What moments and a device can tell is begun at once."""
+class _SubsetScores:
+    """Scores of the training or test rows; those from moments or on a device are started at once."""
 
     def __init__(
         self, scoring: SharedScoring, answers: Answers, n_settings: int, rows: ScoredRows, memory_limit: int
@@ -170,14 +170,14 @@ class _Role:
         self._scores: list[Any] = [None] * n_settings
         self._missing = [j for j in range(n_settings) if j not in answers.alone]
         self._from_moments()
-        self.there: list[Any] = []
-        if self._missing and answers.reads_moments and _constant(self._y):
+        self.device_scores: list[Any] = []
+        if self._missing and answers.reads_moments and _has_constant_target(self._y):
             # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
             for j in self._missing:
                 self._scores[j] = Unsupported("a target is constant in the rows to score")
             self._missing = []
-        if self._missing and folded_there(rows.folded):
-            self.there = self._begin_there()
+        if self._missing and has_device_rows(rows.folded):
+            self.device_scores = self._score_on_device()
 
     def _from_moments(self) -> None:
         answers, scoring = self._answers, self._scoring
@@ -200,21 +200,21 @@ class _Role:
         for column, j in enumerate(settings):
             if exact[j] and j in missing:
                 values = dict(zip(names, map(float, table[:, column]), strict=True))
-                self._scores[j] = _shaped(self._scoring, values)
+                self._scores[j] = _as_scorer_result(self._scoring, values)
         self._missing = [j for j in self._missing if not exact.get(j, False)]
 
     @cached_property
     def _y(self) -> Array:
         return self.rows.fold.targets(self.rows.role)
 
-    def _begin_there(self) -> list[Any]:
-        """Scores of all that are missing, on the device; none if a scorer has to see predictions."""
+    def _score_on_device(self) -> list[Any]:
+        """Scores of all missing settings, on the device; none if a scorer has to see predictions."""
         tables, fold, role = [], self.rows.fold, self.rows.role
         given = getattr(fold.scored_targets(role), "dtype", None)
         truth = ScoredTargets(self._y, fold.score_weight(role), self._answers.classes, given)
         self._asked = [*self._missing]
         for block in blocks_of_settings(
-            self._asked, len(self._y), self._answers, min(self._limit // 8, SCORED_THERE)
+            self._asked, len(self._y), self._answers, min(self._limit // 8, DEVICE_BLOCK_BYTES)
         ):
             responses = self._answers.subset(block).respond(role, fold)
             if not self._scoring.gives_all_scores(responses):
@@ -222,10 +222,10 @@ class _Role:
             tables.append(self._scoring.device_scores(responses, truth))
         return tables
 
-    def finish(self, home: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
-        """All scores, given what was begun on a device."""
-        if home:
-            self._take(np.concatenate(home, axis=1), self._asked)
+    def finish(self, on_host: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
+        """All scores; `on_host` is what `device_scores` became on the host."""
+        if on_host:
+            self._take(np.concatenate(on_host, axis=1), self._asked)
         if self._missing:
             self._from_predictions(warned)
         return self._scores
@@ -241,7 +241,7 @@ class _Role:
                 self._scores[j] = one
 
 
-def folded_there(folded: FoldedData) -> bool:
+def has_device_rows(folded: FoldedData) -> bool:
     """Whether predictions for the rows of some data are arrays of another library than NumPy."""
     X = getattr(folded, "X", None)
     return X is not None and is_xp_array(wrap_rows(X).take(slice(0, 0)))
@@ -259,7 +259,7 @@ def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> M
 
 
 def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Residuals | None:
-    """What moments say of the residuals; None where nobody asks, or where the rows have no moments."""
+    """The residuals from moments; None if no score needs them, or if the rows have no moments."""
     if not answers.reads_moments or not (answers.checks_rounding or scoring.reads_moments):
         return None
     try:
@@ -270,12 +270,12 @@ def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Re
         return None
 
 
-def _constant(y: Array) -> bool:
+def _has_constant_target(y: Array) -> bool:
     """Whether a target has one value in two or more rows to score."""
     return len(y) > 1 and bool((y == y[:1]).all(axis=0).any())
 
 
-def _shaped(scoring: SharedScoring, values: dict[str, float]) -> Any:
+def _as_scorer_result(scoring: SharedScoring, values: dict[str, float]) -> Any:
     return values if scoring.multimetric else values["score"]
 
 
@@ -318,7 +318,9 @@ class _FromResponses:
                     own = {name: array[j] for name, array in responses.items()}
                     with self.warned.under(setting):
                         values.update(self._ask(asked, self.scoring.stub(own, self.classes)))
-                scores.append(_shaped(self.scoring, {name: values[name] for name in self.scoring.named}))
+                scores.append(
+                    _as_scorer_result(self.scoring, {name: values[name] for name in self.scoring.named})
+                )
             except Exception as error:
                 scores.append(error)
         return scores

@@ -16,7 +16,7 @@ from manyfit.folds import Splits, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
-from manyfit.model_selection.planning._data_location import where_fitted
+from manyfit.model_selection.planning._data_location import data_for_fits
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group, Plan
 from manyfit.model_selection.planning._search_data import SearchData
@@ -185,7 +185,7 @@ class RunContext:
     def fitted(self) -> Job:
         """The job with its data where single fits are made."""
         if self._fitted is None:  # no cached property: warnings look for the frame of the user
-            self._fitted = where_fitted(self.job)
+            self._fitted = data_for_fits(self.job)
         return self._fitted
 
     @property

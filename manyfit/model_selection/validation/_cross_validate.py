@@ -16,7 +16,7 @@ from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import Job, Options, Result
-from manyfit.model_selection.planning._data_location import warn_moved_to_host, where_asked
+from manyfit.model_selection.planning._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.running._engine import run
@@ -59,7 +59,7 @@ class _EngineParallel:
             estimator, settings[:n_settings], X, y, Splits.given(splits, num_samples(X)), _options(first),
             self._n_jobs, self._pre_dispatch, client=client_for(None), by_split=True,
         )  # fmt: skip
-        job = where_asked(job)
+        job = place_data(job)
         results, _ = run(job, prepare(job))
         return [results[c * len(splits) + i] for i in range(len(splits)) for c in range(n_settings)]
 

@@ -1,4 +1,4 @@
-"""How many fits of transformers a plan comes to: each step once a split for all settings that share it."""
+"""Counts the fits of transformers in a plan: each step once a split for all settings that share it."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -26,25 +26,17 @@ Key = Hashable
 
 @dataclass(frozen=True)
 class _Fits:
-    """Keys of the fits of transformers of one setting: those of each split, and those of all rows at once."""
+    """Keys of the transformer fits of one setting: those of each split, and those of all rows at once."""
 
     of_split: tuple[Key, ...] = ()
     once: tuple[Key, ...] = ()
 
 
 class StepCounts:
-    """Counts fits of transformers of settings that share steps.
+    """Counts the transformer fits of settings that share steps.
 
-    Parameters
-    ----------
-    job : Job
-        The search.
-    chains : sequence of Chain or str
-        Of all settings.
-    n_once : callable
-        How many steps of a chain are applied to all rows at once.
-    first_drawing : callable
-        Which step of a chain, if any, draws: it is fitted for each setting, as is all behind it.
+    `n_once` gives the number of steps of a setting that are applied to all rows at once, `first_drawing` the
+    first step that draws, if any: it is fitted for each setting, and so is every step behind it.
     """
 
     def __init__(
@@ -90,7 +82,7 @@ class StepCounts:
     def _tasks(
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
     ) -> Iterator[tuple[Sequence[int], int]]:
-        """Settings that are fitted with the same fold at hand, and on how many splits they are."""
+        """Settings that are fitted on one fold in memory, and on how many splits."""
         families = [c for group in groups if _is_family_behind_steps(group) for c in group.candidates]
         rest = [c for group in groups if not group.strategy.shares_fits for c in group.candidates]
         k = self._job.splits.n_splits
@@ -143,9 +135,9 @@ def _is_family_behind_steps(group: Group) -> bool:
 
 
 def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
-    """Keys of the fits that a step of a pipeline takes, and of its output.
+    """Keys of the fits of a step of a pipeline, and of its output.
 
-    `own` is the setting, which what draws is fitted for anew, as is all behind it.
+    `own` is the setting: steps that draw are fitted for it anew, and so is every step behind them.
     """
     if step is None or isinstance(step, str):
         return [], source

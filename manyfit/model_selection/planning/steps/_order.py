@@ -11,16 +11,9 @@ from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix
 
 
 def step_order(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> tuple[Any, ...] | None:
-    """For each candidate the identities of its steps, as integers; None where no step is shared.
+    """For each candidate the identities of its steps, as integers; None if no step is shared.
 
-    Parameters
-    ----------
-    job : Job
-        The search.
-    chains : sequence of Chain or str
-        Of all settings.
-    left : sequence of int
-        Those that are fitted one by one, or may be.
+    `left` are the candidates that are fitted one by one, or may be.
     """
     if len(left) < 2 or not any(map(has_shareable_prefix, _samples(job, chains, left))):
         return None
@@ -37,7 +30,7 @@ def step_order(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[in
 
 
 def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> Iterator[Any]:
-    """An estimator for each first step, and each class of the last one, that there is among settings."""
+    """An estimator for each first step, and each class of the last one, among some settings."""
     seen = set[Any]()
     for c in left:
         chain = chains[c]
@@ -55,12 +48,12 @@ def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]
 
 
 def _may_change_steps(params: Mapping[str, Any]) -> bool:
-    """Whether a setting may put other steps in place of those of the search's estimator."""
+    """Whether a setting may replace steps of the search's estimator."""
     return any(hasattr(one, "get_params") or isinstance(one, list | tuple) for one in params.values())
 
 
 def sample(job: Job, c: int) -> Any:
-    """The estimator of a setting; that of the search where the setting cannot be applied."""
+    """The estimator of a setting; that of the search if the setting cannot be applied."""
     try:
         return clone(job.estimator).set_params(**clone(dict(job.candidates[c]), safe=False))
     except Exception:  # scikit-learn raises it again, in its own words, when it is fitted

@@ -14,7 +14,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.introspection.composites import children, composite_class, last_step
 
-# Those of our estimators that make something sparse of numbers, unless `sparse_output` says otherwise.
+# Drop-in estimators with sparse output for numbers, unless `sparse_output` says otherwise.
 _SPARSE = ("OneHotEncoder", "TfidfTransformer")
 
 
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 def parts_of(step: Any, p: int | None) -> list[Part] | None:
-    """The parts of a step that holds some, but for those that are dropped; None of any other.
+    """The parts of a composite step, without those that are dropped; None for any other step.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _is_dropped(thing: Any) -> bool:
 
 
 def _columns_of(spec: Any, p: int | None) -> tuple[int, ...] | None:
-    """Numbers of the columns that a ColumnTransformer is told to hand to a part; None where a fit tells."""
+    """Positions of the columns of a part of a ColumnTransformer; None if only a fit finds them."""
     if p is None or callable(spec):
         return None
     try:
@@ -89,12 +89,12 @@ def _columns_of(spec: Any, p: int | None) -> tuple[int, ...] | None:
 
 
 def is_left_out(step: Any) -> bool:
-    """Whether a step or part hands on what it is handed: "passthrough"."""
+    """Whether a step or part is "passthrough" or None, and so returns its input."""
     return step is None or isinstance(step, str)
 
 
 def makes_sparse(step: Any) -> bool | None:
-    """Whether the output of a step on the host is sparse; None where a fit tells, by how dense it is."""
+    """Whether the output of a step on the host is sparse; None if that depends on its density."""
     if is_left_out(step):
         return False
     if isinstance(step, Pipeline):
@@ -109,7 +109,7 @@ def makes_sparse(step: Any) -> bool | None:
 
 
 def n_columns(step: Any, p: int | None) -> int | None:
-    """Columns that an unfitted transformer makes of `p`; None where only a fit tells, or it is unknown."""
+    """Number of output columns of an unfitted transformer for `p` columns; None if unknown before a fit."""
     if is_left_out(step):
         return p
     if isinstance(step, Pipeline):

@@ -1,4 +1,4 @@
-"""Which step of a setting draws random numbers anew in each fit, and what that costs a search."""
+"""Finds the step of a setting that draws random numbers anew in each fit, and its cost for a search."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Sized
@@ -22,13 +22,7 @@ from manyfit.model_selection.sharing._fold_store import retained_folds
 
 
 class DrawingSteps:
-    """Finds the steps of settings that draw, as far as that can be told before a fit.
-
-    Parameters
-    ----------
-    job : Job
-        The search.
-    """
+    """Finds the steps of settings that draw random numbers, as far as parameters show it."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -39,7 +33,7 @@ class DrawingSteps:
         self._first: dict[Any, int | None] = {}
 
     def first(self, chain: PipelineSpec) -> int | None:
-        """The position of the first step that no setting shares: it draws, or cannot be compared. Or None."""
+        """The position of the first step that draws, or cannot be compared with others; or None."""
         key = tuple(step.key for step in chain.steps)
         if key not in self._first:
             self._first[key] = self._found(chain.steps)
@@ -56,20 +50,15 @@ class DrawingSteps:
         return None
 
     def last_draws(self, chain: PipelineSpec) -> bool:
-        """Whether the last estimator of a setting draws, or may draw."""
+        """Whether the last estimator of a setting draws random numbers, or may do so."""
         return is_deterministic(chain.final.build()) is False
 
     # What it costs
 
     def advice(self, chains: Mapping[int, PipelineSpec], in_order: bool) -> tuple[str, ...]:
-        """What to set so that more is shared.
+        """Parameters to set so that more is shared, for settings that may be fitted one by one.
 
-        Parameters
-        ----------
-        chains : mapping of int to Chain
-            Of the settings that may be fitted one by one.
-        in_order : bool
-            Whether their order is scikit-learn's, in one process.
+        `in_order` says whether one process fits them in scikit-learn's order.
         """
         found = dict.fromkeys(self._of_steps(chains.values()))
         if in_order and not found:
@@ -77,7 +66,7 @@ class DrawingSteps:
         return tuple(found)
 
     def _of_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
-        """Of steps that several settings have in common, and would share."""
+        """Advice on steps that several settings have in common, and would share."""
         prefixes, steps = Counter[Any](), dict[Any, StepSpec]()
         for chain in chains:
             j = self.first(chain)
