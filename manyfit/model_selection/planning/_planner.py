@@ -30,7 +30,7 @@ from manyfit.introspection.randomness import is_shareable
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
-from manyfit.model_selection.job._rowwise_prefix import n_front, saves_work
+from manyfit.model_selection.job._rowwise_prefix import count_rowwise_steps, saves_work
 from manyfit.model_selection.planning._convergence import reason_of, require_gradient_stop, stops_as_sklearn
 from manyfit.model_selection.planning._cost_checks import (
     n_classes,
@@ -324,7 +324,7 @@ class _Planner:
         """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
         if self.job.client is not None or self._there:
             return 0
-        found = n_front((step.build() for step in chain.steps), self.job.X)
+        found = count_rowwise_steps((step.build() for step in chain.steps), self.job.X)
         return found if found and self._fronts_pay else 0
 
     @cached_property

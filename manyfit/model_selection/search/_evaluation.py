@@ -161,8 +161,8 @@ class Evaluation:
         if path is None:
             return None
         checkpoint = Checkpoint(path, identity(job, self.search), n_workers(job))
-        if verbose > 0 and checkpoint.kept:
-            print(f"Going on from {os.fspath(path)!r}, where {len(checkpoint.kept)} of these fits are")
+        if verbose > 0 and checkpoint.stored:
+            print(f"Going on from {os.fspath(path)!r}, where {len(checkpoint.stored)} of these fits are")
         return checkpoint
 
     def _metric(self) -> str | None:
