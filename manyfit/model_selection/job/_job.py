@@ -56,41 +56,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Job:
-    """All fits of a search.
+    """All fits of a search; each pair is a candidate on a split."""
 
-    Attributes
-    ----------
-    estimator : estimator
-        Unfitted.
-    candidates : sequence of dict
-        Parameter settings.
-    X, y : array-like
-        As the user gave them, after scikit-learn's ``indexable``.
-    splits : Splits
-        The splits.
-    options : Options
-        The rest of what a fit needs.
-    n_jobs, pre_dispatch
-        As in scikit-learn.
-    sharing : {"auto", "exact", "optimum", "none"}
-        How far to share.
-    search : estimator or None
-        The search itself, for callbacks.
-    contexts : sequence or None
-        A callback context for each pair, candidate by candidate.
-    home : tuple or None
-        X and y on the host, if X was sent to a device for this search.
-    brought : Brought
-        Host copies of device arrays, each made once for this search.
-    client : distributed.Client or None
-        The cluster whose workers do the fits; None: this process, and joblib's workers.
-    rowwise : RowwiseOutputs or None
-        Outputs of rowwise steps for all rows; None: these steps run on the rows of each split.
-    by_split : bool
-        Whether scikit-learn makes these fits split by split, not candidate by candidate.
-    """
-
-    estimator: Any
+    estimator: Any  # unfitted
     candidates: Sequence[Mapping[str, Any]]
     X: Any
     y: Any
@@ -99,13 +67,15 @@ class Job:
     n_jobs: int | None = None
     pre_dispatch: Any = "2*n_jobs"
     sharing: Sharing = "auto"
-    search: Any = None
-    contexts: Sequence[Any] | None = None
-    client: Any = None
-    home: tuple[Any, Any] | None = None
-    brought: Brought = field(default_factory=Brought, compare=False)
-    rowwise: RowwiseOutputs | None = None
-    by_split: bool = False
+    search: Any = None  # the search itself, for callbacks
+    contexts: Sequence[Any] | None = None  # a callback context for each pair, candidate by candidate
+    client: Any = None  # of a cluster whose workers make the fits; None: this process and joblib's workers
+    home: tuple[Any, Any] | None = None  # X and y on the host, if X was sent to a device for this search
+    brought: Brought = field(default_factory=Brought, compare=False)  # host copies, each made once
+    rowwise: RowwiseOutputs | None = (
+        None  # outputs of rowwise steps; None: they run on the rows of each split
+    )
+    by_split: bool = False  # scikit-learn makes these fits split by split, not candidate by candidate
 
     @property
     def n_pairs(self) -> int:
