@@ -16,7 +16,7 @@ from manyfit.model_selection.search._device_predict import accept_device_data
 
 @accept_device_data
 class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
-    """Base of searches that choose their settings themselves, as scikit-learn's of the same name.
+    """Base class for searches that choose their settings by a method of their own, as in scikit-learn.
 
     A subclass writes ``_run_search(evaluate_candidates)`` and may call it several times.
     """
@@ -25,7 +25,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
         **parameter_constraints(SklearnBaseSearchCV),
         **SharedSearch._parameter_constraints,
     }
-    # scikit-learn's constructor has no ``sharing`` and its kin; a subclass that wants them adds them.
+    # scikit-learn's constructor does not have these parameters; a subclass may add them.
     sharing: Sharing = "auto"
     verify = 0
     memory_limit = None
@@ -35,11 +35,11 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
 
 @accept_device_data
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
-    """Exhaustive search over a parameter grid, with the work that its fits have in common done once.
+    """Exhaustive search over a parameter grid that does the common work of its fits only once.
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
-    errors and numbers. Its own are `sharing`, `verify`, `memory_limit`, `checkpoint`,
-    `plan`, `report_` and `partial_results_`.
+    errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `plan`, `report_`
+    and `partial_results_`.
 
     Parameters
     ----------
@@ -48,77 +48,75 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     param_grid : dict or list of dict
         As in scikit-learn.
     scoring : str, callable, list, tuple or dict, default=None
-        As in scikit-learn. Scorers that read the fitted estimator itself are not shared.
+        As in scikit-learn. Fits are not shared for scorers that read the fitted estimator itself.
     n_jobs : int, default=None
-        Workers, as in scikit-learn. Moments are summed in this process whatever it is.
+        Workers, as in scikit-learn. Moments are always summed in this process.
     refit : bool, str or callable, default=True
-        As in scikit-learn; made by scikit-learn on all rows, and not counted in `report_`.
+        As in scikit-learn, which makes the refit on all rows. `report_` does not count it.
     cv : int, splitter or iterable, default=None
         As in scikit-learn; the splits are drawn once.
     verbose : int, default=0
-        0 shows a progress bar in an interactive session only; 1 always; above 1 scikit-learn's lines
-        take its place.
+        0: a progress bar in interactive sessions only; 1: a progress bar; above 1: scikit-learn's lines.
     pre_dispatch : int or str, default="2*n_jobs"
-        Tasks handed out ahead of the workers, as in scikit-learn.
+        Tasks dispatched ahead of the workers, as in scikit-learn.
     error_score : "raise" or float, default=nan
         Score of a fit that fails, as in scikit-learn.
     return_train_score : bool, default=False
         As in scikit-learn. Moments give these scores without another pass over X.
     sharing : {"auto", "exact", "optimum", "none"}, default="auto"
-        How far settings share their work. "auto" shares fits that iterate only where scikit-learn's own
-        solver would meet its ``tol`` before ``max_iter``, and where that is expected to be twice as fast; the
-        refit is a check of that, which ``refit=False`` leaves out. If it stops at ``max_iter``, scikit-learn
-        makes the fits that were shared with the best setting's, and the best is chosen again.
-        "optimum" answers them with the optimum everywhere. "exact" leaves them out. "none" fits every
-        setting on its own.
+        How far settings share their work. "auto" shares iterative fits only if scikit-learn's solver is
+        expected to meet its ``tol`` before ``max_iter``, and if sharing is expected to be twice as fast. The
+        refit checks the former, unless ``refit=False``: if it stops at ``max_iter``, scikit-learn makes the
+        fits that were shared with the best setting, and the best is chosen again. "optimum" shares all
+        iterative fits, and scores their optimum. "exact" shares none of them. "none" fits every setting on
+        its own.
     verify : int, default=0
-        So many random pairs of a setting and a split are fitted again by scikit-learn's own function; the
+        Number of random pairs of a setting and a split that scikit-learn's own function fits again; the
         report lists both scores.
     memory_limit : int or str, default=None
-        Bytes, such as ``"512MB"``, that moments may take, and in each worker the outputs of shared steps on
-        one fold; folds that are kept get a quarter of it. None: 1 GiB. Other texts raise ValueError in `fit`.
+        Bytes (``"512MB"``) for moments and, in each worker, for the outputs of shared steps on one fold and
+        for folds in memory (a quarter). None: 1 GiB. `fit` raises ValueError for other strings.
     client : distributed.Client, None or False, default=None
-        The Dask cluster whose workers do the fits, all but the refit; `n_jobs` does not count there. None:
-        that of the current client, if there is one. False: none. Within a task of a cluster the work is done
-        where it is. A pickled search has none; a clone has the same one.
+        The Dask cluster whose workers make all fits but the refit; `n_jobs` has no effect then. None: that of
+        the current client, if any. False: none. A search inside a task of a cluster runs in that task. A
+        pickled search has no client; a clone has the same one.
     checkpoint : str or path-like, default=None
-        A file that finished scores are written to as they come. A search that was interrupted goes on there,
-        in another process too, if it is the same in all that its results depend on; the refit is made again.
-        Another search is refused with ValueError in `fit`, before anything is fitted, with what differs; so
-        is a search that draws anything without an integer ``random_state``. See Notes.
+        A file to which finished scores are written. An interrupted search continues from it, also in another
+        process, if everything that its results depend on is the same; the refit is made again. For another
+        search, and for random parts without an integer ``random_state``, `fit` raises ValueError with the
+        differences before it fits anything. See Notes.
 
     Attributes
     ----------
     report_ : Report
-        What was really done.
+        What the search has done: fits, passes over the data, transfers and seconds.
     cv_results_, best_estimator_, ...
-        As in scikit-learn. The time of a shared fit is split evenly over the settings that it served.
+        As in scikit-learn. The time of a shared fit is split evenly over its settings.
     partial_results_ : list of dict
-        Only after a `fit` that was interrupted, or raised: for each setting and split that was finished,
+        Only after a `fit` that was interrupted, or raised: for each finished setting and split,
         ``params``, ``split``, ``test_scores`` (a float, or a dict by scorer), with ``return_train_score``
         ``train_scores``, ``fit_time``, ``score_time`` and ``fit_error`` (None, or why the fit failed).
 
     See Also
     --------
-    plan : What will be shared, before anything is fitted.
+    plan : Shows what will be shared, without fitting anything.
 
     Notes
     -----
     A checkpoint is a small SQLite file of one search; several threads or processes may run that search on it
-    at once. What a search depends on is compared by content: estimator, settings with their types, X, y,
+    at once. These are compared by content: estimator, settings with their types, X, y,
     parameters of fits and scores, splits, scorers, `error_score`, `return_train_score`, `sharing`,
     scikit-learn's configuration, and the versions of manyfit, scikit-learn, NumPy, SciPy and Python. How it
     is run (`n_jobs`, `client`, `memory_limit`, `verbose`, `refit`) may change. Functions and classes of your
-    own count with their code, those of a script or notebook also with the values of the global names that
-    they read; what an imported one calls in other modules does not count.
+    own are compared by their code, those of a script or notebook also by the values of the global names that
+    they read. Changes in other modules that an imported one calls are not noticed.
 
-    Fits made one by one are restored one by one. What is answered together (all groups shared through
-    moments; a group of shared iterations; a group behind steps on one split) is restored where all of it is
-    there, and otherwise run again as a whole. Where the refit shows that scikit-learn has to make shared fits
-    (see `sharing`), its scores take the place of the shared ones. Scores are stored as they are, to the last
-    bit. Warnings of single fits are not stored; scikit-learn's summary of failed fits is given again.
-    Callbacks hear of the fits that are made. The file stays when the search has ended: then nothing but the
-    refit is left to do.
+    Individual fits are restored one by one. Fits that are computed together (all groups shared through
+    moments; a group of shared iterations; a group behind shared steps on one split) are restored if the file
+    has all of them, and run again otherwise. If the refit shows that scikit-learn has to make shared fits
+    (see `sharing`), its scores replace the shared ones. Scores are stored to the last bit. Warnings of
+    single fits are not stored; scikit-learn's summary of failed fits is shown again. Callbacks are called
+    for the fits that are made. The file stays after the search, and only the refit is made from then on.
 
     Examples
     --------
@@ -170,10 +168,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
 @accept_device_data
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
-    """Search over settings drawn from distributions, with the work that its fits have in common done once.
+    """Search over settings drawn from distributions that does the common work of its fits only once.
 
     A drop-in for `sklearn.model_selection.RandomizedSearchCV` (1.7 to 1.9), with the same parameters,
-    attributes, errors and numbers. What it has of its own is that of `GridSearchCV`.
+    attributes, errors and numbers. It adds what `GridSearchCV` adds.
 
     Parameters
     ----------
@@ -215,7 +213,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
     Attributes
     ----------
     report_ : Report
-        What was really done.
+        What the search has done: fits, passes over the data, transfers and seconds.
     cv_results_, best_estimator_, ...
         As in scikit-learn.
 

@@ -208,7 +208,7 @@ def test_a_checkpoint_says_what_computed_each_score(
         RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 there"
     ):
         search(checkpoint=path).fit(X, Y)
-    with pytest.warns(RuntimeWarning, match="scores that workers of other versions .*They are taken over"):
+    with pytest.warns(RuntimeWarning, match="scores that workers of other versions .*They are used"):
         again = search(checkpoint=path, client=False).fit(X, Y)
     assert again.report_.fits_restored == 4
 
@@ -224,4 +224,4 @@ def test_scores_of_another_minor_version_are_computed_again(tmp_path: Path) -> N
         pytest.warns(RuntimeWarning, match=r"scikit-learn is 0.24.1 there, and .* They are computed again"),
         Checkpoint(tmp_path / "file", identity) as file,
     ):
-        assert set(file.kept) == {(0, 1)}
+        assert set(file.stored) == {(0, 1)}

@@ -44,6 +44,7 @@ def assert_moments(moments, Z, weights=None, rtol=1e-13):
     assert np.all(np.abs(moments.scatter - scatter) <= rtol * scale)
 
 
+@pytest.mark.invariant("Moments lose no digits far from the origin")
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
 @pytest.mark.parametrize("n", [1, 2, 300, 3 * BLOCK_VALUES // 5])  # one block, and several
 def test_far_from_the_origin_nothing_cancels(n, offset):
@@ -54,6 +55,7 @@ def test_far_from_the_origin_nothing_cancels(n, offset):
     assert_moments(moments, np.c_[X, Y], rtol=1e-13 + 4e-16 * offset)
 
 
+@pytest.mark.invariant("Moments lose no digits far from the origin")
 def test_the_naive_formula_would_have_failed():
     X = rng.normal(size=(1000, 1)) + 1e8
     naive = (X.T @ X - len(X) * X.mean() ** 2)[0, 0]
@@ -136,6 +138,7 @@ def test_merging_is_associative_and_commutative():
     np.testing.assert_allclose(backwards.scatter, by[1].scatter, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.invariant("NaN and infinity affect only the splits that use their rows")
 def test_nan_stays_in_the_splits_that_use_it():
     X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
     X[35, 1] = np.nan
@@ -167,6 +170,7 @@ def test_a_split_without_weight_has_no_moments():
         data.view(0)
 
 
+@pytest.mark.invariant("One pass over X for each group of atoms and set of weights serves all folds")
 def test_one_pass_serves_all_folds_and_roles():
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
     data = FoldedMatrix(X, y, Splits.draw(KFold(5), X, y, 60, {}))
@@ -177,6 +181,7 @@ def test_one_pass_serves_all_folds_and_roles():
     assert data.passes == 1.0
 
 
+@pytest.mark.invariant("One pass over X for each group of atoms and set of weights serves all folds")
 def test_each_set_of_weights_is_a_pass():
     X, y, w = rng.normal(size=(60, 3)), rng.normal(size=60), rng.random(60)
     splits = Splits.draw(KFold(5), X, y, 60, {})

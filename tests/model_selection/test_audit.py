@@ -216,7 +216,7 @@ def test_the_audit_is_said_and_its_fits_are_printed(trust, capsys):
     trust(refused=[2])
     searched(GridSearchCV, MODEL, GRID, DATA, TARGET, verbose=2)
     printed = capsys.readouterr().out
-    assert f"{REFIT_STOPPED}: 12 fits that were shared are made by scikit-learn" in printed
+    assert f"{REFIT_STOPPED}: scikit-learn makes 12 fits that were shared" in printed
 
 
 # Warnings

@@ -210,7 +210,7 @@ def test_what_a_group_leaves_alone_is_not_fitted_again(path, monkeypatch):
     y[:20] = 1.0
     search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=4, checkpoint=path, refit=False).fit(X, y)
     assert search.report_.fits_done == 2
-    rows = [pair for pair in engine.Checkpoint(path, seen(search, X, y)).kept if pair[1] == 1]
+    rows = [pair for pair in engine.Checkpoint(path, seen(search, X, y)).stored if pair[1] == 1]
     forget(path, rows)
     search.fit(X, y)
     assert (search.report_.fits_restored, search.report_.fits_done, search.report_.fits_shared) == (2, 0, 6)
@@ -263,7 +263,7 @@ def test_another_search_is_refused_with_what_differs(part, path):
     GridSearchCV(**FROZEN, checkpoint=path, refit=False).fit(X, Y)
     before = path.read_bytes()
     FITS.clear()
-    with pytest.raises(ValueError, match="belongs to another search, and was left as it is") as raised:
+    with pytest.raises(ValueError, match="belongs to another search. It was not changed") as raised:
         GridSearchCV(**FROZEN | OTHERS[part], checkpoint=path, refit=False).fit(X, Y)
     named = re.findall(r"^- ([^:]+):", str(raised.value), re.M)
     assert named == [part]
@@ -284,7 +284,7 @@ def test_other_data_is_refused(part, data, path):
 def test_other_weights_are_refused(path):
     search = GridSearchCV(Counted(), GRID, cv=2, scoring="r2", checkpoint=path, refit=False)
     search.fit(X, Y, sample_weight=np.ones(len(Y)))
-    with pytest.raises(ValueError, match=r"- fit parameters: sample_weight, with another content\n"):
+    with pytest.raises(ValueError, match=r"- fit parameters: sample_weight, with different content\n"):
         search.fit(X, Y, sample_weight=np.full(len(Y), 2.0))
 
 
@@ -295,7 +295,7 @@ def test_types_of_values_are_told_apart(path):
         GridSearchCV(Counted(), {"a": [value]}, cv=2, checkpoint=f"{path}{j}", refit=False).fit(X, Y)
         for other in values[:j] + values[j + 1 :]:
             search = GridSearchCV(Counted(), {"a": [other]}, cv=2, checkpoint=f"{path}{j}", refit=False)
-            with pytest.raises(ValueError, match=r"What differs:\n- settings: 1 settings, the first"):
+            with pytest.raises(ValueError, match=r"Differences:\n- settings: 1 settings, the first"):
                 search.fit(X, Y)
 
 
@@ -389,7 +389,7 @@ def test_a_lambda_counts_with_its_code_and_what_it_reads(path):
     fit(scored(2.0))
     assert fit(scored(2.0)).report_.fits_restored == 8
     for other in (scored(3.0), lambda estimator, X, y: 2.0 * estimator.mean_):
-        with pytest.raises(ValueError, match=r"differs:\n- scorers:"):
+        with pytest.raises(ValueError, match=r"Differences:\n- scorers:"):
             fit(other)
 
 
@@ -400,7 +400,9 @@ def test_what_has_no_content_is_refused(path):
         with lock:
             return 1.0
 
-    with pytest.raises(ValueError, match="its scorers holds a lock, which cannot be pickled"):
+    with pytest.raises(
+        ValueError, match="That of the scorers is not known: it holds a lock, which cannot be pickled"
+    ):
         GridSearchCV(Counted(), GRID, scoring=score, checkpoint=path).fit(X, Y)
     assert FITS == []
 

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from manyfit.model_selection.checkpoint import _database
 from manyfit.model_selection.checkpoint import _file as _checkpoint
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._result_json import NotStored, decoded, encoded
@@ -47,10 +48,10 @@ SCORES = [
 def test_a_score_comes_back_as_it_was(score, path):
     given = result(score, train_scores=score, fit_error="Traceback: caf\xe9 \udcff \0\n")
     with Checkpoint(path, OURS) as file:
-        assert file.kept == {}
+        assert file.stored == {}
         file.add({(3, 1): given}, alone=True)
     with Checkpoint(path, OURS) as file:
-        ((pair, (back, alone, versions, doubted)),) = file.kept.items()
+        ((pair, (back, alone, versions, doubted)),) = file.stored.items()
     assert pair == (3, 1) and alone is True and versions is None and doubted is False
     assert list(back) == list(given) and repr(back) == repr(given)
     types = [type(one) for one in (score.values() if isinstance(score, dict) else [score])]
@@ -70,7 +71,7 @@ def test_what_is_no_number_is_left_out(score, path):
     with Checkpoint(path, OURS) as file:
         file.add({(0, 0): result(score), (0, 1): result(1.0)}, alone=True)
     with Checkpoint(path, OURS) as file:
-        assert list(file.kept) == [(0, 1)]
+        assert list(file.stored) == [(0, 1)]
 
 
 def test_a_later_result_takes_the_place_of_an_earlier_one(path):
@@ -78,7 +79,7 @@ def test_a_later_result_takes_the_place_of_an_earlier_one(path):
         with Checkpoint(path, OURS) as file:
             file.add({(0, 0): result(score)}, alone=alone)
     with Checkpoint(path, OURS) as file:
-        assert file.kept == {(0, 0): (result(2.0), True, None, False)}
+        assert file.stored == {(0, 0): (result(2.0), True, None, False)}
 
 
 def untouched(path, match, error=ValueError, identity=OURS):
@@ -94,7 +95,7 @@ def untouched(path, match, error=ValueError, identity=OURS):
 def test_a_file_that_was_cut(share, filled):
     size = filled.stat().st_size
     os.truncate(filled, int(size * share))
-    untouched(filled, "is no checkpoint, or a damaged one .* and was left as it is. Give another path")
+    untouched(filled, "is not a checkpoint, or is damaged .*It was not changed. Give another path")
 
 
 @pytest.mark.invariant("A damaged checkpoint is refused and left as it is")
@@ -102,10 +103,10 @@ def test_no_cut_of_any_length_is_read(filled):
     whole = filled.read_bytes()
     for length in sorted(random.Random(0).sample(range(1, len(whole)), 60)):
         filled.write_bytes(whole[:length])
-        untouched(filled, "is no checkpoint, or a damaged one")
+        untouched(filled, "is not a checkpoint, or is damaged")
     filled.write_bytes(whole)
     with Checkpoint(filled, OURS) as file:
-        assert len(file.kept) == 1000
+        assert len(file.stored) == 1000
 
 
 @pytest.mark.invariant("A damaged checkpoint is refused and left as it is")
@@ -113,12 +114,12 @@ def test_no_changed_byte_changes_a_number(filled):
     """Either it is found, or it is in a part of the file that nothing is read from."""
     whole, found = filled.read_bytes(), 0
     with Checkpoint(filled, OURS) as file:
-        right = file.kept
+        right = file.stored
     for at in random.Random(1).sample(range(len(whole)), 150):
         filled.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
         try:
             with Checkpoint(filled, OURS) as file:
-                assert file.kept == right
+                assert file.stored == right
         except (ValueError, OSError):
             found += 1
     assert found > 100
@@ -129,37 +130,35 @@ def test_no_changed_byte_changes_a_number(filled):
 )
 def test_a_file_of_something_else(content, path):
     path.write_bytes(content)
-    untouched(path, "is no checkpoint, or a damaged one|is a database of something else")
+    untouched(path, "is not a checkpoint, or is damaged|is a database of another program")
 
 
 def test_a_database_of_something_else(path):
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE results (a)")
     other.close()
-    untouched(path, "is a database of something else, and was left as it is")
+    untouched(path, "is a database of another program. It was not changed")
 
 
 def test_another_layout(filled):
     with sqlite3.connect(filled) as file:
         file.execute("PRAGMA user_version = 99")
     file.close()
-    untouched(
-        filled, "has layout 99 of another version of manyfit, and was left as it is; this version writes"
-    )
+    untouched(filled, "has layout 99 of another version of manyfit; this version writes layout")
 
 
 def test_a_table_that_is_missing(filled):
     with sqlite3.connect(filled) as file:
         file.execute("DROP TABLE results")
     file.close()
-    untouched(filled, "damaged one .no such table: results")
+    untouched(filled, "is damaged .no such table: results")
 
 
 def test_another_identity(filled):
     for parts, said in (
         ({"X": "cc", "settings": "bb"}, "\n- X: an array in the file, a list here\nGive"),
-        ({"X": "aa"}, "\n- settings: 2 settings in the file, not there here\n"),
-        ({"X": "aa", "settings": "bb", "y": "dd"}, "\n- y: not there in the file, 3 rows here\n"),
+        ({"X": "aa"}, "\n- settings: 2 settings in the file, missing here\n"),
+        ({"X": "aa", "settings": "bb", "y": "dd"}, "\n- y: missing in the file, 3 rows here\n"),
     ):
         texts = {"X": "a list", "settings": "2 settings", "y": "3 rows"}
         other = Identity(parts, {name: texts[name] for name in parts})
@@ -167,7 +166,7 @@ def test_another_identity(filled):
 
 
 def test_places_that_hold_no_file(tmp_path):
-    untouched(tmp_path / "no" / "file", "in a folder that is not there. Make the folder", FileNotFoundError)
+    untouched(tmp_path / "no" / "file", "in a folder that does not exist. Make the folder", FileNotFoundError)
     (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match="is a folder. Give the path of a file in it"):
         Checkpoint(tmp_path / "folder", OURS)
@@ -180,7 +179,7 @@ def test_awkward_names(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for kept in (0, 1):
         with Checkpoint(name, OURS) as file:
-            assert len(file.kept) == kept
+            assert len(file.stored) == kept
             file.add({(0, 0): result(1.0)}, alone=True)
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
@@ -188,7 +187,7 @@ def test_awkward_names(name, tmp_path, monkeypatch):
 def test_an_empty_file_is_begun(path):
     path.touch()
     with Checkpoint(path, OURS) as file:
-        assert file.kept == {}
+        assert file.stored == {}
     assert path.stat().st_size > 0
 
 
@@ -205,7 +204,7 @@ def test_many_threads_begin_and_write_at_once(path):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
     with Checkpoint(path, OURS) as file:
-        assert {pair: one.result["test_scores"] for pair, one in file.kept.items()} == {
+        assert {pair: one.result["test_scores"] for pair, one in file.stored.items()} == {
             (c, i): c / 3 for c in range(40) for i in range(9)
         }
 
@@ -243,13 +242,13 @@ def test_writing_takes_its_share_of_the_time(path, monkeypatch):
 
 def test_what_cannot_be_written_does_not_end_the_search(path, monkeypatch):
     with Checkpoint(path, OURS) as file:
-        real = _checkpoint._transaction
+        real = _database.transaction
 
         def full(connection):
             raise sqlite3.OperationalError("database or disk is full")
 
-        monkeypatch.setattr(_checkpoint, "_transaction", full)
-        said = "cannot be written .database or disk is full.. The search goes on"
+        monkeypatch.setattr(_database, "transaction", full)
+        said = "cannot be written .database or disk is full.. The search continues"
         file._cost = 1e9  # not time to write yet
         file.add({(0, 0): result(1.0)}, alone=True)
         with pytest.warns(RuntimeWarning, match=said):
@@ -257,10 +256,10 @@ def test_what_cannot_be_written_does_not_end_the_search(path, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             file.write()  # said once
-        monkeypatch.setattr(_checkpoint, "_transaction", real)
+        monkeypatch.setattr(_database, "transaction", real)
         file.add({(0, 1): result(2.0)}, alone=True)
     with Checkpoint(path, OURS) as file:
-        assert list(file.kept) == [(0, 0), (0, 1)]
+        assert list(file.stored) == [(0, 0), (0, 1)]
 
 
 def test_a_file_that_another_process_holds(path, filled, monkeypatch):
@@ -272,14 +271,14 @@ def test_a_file_that_another_process_holds(path, filled, monkeypatch):
     holder.execute("ROLLBACK")
     holder.close()
     with Checkpoint(filled, OURS) as file:
-        assert len(file.kept) == 1000
+        assert len(file.stored) == 1000
 
 
 def kinds(path):
     with Checkpoint(path, OURS) as file:
         return {
             pair: ("alone" if one.alone else "doubted" if one.doubted else "shared")
-            for pair, one in file.kept.items()
+            for pair, one in file.stored.items()
         }
 
 
@@ -295,7 +294,7 @@ def test_results_that_are_to_be_replaced_are_marked_until_they_are(path):
     assert kinds(path) == {(0, 0): "alone", (0, 1): "doubted", (1, 0): "doubted", (1, 1): "alone"}
     with Checkpoint(path, OURS) as file:
         assert file.doubted == {(0, 1), (1, 0)}
-        assert file.kept[0, 0].result["test_scores"] == 0.3
+        assert file.stored[0, 0].result["test_scores"] == 0.3
 
 
 def test_shared_work_replaces_no_fit_that_scikit_learn_made_after_all(path):
@@ -305,7 +304,7 @@ def test_shared_work_replaces_no_fit_that_scikit_learn_made_after_all(path):
         ahead.write()
         behind.add({(0, 0): result(0.2), (0, 1): result(0.2)}, alone=False)
     with Checkpoint(path, OURS) as file:
-        assert [one.result["test_scores"] for one in file.kept.values()] == [0.1, 0.2]
+        assert [one.result["test_scores"] for one in file.stored.values()] == [0.1, 0.2]
     with Checkpoint(path, OURS) as other:  # of other versions: it was computed again
         other.add({(0, 0): result(0.4)}, alone=False, versions={"numpy": np.__version__})
     with pytest.warns(RuntimeWarning, match="workers of other versions"):
@@ -316,6 +315,6 @@ def test_a_file_that_cannot_be_opened_again_is_said_and_done_without(path):
     with Checkpoint(path, OURS) as file:
         file.add({(0, 0): result(0.1)}, alone=False)
     path.write_bytes(b"something else" * 100)
-    with pytest.warns(RuntimeWarning, match="cannot be written .*The search goes on without it"):
+    with pytest.warns(RuntimeWarning, match="cannot be written .*The search continues without it"):
         assert file.reopened([(0, 0)]) is None
     assert path.read_bytes() == b"something else" * 100

@@ -266,7 +266,7 @@ def test_a_search_by_the_score_of_several_outputs():
 def test_learning_in_parts_is_on_the_host(y_there):
     y, options = (Y > 0.0).astype(int), {"cv": 3, "exploit_incremental_learning": True}
     wanted = learning_curve(E.GaussianNB(), X, y, **options)
-    with pytest.warns(manyfit.exceptions.HostFallbackWarning, match="learning_curve .* it learns in parts"):
+    with pytest.warns(manyfit.exceptions.HostFallbackWarning, match="learning_curve .* incremental learning"):
         found = learning_curve(E.GaussianNB(), there(X), there(y) if y_there else y, **options)
     for ours, theirs in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)

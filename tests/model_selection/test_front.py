@@ -24,7 +24,13 @@ from manyfit._compat import safe_indexing
 from manyfit.folds import Splits
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.job import _rowwise_prefix as _front
-from manyfit.model_selection.job._rowwise_prefix import Front, RowwiseOutputs, n_front, row_by_row, saves_work
+from manyfit.model_selection.job._rowwise_prefix import (
+    RowwiseOutputs,
+    RowwisePrefix,
+    count_rowwise_steps,
+    is_rowwise,
+    saves_work,
+)
 
 rng = np.random.default_rng(0)
 WORDS = [f"word{number}" for number in range(60)]
@@ -44,7 +50,7 @@ class Counting(HashingVectorizer):
 @pytest.fixture(autouse=True)
 def _counting(monkeypatch):
     """The class is one of those that are known, for the test."""
-    monkeypatch.setitem(_front._OF_THINGS, Counting, _front._own_analyzer)
+    monkeypatch.setitem(_front._OBJECT_STEPS, Counting, _front._own_analyzer)
     monkeypatch.setattr(Counting, "rows", 0)
 
 
@@ -101,7 +107,7 @@ CASES = [
 )
 def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
     rowwise = RowwiseOutputs(X, _splits(KFold(3), 50), 2**20)
-    whole = rowwise.all_rows(Front().then(step))
+    whole = rowwise.all_rows(RowwisePrefix().then(step))
     got, rows = safe_indexing(whole, index), safe_indexing(X, index)
     expected = clone(step).fit_transform(rows)
     assert type(got) is type(expected)
@@ -122,14 +128,14 @@ def test_rows_are_bit_for_bit_those_of_the_split(step, X, index):
 
 def test_one_step_behind_another():
     rowwise, other = (RowwiseOutputs(TEXTS, _splits(KFold(3), 50), 2**20) for _ in range(2))
-    front = Front().then(HashingVectorizer(n_features=16, norm=None)).then(Normalizer("l1"))
+    front = RowwisePrefix().then(HashingVectorizer(n_features=16, norm=None)).then(Normalizer("l1"))
     assert other.all_rows(front) is None  # what is before it was not made
     rowwise.prepare_setting(make_pipeline(*map(clone, front.steps), Ridge()), {})
     expected = make_pipeline(*map(clone, front.steps)).fit_transform(TEXTS)
     kept = pickle.loads(pickle.dumps(rowwise))
     assert kept.X is None
-    assert (kept._kept[front.key] != expected).nnz == 0
-    assert kept.all_rows(Front().then(HashingVectorizer())) is None  # and makes no more
+    assert (kept._made_outputs[front.key] != expected).nnz == 0
+    assert kept.all_rows(RowwisePrefix().then(HashingVectorizer())) is None  # and makes no more
 
 
 @pytest.mark.parametrize(
@@ -148,8 +154,8 @@ def test_one_step_behind_another():
     ],
 )
 def test_of_these_it_is_not_known(step):
-    assert not row_by_row(step)
-    assert Front().then(step) is None
+    assert not is_rowwise(step)
+    assert RowwisePrefix().then(step) is None
 
 
 @pytest.mark.parametrize(
@@ -168,11 +174,11 @@ def test_of_these_it_is_not_known(step):
     ],
 )
 def test_these_are_left_to_each_split(step, X):
-    assert RowwiseOutputs(X, _splits(KFold(3), 50), 2**20).all_rows(Front().then(step)) is None
+    assert RowwiseOutputs(X, _splits(KFold(3), 50), 2**20).all_rows(RowwisePrefix().then(step)) is None
 
 
 def test_what_is_too_large_or_does_not_pay_is_left_to_each_split():
-    step = Front().then(HashingVectorizer(n_features=2**10))
+    step = RowwisePrefix().then(HashingVectorizer(n_features=2**10))
     size = sum(x.nbytes for x in vars(HashingVectorizer(n_features=2**10).transform(TEXTS)).values()
                if isinstance(x, np.ndarray))  # fmt: skip
     assert RowwiseOutputs(TEXTS, _splits(KFold(3), 50), size // 2).all_rows(step) is None
@@ -181,8 +187,8 @@ def test_what_is_too_large_or_does_not_pay_is_left_to_each_split():
     assert RowwiseOutputs(TEXTS, few, 2**20).all_rows(step) is None
     masks = Splits.given([(np.arange(50) < 40, np.arange(50) >= 40)] * 2, 50)
     assert saves_work(masks)
-    assert n_front([HashingVectorizer(), Normalizer(), TfidfTransformer()], TEXTS) == 2
-    assert n_front([Normalizer(), HashingVectorizer()], DENSE) == 1
+    assert count_rowwise_steps([HashingVectorizer(), Normalizer(), TfidfTransformer()], TEXTS) == 2
+    assert count_rowwise_steps([Normalizer(), HashingVectorizer()], DENSE) == 1
 
 
 # ------------------------------------------------------------------------------------------ searches

@@ -1,1 +1,1 @@
-"""Write results to a file, and go on from it."""
+"""Writes results to a file, from which a later search continues."""

@@ -1,4 +1,4 @@
-"""Results as text, and back, with every number as it was: its type and its last bit."""
+"""Results as JSON text, with the type and every bit of each number."""
 
 from __future__ import annotations
 
@@ -14,29 +14,23 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 class NotStored(Exception):
-    """A result holds something else than numbers and texts."""
+    """A result holds other things than numbers and strings."""
 
 
 def encoded(result: Result) -> str:
-    """A result as text.
-
-    Raises
-    ------
-    NotStored
-        If a score is no number of Python or NumPy.
-    """
+    """A result as text; `NotStored` if a score is no number of Python or NumPy."""
     if not set(result) <= set(_ENTRIES):
         raise NotStored(sorted(set(result) - set(_ENTRIES)))
     return json.dumps({name: _coded(value) for name, value in result.items()}, ensure_ascii=True)
 
 
 def decoded(text: str) -> Result:
-    """The result that `encoded` made a text of."""
+    """The result from a text that `encoded` made."""
     return {name: _decoded(value) for name, value in json.loads(text).items()}
 
 
 def _coded(value: Any) -> Any:
-    if type(value) in _PLAIN:  # as JSON has them: floats in as many digits as they need, and NaN
+    if type(value) in _PLAIN:  # JSON writes floats in as many digits as they need, and NaN
         return value
     if type(value) is complex:
         return {"complex": [value.real, value.imag]}

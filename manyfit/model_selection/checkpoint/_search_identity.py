@@ -1,4 +1,4 @@
-"""What the results of a search depend on, as digests that another process comes to as well."""
+"""Everything that the results of a search depend on, as digests that are equal in every process."""
 
 from __future__ import annotations
 
@@ -17,22 +17,17 @@ from manyfit.introspection.randomness import RandomParameter, Sizes, find_random
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
 
-_LONGEST = 160
-# Of scikit-learn's configuration: how things are shown and checked, not what they come to.
+# Characters of a description in a message.
+_MAX_LENGTH = 160
+# Options of scikit-learn that change how things are shown and checked, but no results.
 _SHOWN_ONLY = ("print_changed_only", "display", "skip_parameter_validation", "working_memory")
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What the results of a search depend on.
+    """Everything that the results of a search depend on, part by part under a name that users understand.
 
-    Attributes
-    ----------
-    parts : mapping of str to str
-        A digest of each part, by a name that a user understands. Equal digests stand for equal content, in
-        any process.
-    texts : mapping of str to str
-        The same parts in a few words, for messages.
+    `parts` are digests, equal for equal content in any process; `texts` are descriptions for messages.
     """
 
     parts: Mapping[str, str]
@@ -40,31 +35,16 @@ class Identity:
 
 
 class NoIdentity(ValueError):
-    """The results of a search cannot be told from those of another one."""
+    """A search cannot be compared with a later one."""
 
 
 def identity(job: Job, search: Any = None) -> Identity:
-    """What the results of `job` depend on.
+    """The identity of a job: not how it is run (workers, ``memory_limit``, ``verbose``).
 
-    Parameters
-    ----------
-    job : Job
-        The search. How it is run (workers, ``memory_limit``, ``verbose``) is no part of it.
-    search : estimator, optional
-        Its ``random_state`` and ``cv``, which settings and splits may be drawn from, are looked at too.
-
-    Returns
-    -------
-    Identity
-        Of estimator, settings, data, folds, scorers, options and versions.
-
-    Raises
-    ------
-    NoIdentity
-        If anything is drawn anew each time (the message names the parameter), or has no content that could
-        be compared.
+    It raises `NoIdentity` if the job, or the settings and splits of `search`, are random (the message names
+    the parameter), or if a part has no content that can be compared.
     """
-    _refuse_draws(job, search)
+    _refuse_randomness(job, search)
     options = job.options
     contents: dict[str, tuple[Any, Callable[[], str]]] = {
         "estimator": (job.estimator, lambda: repr(job.estimator)),
@@ -91,15 +71,15 @@ def identity(job: Job, search: Any = None) -> Identity:
             parts[name] = Digester()(content)
         except Unkeyable as error:
             raise NoIdentity(
-                f"What this search depends on has to be compared with what a later one does, but its {name} "
-                f"holds {error}."
+                f"A checkpoint compares searches by content. That of the {name} is not known: "
+                f"it holds {error}."
             ) from error
         texts[name] = _short(text)
     return Identity(parts, texts)
 
 
 def versions() -> dict[str, str]:
-    """Versions of this process that results depend on, by the names that messages use."""
+    """Versions in this process that results depend on, by the names for messages."""
     here = versions_here()
     return {
         "manyfit": str(here["manyfit"]),
@@ -119,7 +99,7 @@ def _short(text: Callable[[], str]) -> str:
         said = " ".join(text().split())
     except Exception:  # a user's own repr
         return ""
-    return said if len(said) <= _LONGEST else said[: _LONGEST - 4] + " ..."
+    return said if len(said) <= _MAX_LENGTH else said[: _MAX_LENGTH - 4] + " ..."
 
 
 def _settings(job: Job) -> str:
@@ -146,10 +126,10 @@ def _data(data: Any) -> str:
     return f"{type(data).__name__} {size}{f' of {dtype}' if dtype is not None else ''}{order}"
 
 
-# What is drawn anew
+# Randomness
 
 
-def _refuse_draws(job: Job, search: Any) -> None:
+def _refuse_randomness(job: Job, search: Any) -> None:
     if hasattr(search, "random_state") and not isinstance(search.random_state, numbers.Integral):
         kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
         raise NoIdentity(_advice(f"random_state of the search is {kind}, so that its settings are drawn"))
@@ -159,22 +139,24 @@ def _refuse_draws(job: Job, search: Any) -> None:
     found = find_random_parameter(job.options.scorer, "scoring")
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} {found.why}, so that scores are drawn"))
-    found = _of_settings(job)
+    found = _random_parameter(job)
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} of the estimator {found.why}, so that fits are drawn"))
 
 
 def draws(job: Job) -> bool:
-    """Whether fits or scores of a job are drawn anew each time, so that no two equal jobs are the same."""
-    return find_random_parameter(job.options.scorer, "scoring") is not None or _of_settings(job) is not None
+    """Whether fits or scores of a job are random, so that two equal jobs have different results."""
+    return (
+        find_random_parameter(job.options.scorer, "scoring") is not None or _random_parameter(job) is not None
+    )
 
 
 def _advice(what: str) -> str:
     return f"{what} anew each time, and no two searches are the same. Set it to an integer."
 
 
-def _of_settings(job: Job) -> RandomParameter | None:
-    """The first parameter of any setting that its fits draw from."""
+def _random_parameter(job: Job) -> RandomParameter | None:
+    """The first random parameter of any setting."""
     shape: Any = getattr(job.X, "shape", ())
     n_features = int(shape[1]) if len(shape) == 2 else None
     sparse = hasattr(job.X, "nnz")
@@ -182,11 +164,11 @@ def _of_settings(job: Job) -> RandomParameter | None:
     for params in job.candidates:
         values = clone(dict(params), safe=False)
         try:
-            # Settings of the same parameters may follow each other on one estimator.
+            # Settings of the same parameters can be set one after the other on one estimator.
             if model is None or names != params.keys():
                 model, names = clone(job.estimator), params.keys()
             model.set_params(**values)
-        except Exception:  # fitted, it raises again in scikit-learn's own words
+        except Exception:  # its fit raises it again in scikit-learn's own words
             model = None
             continue
         for n in job.splits.train_sizes:

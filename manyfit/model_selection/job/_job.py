@@ -1,4 +1,4 @@
-"""What a search asks for, in one immutable object that every part of the engine reads."""
+"""All fits of a search, in one immutable object that every part of the engine reads."""
 
 import numbers
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ Sharing = Literal["auto", "exact", "optimum", "none"]
 Result = dict[str, Any]
 """What scikit-learn's ``_fit_and_score`` returns for one pair."""
 
-# Cached outputs of shared steps, prediction blocks and kept folds together, where the user gives no limit.
+# Bytes for cached outputs of shared steps, blocks of predictions and folds, unless the user gives a limit.
 DEFAULT_MEMORY_LIMIT = 2**30
 
 
 @dataclass(frozen=True)
 class Options:
-    """How every fit of a job is made and scored; small, and sent along with each task.
+    """How every fit of a job is made and scored; small, and sent with each task.
 
-    Other processes know nothing of this one's configuration: what it says of ``host_fallback`` is here.
+    It includes ``host_fallback`` of this process's configuration, which other processes do not have.
     """
 
     scorer: Any
@@ -43,7 +43,7 @@ class Options:
 
     @property
     def fit_weights(self) -> list[Any]:
-        """Sample weights of fits, as the user gave them; metadata routing may give them any name."""
+        """Sample weights of fits as the user gave them; under metadata routing they may have any name."""
         named = self.fit_params.items()
         given = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
         return [one for one in given if one is not None]
@@ -56,41 +56,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Job:
-    """All fits of a search.
+    """All fits of a search; each pair is a candidate on a split."""
 
-    Attributes
-    ----------
-    estimator : estimator
-        Unfitted.
-    candidates : sequence of dict
-        Parameter settings.
-    X, y : array-like
-        As the user gave them, after scikit-learn's ``indexable``.
-    splits : Splits
-        The splits.
-    options : Options
-        The rest of what a fit needs.
-    n_jobs, pre_dispatch
-        As in scikit-learn.
-    sharing : {"auto", "exact", "optimum", "none"}
-        How far to share.
-    search : estimator or None
-        The search itself, for callbacks.
-    contexts : sequence or None
-        A callback context for each pair, candidate by candidate.
-    home : tuple or None
-        X and y as they are on the host, where X was sent to a device for this search.
-    brought : TransferCache
-        What was brought to the host for this search.
-    client : distributed.Client or None
-        Of the cluster whose workers do the work; None: this process, and joblib's workers.
-    rowwise : Fronts or None
-        What steps that see one row at a time make of all rows; None: such steps are applied to each split's.
-    by_split : bool
-        Whether scikit-learn makes these fits split by split, and not candidate by candidate.
-    """
-
-    estimator: Any
+    estimator: Any  # unfitted
     candidates: Sequence[Mapping[str, Any]]
     X: Any
     y: Any
@@ -99,21 +67,25 @@ class Job:
     n_jobs: int | None = None
     pre_dispatch: Any = "2*n_jobs"
     sharing: Sharing = "auto"
-    search: Any = None
-    contexts: Sequence[Any] | None = None
-    client: Any = None
-    home: tuple[Any, Any] | None = None
-    brought: TransferCache = field(default_factory=TransferCache, compare=False)
-    rowwise: RowwiseOutputs | None = None
-    by_split: bool = False
+    search: Any = None  # the search itself, for callbacks
+    contexts: Sequence[Any] | None = None  # a callback context for each pair, candidate by candidate
+    client: Any = None  # of a cluster whose workers make the fits; None: this process and joblib's workers
+    home: tuple[Any, Any] | None = None  # X and y on the host, if X was sent to a device for this search
+    brought: TransferCache = field(
+        default_factory=TransferCache, compare=False
+    )  # host copies, each made once
+    rowwise: RowwiseOutputs | None = (
+        None  # outputs of rowwise steps; None: they run on the rows of each split
+    )
+    by_split: bool = False  # scikit-learn makes these fits split by split, not candidate by candidate
 
     @property
     def n_pairs(self) -> int:
-        """Fits asked for."""
+        """The number of fits."""
         return len(self.candidates) * self.splits.n_splits
 
     def pairs(self, candidates: Sequence[int]) -> list[Pair]:
-        """All pairs of some candidates, candidate by candidate as scikit-learn orders them."""
+        """All pairs of some candidates, in scikit-learn's order: candidate by candidate."""
         return [(c, i) for c in candidates for i in range(self.splits.n_splits)]
 
 

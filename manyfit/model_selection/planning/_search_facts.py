@@ -6,7 +6,7 @@ from functools import cached_property
 
 from manyfit.arrays import is_xp_array
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.job._rowwise_prefix import n_front, saves_work
+from manyfit.model_selection.job._rowwise_prefix import count_rowwise_steps, saves_work
 from manyfit.model_selection.planning._data_location import (
     host_only_estimators,
     may_share_device_rows,
@@ -51,7 +51,7 @@ class SearchFacts:
         """How many steps, from the first one, are applied to all rows at once; on a cluster none."""
         if self.job.client is not None or self.on_device:
             return 0
-        found = n_front((step.build() for step in spec.steps), self.job.X)
+        found = count_rowwise_steps((step.build() for step in spec.steps), self.job.X)
         return found if found and self._rowwise_saves_work else 0
 
     @cached_property

@@ -90,8 +90,8 @@ class ResultSink:
                 self.add(some, alone=alone or own, lasting=part.lasting, versions=part.versions)
 
     def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
-        """Those of `pairs` whose results in the checkpoint are of single fits."""
-        kept = {} if self._checkpoint is None else self._checkpoint.kept
+        """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""
+        kept = {} if self._checkpoint is None else self._checkpoint.stored
         return frozenset(pair for pair in pairs if pair in kept and kept[pair].alone)
 
     def restore(self, pairs: Sequence[Pair], *, alone: bool = False) -> bool:
@@ -99,7 +99,7 @@ class ResultSink:
 
         With `alone`, only results of single fits count.
         """
-        kept = {} if self._checkpoint is None else self._checkpoint.kept
+        kept = {} if self._checkpoint is None else self._checkpoint.stored
         if not pairs or not all(pair in kept and (kept[pair].alone or not alone) for pair in pairs):
             return False
         results = {pair: kept[pair].result for pair in pairs}

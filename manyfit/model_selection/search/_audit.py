@@ -1,4 +1,4 @@
-"""The refit as a check: a solver that stops early there may have stopped early on the splits, too."""
+"""The refit as a check: if its solver stops early, it may have stopped early on the splits, too."""
 
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,22 +22,10 @@ REFIT_STOPPED = "scikit-learn's solver stopped at max_iter in the refit"
 
 @dataclass(frozen=True)
 class Round:
-    """Settings that were evaluated together.
+    """Settings that were evaluated together, with their results.
 
-    Attributes
-    ----------
-    job, plan : Job, Plan
-        What was run.
-    arrivals : Arrivals
-        What it came to.
-    groups : list of dict
-        What the report says of the groups of the plan, in their order.
-    verified : dict of pair to list of dict
-        What the report says of the scores that were verified.
-    checkpoint : Checkpoint or None
-        Where its results were written; it is closed.
-    before : int
-        Settings of earlier rounds.
+    `groups` and `verified` are the report's entries for the groups of the plan and for verified scores.
+    `checkpoint` is closed. `before` is the number of settings in earlier rounds.
     """
 
     job: Job
@@ -50,27 +38,26 @@ class Round:
 
     @property
     def stopped_audit(self) -> set[Pair]:
-        """Shared pairs that were in doubt when an earlier process was interrupted."""
+        """Shared pairs that scikit-learn was going to fit when an earlier process was interrupted."""
         return set() if self.checkpoint is None else self.arrivals.shared & self.checkpoint.doubted
 
     def in_doubt(self, best: int) -> set[Pair]:
-        """Pairs that scikit-learn is to fit if its solver stops early in the refit of candidate `best`.
+        """Pairs that scikit-learn has to fit if its solver stops early in the refit of candidate `best`.
 
-        They were shared in one group with the best one, by iterations that scikit-learn's own solver was
-        expected to finish.
+        They iterated in one group with the best one, where scikit-learn's solver was expected to converge.
         """
         return pairs_in_doubt(self.job, self.plan, self.arrivals.shared, best)
 
     def fit_again(self, pairs: Collection[Pair], out: list[Result], report: Report) -> None:
-        """Have scikit-learn fit pairs that were shared, whose results it puts into `out`.
+        """Fit shared pairs by scikit-learn, and put the results into `out`.
 
-        The checkpoint knows the pairs before the first of them is fitted. A search that goes on there fits
-        the others, too, and so never compares scores of two kinds.
+        The checkpoint marks the pairs before the first fit: a search that continues from it fits all of them,
+        and so never compares scores of two kinds.
         """
         job, arrivals, n = self.job, self.arrivals, len(pairs)
         checkpoint = None if self.checkpoint is None else self.checkpoint.reopened(pairs)
         if job.options.verbose > 0:
-            print(f"{REFIT_STOPPED}: {n} fits that were shared are made by scikit-learn")
+            print(f"{REFIT_STOPPED}: scikit-learn makes {n} fits that were shared")
         again = ResultSink(job, checkpoint, bar=Progress(n, job.options.verbose))
         try:
             done = fit_pairs(job, self.plan, sorted(pairs), again)
@@ -96,7 +83,7 @@ def pairs_in_doubt(job: Job, plan: Plan, shared: Container[Pair], best: int) -> 
 
 
 def stopped_early(estimator: Any) -> bool:
-    """Whether the solver of an estimator that scikit-learn has fitted made all iterations that it may."""
+    """Whether the solver of an estimator that scikit-learn has fitted used all its iterations."""
     estimator = last_step(estimator)
     n_iter, max_iter = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
     return n_iter is not None and max_iter is not None and bool(np.max(n_iter) >= max_iter)

@@ -1,4 +1,4 @@
-"""What every search of manyfit does beyond scikit-learn's: plan, share, report."""
+"""The base of all searches: it adds the plan, shared work and the report to scikit-learn's searches."""
 
 import copy
 import numbers
@@ -45,17 +45,14 @@ from manyfit.model_selection.strategies._doubts import as_good_as_best
 
 
 class _Count(Interval):
-    """An interval of integers that True and False, which are integers to Python, do not belong to."""
+    """An interval of integers, without True and False, which are integers in Python."""
 
     def is_satisfied_by(self, val: Any) -> bool:
         return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
 
 
 class SharedSearch:
-    """What our searches have beyond scikit-learn's: a plan, shared work and a report.
-
-    Mixed into a search class of scikit-learn, whose every other method it leaves as it is.
-    """
+    """A mixin for scikit-learn's search classes that adds a plan, shared work and a report."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sharing": [StrOptions(set(get_args(Sharing)))],
@@ -92,10 +89,10 @@ class SharedSearch:
     scorer_: Any
 
     def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
-        """Say what `fit` on the same data will share and why, before anything is fitted.
+        """Return what `fit` on the same data will share and why, without fitting anything.
 
-        Splits and settings are drawn now and kept: a `fit` with the same data, parameters and search
-        uses them, also where they are random.
+        Splits and settings are drawn now. A `fit` with the same data, parameters and search uses them, even
+        if they are random.
 
         Parameters
         ----------
@@ -105,19 +102,19 @@ class SharedSearch:
         Returns
         -------
         Plan
-            Prints as a tree; holds no data.
+            It prints as a tree, and holds no data.
 
         Notes
         -----
-        The data are read once, to be told from others by their content. Those of a device come to the host
-        for that, here and once more in `fit`.
+        The data are read once, so that `fit` can compare their content. Device data are copied to the host
+        for that, here and again in `fit`.
         """
         self._validate_params()  # type: ignore[attr-defined]
         with attributes_restored(self):
             setup = self._setup(X, y, params)
             candidates = list_candidates(self, setup.n_splits)
         splits = draw_splits(setup, setup.cv)
-        # Asked only now: drawing may have moved a random state that is part of the answer.
+        # Only now: drawing may have advanced a random state among the parameters.
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
         self._frozen = Frozen(
             fingerprint(setup), search_key(own), own, setup.cv, setup.n_splits, splits, candidates
@@ -132,8 +129,8 @@ class SharedSearch:
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
-            Training data, or a kernel where the estimator takes one. Here and below Dask's arrays, frames
-            and series are loaded as a whole, once.
+            Training data, or a kernel if the estimator takes one. Dask arrays, frames and series, here and
+            below, are computed once and loaded whole.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets.
         **params : dict
@@ -147,8 +144,8 @@ class SharedSearch:
 
         Notes
         -----
-        The time of a shared fit is split evenly over the settings that it served: in ``cv_results_``,
-        ``mean_fit_time`` adds up to what was spent.
+        The time of a shared fit is split evenly over its settings, so that ``mean_fit_time`` in
+        ``cv_results_`` adds up to the time spent.
         """
         start = time.perf_counter()
         vars(self).pop("partial_results_", None)
@@ -191,7 +188,7 @@ class SharedSearch:
     # Before the fits
 
     def _get_scorers(self) -> Any:
-        # Of its own metrics in place of a scorer scikit-learn tells by their module.
+        # scikit-learn recognizes its own metrics, given in place of a scorer, by their module.
         refuse_metrics(self.scoring)
         return super()._get_scorers()  # type: ignore[misc]
 
@@ -199,8 +196,8 @@ class SharedSearch:
         if self.checkpoint is not None and not evaluates_all_at_once(self):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
-                " settings by a method of its own. Only a search that asks for all its settings at once can"
-                " go on: GridSearchCV and RandomizedSearchCV."
+                " settings by a method of its own. Only a search that lists all its settings at once can"
+                " continue from a checkpoint: GridSearchCV and RandomizedSearchCV."
             )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
@@ -210,12 +207,12 @@ class SharedSearch:
         (X, y), brought = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
-        # A plan has read a `cv` that can be read only once. Any other depends on y.
+        # The plan has consumed a `cv` that can be read only once. Any other depends on y.
         once = isinstance(self.cv, Iterable) and not hasattr(self.cv, "split")
         if frozen is not None and once:
             cv = frozen.cv
         else:
-            # Of a classifier its kind decides.
+            # For a classifier, `check_cv` reads the kind of y.
             y_read = brought(y, "y") if is_classifier(self.estimator) else y
             cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
@@ -241,22 +238,22 @@ class SharedSearch:
         )  # fmt: skip
 
     def _take_frozen(self) -> Frozen | None:
-        """The last plan, if the search is still the one that was planned; used once."""
+        """The last plan, if the search has not changed since; it is used once."""
         frozen: Frozen | None = vars(self).pop("_frozen", None)
         if frozen is None:
             return None
         own = self.get_params(deep=False)  # type: ignore[attr-defined]
-        return frozen if frozen.asked == search_key(own) else None
+        return frozen if frozen.search_key == search_key(own) else None
 
     # After the fits
 
     def _choose(self, setup: Setup, evaluation: "Evaluation") -> None:
-        """Set ``best_index_`` and its kin, by scikit-learn's rules."""
+        """Set ``best_index_``, ``best_params_`` and ``best_score_`` by scikit-learn's rules."""
         results, first = evaluation.formatted, evaluation.out[0]["test_scores"]
         self.multimetric_ = isinstance(first, dict)
         metric = setup.refit_metric
         if callable(self.scoring) and self.multimetric_:
-            # Only now is it known which scores a callable returns.
+            # The scores that a callable returns are known only now.
             self._check_refit_for_multimetric(first)  # type: ignore[attr-defined]
             metric = self.refit
         if self.refit or not self.multimetric_:
@@ -266,7 +263,7 @@ class SharedSearch:
             self.best_params_ = results["params"][self.best_index_]
 
     def _note_ties(self, setup: Setup, evaluation: "Evaluation") -> None:
-        """Name the settings that `tol` leaves as good as the best."""
+        """Report the settings that, within `tol`, are as good as the best."""
         metric = self.refit if self.multimetric_ else "score"
         if isinstance(metric, str):
             scores = evaluation.formatted[f"mean_test_{metric}"]
@@ -274,15 +271,15 @@ class SharedSearch:
             self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
 
     def _refit_audited(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
-        """Refit the best setting; where scores are doubted after that, choose and refit until none are."""
-        held = DeferredWarnings()  # a refit that is made again warns of a model that nobody gets
+        """Refit the best setting; if that casts doubt on scores, replace them, choose and refit again."""
+        deferred = DeferredWarnings()  # those of a refit that is made again are dropped
         try:
             while True:
                 refitted, raised = self.best_index_, None
                 try:
-                    with held.under("refit") if evaluation.may_doubt(refitted) else nullcontext():
+                    with deferred.under("refit") if evaluation.may_doubt(refitted) else nullcontext():
                         self._refit(setup, evaluation, context, metadata)
-                except ConvergenceWarning as error:  # of a user whose filters raise it
+                except ConvergenceWarning as error:  # a user's warning filters raise it
                     raised = error
                 while self.best_index_ == refitted:
                     if evaluation.refit_doubts(refitted, self.best_estimator_, raised is not None):
@@ -291,12 +288,12 @@ class SharedSearch:
                         return
                     else:
                         raise raised
-                held.emit(())
+                deferred.emit(())
         finally:
-            held.emit(("refit",))
+            deferred.emit(("refit",))
 
     def _refit(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
-        """Fit the user's own estimator on all rows: exactly scikit-learn's, nothing shared."""
+        """Fit the user's own estimator on all rows, as scikit-learn does, without sharing."""
         params = clone(self.best_params_, safe=False)
         self.best_estimator_ = clone(self.estimator).set_params(**params)
         with context.propagate_callback_context(self.best_estimator_):
@@ -316,12 +313,12 @@ class SharedSearch:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state.pop("_frozen", None)
         if state.get("client"):
-            state["client"] = None  # a connection does not travel; the current one serves where it arrives
+            state["client"] = None  # a connection cannot be pickled; the current client is used instead
         return state
 
     def __sklearn_clone__(self) -> Any:
         """A clone with the same client: a connection cannot be copied."""
-        without = copy.copy(self)  # which takes the state that is pickled
+        without = copy.copy(self)  # it takes the pickled state
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other

@@ -1,4 +1,4 @@
-"""A fitted search, asked about data on a device that must come to the host."""
+"""Methods of a fitted search on device data that have to be copied to the host."""
 
 import copy
 import functools
@@ -17,7 +17,7 @@ from manyfit.model_selection.planning._data_location import warn_moved_to_host
 
 Search = TypeVar("Search", bound=type)
 
-# Methods of a fitted search that ask its best estimator.
+# Methods of a fitted search that call its best estimator.
 _METHODS = (
     "decision_function",
     "inverse_transform",
@@ -31,45 +31,45 @@ _METHODS = (
 
 
 def accept_device_data(search: Search) -> Search:
-    """Let methods of a search class take data of a device, also where its estimator was fitted at home."""
+    """Make methods of a search class accept device data, even if its estimator was fitted on the host."""
     for name in _METHODS:
         member = inspect.getattr_static(search, name)
         if hasattr(member, "check"):  # of `available_if`
-            setattr(search, name, available_if(member.check)(_asked(member.fn)))
+            setattr(search, name, available_if(member.check)(_with_device_data(member.fn)))
         else:
-            setattr(search, name, _asked(member))
+            setattr(search, name, _with_device_data(member))
     return search
 
 
-def _asked(inner: Callable[..., Any]) -> Callable[..., Any]:
+def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = compute_dask_inputs(
-            (*args, *kwargs.values()), type(self).__name__
-        )  # what Dask has not computed yet
+        given = compute_dask_inputs((*args, *kwargs.values()), type(self).__name__)
         args, kwargs = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
-        there = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
+        on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
         best = getattr(self, "best_estimator_", None)
-        if best is None or not (there or predicts_device_labels(best)):
+        if best is None or not (on_device or predicts_device_labels(best)):
             return inner(self, *args, **kwargs)
         if not supports_device_data(best):
             warn_moved_to_host(
-                f"{type(best).__name__} of a search", there, "it was fitted there, and answers there"
+                f"{type(best).__name__} of a search",
+                on_device,
+                "it was fitted on the host, and predicts on it",
             )
-            home = TransferCache()
-            return inner(self, *map(home, args), **{name: home(value) for name, value in kwargs.items()})
+            to_host = TransferCache()
+            return inner(self, *map(to_host, args), **{name: to_host(v) for name, v in kwargs.items()})
         if inner.__name__ == "score" and is_drop_in(best):
-            return _score_there(self, inner, *args, **kwargs)
+            return _score_on_device(self, inner, *args, **kwargs)
         return inner(self, *args, **kwargs)
 
     return method
 
 
-def _score_there(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, **params: Any) -> Any:
-    """The score of a drop-in estimator where X lies: scorers read labels, which come to the host."""
-    asked = copy.copy(search)
-    asked.best_estimator_ = predict_host_labels(search.best_estimator_)
+def _score_on_device(search: Any, inner: Callable[..., Any], X: Any, y: Any = None, **params: Any) -> Any:
+    """The score of a drop-in estimator on device data; scorers read its labels on the host."""
+    scoring = copy.copy(search)
+    scoring.best_estimator_ = predict_host_labels(search.best_estimator_)
     scorers = search.scorer_ if isinstance(search.scorer_, dict) else {"": search.scorer_}
     scorers = {name: scores_on_host(map_scorers(one, get_scorer)) for name, one in scorers.items()}
-    asked.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
-    return inner(asked, X, TransferCache()(y), **params)
+    scoring.scorer_ = scorers if isinstance(search.scorer_, dict) else scorers[""]
+    return inner(scoring, X, TransferCache()(y), **params)

@@ -1,4 +1,4 @@
-"""Evaluates the settings that a search asks for, round by round, and remembers all results."""
+"""Evaluates the settings of a search, round by round, and collects all results."""
 
 import os
 import time
@@ -33,7 +33,7 @@ from manyfit.model_selection.search._verify import verify
 
 
 class Evaluation:
-    """The function that ``_run_search`` calls with settings; it remembers all results so far."""
+    """The function that ``_run_search`` calls with settings; it collects all results so far."""
 
     def __init__(self, search: Any, setup: Setup, frozen: Frozen | None, crossed: Transfers) -> None:
         self.search, self.setup, self._frozen, self._crossed = search, setup, frozen, crossed
@@ -49,7 +49,7 @@ class Evaluation:
 
     @property
     def seconds(self) -> float:
-        """Since the search began."""
+        """Seconds since the search began."""
         return time.perf_counter() - self._start
 
     def __call__(
@@ -83,7 +83,7 @@ class Evaluation:
         if callable(search.scoring):
             insert_error_scores(out, search.error_score)
         report.spend("plan", planned - start)
-        report.cross(drawn, crossed, self._crossed)  # what was sent and read before the first fit
+        report.cross(drawn, crossed, self._crossed)  # before the first fit
         self._crossed = Transfers()
         verified = verify(job, out, search.verify, report) if search.verify else {}
         report.verification += chain.from_iterable(verified.values())
@@ -99,7 +99,7 @@ class Evaluation:
 
     @property
     def doubts(self) -> dict[Pair, Mapping[str, float]]:
-        """How far `tol` leaves scores open, by setting and split."""
+        """The uncertainty of scores that `tol` allows, by setting and split."""
         return {
             (one.before + c, i): doubt
             for one in self._rounds
@@ -107,15 +107,15 @@ class Evaluation:
         }
 
     def may_doubt(self, best: int) -> bool:
-        """Whether scores are made anew if the refit of the best setting stops early."""
+        """Whether shared scores are replaced if the refit of the best setting stops early."""
         own = self._round_of(best)
         return bool(own.in_doubt(best - own.before))
 
     def refit_doubts(self, best: int, refitted: Any, raised: bool) -> bool:
-        """Have scikit-learn fit what was shared with the best setting if the refit stopped early.
+        """If the refit stopped early, fit by scikit-learn what was shared with the best setting.
 
-        `raised` is whether its solver said so by an exception. Returns whether scores were made anew. Each
-        time that they are, less is shared.
+        `raised`: the solver raised its convergence warning. Returns whether scores were replaced. Less is
+        shared after each time.
         """
         if not (self.may_doubt(best) and (raised or stopped_early(refitted))):
             return False
@@ -128,30 +128,30 @@ class Evaluation:
         return next(one for one in reversed(self._rounds) if one.before <= best)
 
     def _fit_again(self, own: Round, pairs: Collection[Pair]) -> None:
-        """Have scikit-learn fit pairs that were shared, and treat failures as those of other fits."""
+        """Fit shared pairs by scikit-learn, and treat failures as those of other fits."""
         search, k = self.search, own.job.splits.n_splits
         own.fit_again(pairs, self.out, self.report)
         first = own.before * k
         out = self.out[first : first + own.job.n_pairs]
         if any(out[c * k + i]["fit_error"] is not None for c, i in pairs):
-            check_fit_failures(out, search.error_score)  # of all fits, as scikit-learn counts them
+            check_fit_failures(out, search.error_score)  # over all fits, as scikit-learn counts them
             if callable(search.scoring):
                 insert_error_scores(out, search.error_score)
         add_sizes(search, out, own.job.splits)
 
     def _format(self, n_splits: int) -> dict[str, Any]:
-        """All results so far as scikit-learn has them in ``cv_results_``."""
+        """All results so far in the format of ``cv_results_``."""
         self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
         return self.formatted
 
     def _placed(self, job: Job) -> Job:
-        """The job on data where they are asked to be, sent there once for all settings of the search."""
+        """The job with its data on the configured device, sent once for all settings of the search."""
         if self._sent is None:
             self._sent = place_data(job)
         return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
 
     def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:
-        """X, y and weights where an estimator can be fitted: as they are, or were sent, or on the host."""
+        """X, y and weights for a fit of an estimator: as given, on the configured device, or on the host."""
         assert self._sent is not None
         job = where_refitted(replace(self._sent, estimator=estimator, candidates=()))
         return job.X, job.y, job.options.fit_params
@@ -161,15 +161,15 @@ class Evaluation:
         if path is None:
             return None
         checkpoint = Checkpoint(path, identity(job, self.search), n_workers(job))
-        if verbose > 0 and checkpoint.kept:
-            print(f"Going on from {os.fspath(path)!r}, where {len(checkpoint.kept)} of these fits are")
+        if verbose > 0 and checkpoint.stored:
+            print(f"Continuing from {os.fspath(path)!r}, which has {len(checkpoint.stored)} of these fits")
         return checkpoint
 
     def _metric(self) -> str | None:
         return self.search.refit if isinstance(self.search.refit, str) else None
 
     def partial(self) -> list[dict[str, Any]]:
-        """All that is finished so far."""
+        """All finished results so far."""
         k = len(self.out) // max(len(self.candidates), 1)
         found = as_partial(self.candidates, ((divmod(j, k), one) for j, one in enumerate(self.out)))
         if self._arrivals is not None:

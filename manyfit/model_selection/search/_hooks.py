@@ -1,4 +1,4 @@
-"""The methods that a search derived from the base may override, called as scikit-learn calls them."""
+"""Calls, as scikit-learn makes them, of the methods that a subclass of a search may override."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str,
 
 @contextmanager
 def attributes_restored(search: Any) -> Iterator[None]:
-    """Leave no trace on a search of the hooks that are called within it."""
+    """Undo all changes that hooks make to a search in the block."""
     before = dict(vars(search))
     try:
         yield
@@ -40,12 +40,9 @@ def attributes_restored(search: Any) -> Iterator[None]:
 
 
 def list_candidates(search: Any, n_splits: int) -> list[Any]:
-    """The settings that ``_run_search`` asks for, without any fit.
+    """The settings that ``_run_search`` evaluates, without any fit.
 
-    Raises
-    ------
-    NotImplementedError
-        If the settings depend on scores, or on what a ``fit`` of the search's own class prepares.
+    It raises NotImplementedError if they depend on scores, or on what a subclass's ``fit`` prepares.
     """
     drawn: list[Any] = []
     name = type(search).__name__
@@ -70,7 +67,7 @@ def list_candidates(search: Any, n_splits: int) -> list[Any]:
 
 
 class _Unknown(Mapping[str, Any]):
-    """Stands for the results of settings that were not fitted: a search that reads them cannot be planned."""
+    """In place of results of settings that were not fitted; a search that reads them cannot be planned."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -82,7 +79,7 @@ class _Unknown(Mapping[str, Any]):
 
 
 def add_sizes(search: Any, out: Sequence[Result], splits: Splits) -> None:
-    """Note the rows of each test set, which a ``_format_results`` of a subclass may read."""
+    """Add the size of each test set, which a subclass's ``_format_results`` may read."""
     if not overrides_format_results(search):
         return
     tests = [np.asarray(test) for _, test in splits]
@@ -94,8 +91,8 @@ def add_sizes(search: Any, out: Sequence[Result], splits: Splits) -> None:
 def format_results(
     search: Any, candidates: list[Any], n_splits: int, out: Sequence[Result], more: Mapping[str, list[Any]]
 ) -> dict[str, Any]:
-    """``cv_results_`` as ``_format_results`` makes it."""
-    # NumPy's arrays, in which scikit-learn puts values of settings, cannot hold those of a device.
+    """``cv_results_``, made by ``_format_results``."""
+    # scikit-learn puts values of settings into NumPy arrays, which cannot hold device arrays.
     shown = [
         {name: container_to_host(value, label="parameters") for name, value in one.items()}
         for one in candidates

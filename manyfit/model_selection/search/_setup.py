@@ -1,4 +1,4 @@
-"""What a search derives from its arguments before anything is fitted."""
+"""The checked arguments of a search, and the splits and settings that a plan has drawn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from manyfit.model_selection.planning._pipeline_spec import value_key
 
 @dataclass(frozen=True)
 class Setup:
-    """What a fit derives from its arguments before anything is fitted."""
+    """The checked arguments of a fit, and what follows from them before anything is fitted."""
 
     X: Any
     y: Any
@@ -33,8 +33,8 @@ class Frozen:
     """The splits and settings of a plan, kept until the fit on the same data."""
 
     data: str | None
-    asked: Any
-    params: dict[str, Any]  # kept alive: some of `asked` are their identities
+    search_key: Any
+    params: dict[str, Any]  # kept alive, since `search_key` has identities of some
     cv: Any
     n_splits: int
     splits: Splits
@@ -42,17 +42,17 @@ class Frozen:
 
 
 def search_key(params: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A key of a search's own parameters, which a plan depends on."""
-    # The state of a connection is no part of what is planned.
+    """A key of a search's parameters, on which a plan depends."""
+    # The state of a connection does not change a plan.
     return tuple(
         (name, id(value) if name == "client" else _content(value)) for name, value in sorted(params.items())
     )
 
 
 def _content(value: Any) -> Any:
-    """A key of what a parameter holds; distributions, whose state moves with every draw, by identity.
+    """A key of a parameter value; of a distribution, whose state changes with each draw, its identity.
 
-    Whatever the key knows by its identity could be changed in place: its content is looked at, too.
+    The digest covers objects that the key knows by identity, since they may change in place.
     """
     if isinstance(value, dict):
         return tuple((name, _content(item)) for name, item in value.items())
@@ -75,7 +75,7 @@ def draw_splits(setup: Setup, cv: Any) -> Splits:
 
 
 def fingerprint(setup: Setup) -> str | None:
-    """The content of all that a fit is given, if it can be compared; of a device it comes to the host."""
+    """A digest of all arguments of a fit, or None; device arrays are copied to the host for it."""
     with label_transfers("data compared with those of the plan"):
         X, y, *values = (
             to_host(one) if is_xp_array(one) else one for one in (setup.X, setup.y, *setup.params.values())
@@ -86,5 +86,5 @@ def fingerprint(setup: Setup) -> str | None:
 def _digest(thing: Any) -> str | None:
     try:
         return ProcessDigester()(thing)
-    except Exception:  # what cannot be pickled, or a user's own method that fails
+    except Exception:  # it cannot be pickled, or a user's method fails
         return None

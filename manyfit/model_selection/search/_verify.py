@@ -1,4 +1,4 @@
-"""A second route for shared scores: some pairs fitted again by scikit-learn's own function."""
+"""A check of shared scores: some pairs are fitted again by scikit-learn's own function."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -15,28 +15,14 @@ from manyfit.model_selection.sharing._fold_store import FoldStore
 
 
 def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[Pair, list[dict[str, Any]]]:
-    """Fit `n` random pairs again by scikit-learn and compare the scores.
+    """Fit `n` random pairs again by scikit-learn, and compare the scores with `results`.
 
-    Parameters
-    ----------
-    job : Job
-        The search.
-    results : sequence of dict
-        Its results, candidate by candidate.
-    n : int
-        Pairs to fit; all of them if there are fewer.
-    report : Report
-        Gets the time.
-
-    Returns
-    -------
-    dict of pair to list of dict
-        A row for each pair and scorer: params, split, scorer, set, shared, sklearn, difference.
+    Returns rows of params, split, scorer, set, shared, sklearn and difference. The time goes into `report`.
     """
     start = time.perf_counter()
     job = data_for_fits(job)
     k = job.splits.n_splits
-    # Which pairs are checked is nobody's random state to spend.
+    # Its own generator: the choice must not advance the user's random states.
     chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)
     quiet = replace(job.options, verbose=0)
     folds = FoldStore(job.X, job.y, job.splits, quiet, False)
@@ -68,7 +54,7 @@ def _compared(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> l
 
 
 def compare_again(rows: Iterable[dict[str, Any]], ours: Result) -> None:
-    """Put another result of their pair into rows of `verify`."""
+    """Replace the shared scores in rows of `verify` by those of another result."""
     for row in rows:
         scores = ours[f"{row['set']}_scores"]
         row["shared"] = scores[row["scorer"]] if isinstance(scores, dict) else scores

@@ -1,4 +1,4 @@
-"""Fits and scorers on copies of rows that are cut once, with the scores and the errors of scikit-learn."""
+"""Fits and scorers on copies of rows that are cut once, with scikit-learn's scores and errors."""
 
 import time
 from collections.abc import Mapping
@@ -17,13 +17,7 @@ from manyfit.model_selection.sharing._fold_store import FoldStore
 
 
 class CopyingScorer:
-    """A scorer of the user's, which may write into rows, where nothing protects these.
-
-    Parameters
-    ----------
-    scorer : callable
-        Called as ``scorer(estimator, X, y)``.
-    """
+    """A user's scorer that may write into device rows: it gets copies, since these cannot be protected."""
 
     def __init__(self, scorer: Any) -> None:
         self.scorer = scorer
@@ -37,13 +31,13 @@ def _copied(rows: Any) -> Any:
 
 
 class RaisingEstimator(BaseEstimator):
-    """Fails as another fit did."""
+    """An estimator whose fit raises the error of another fit."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
 
     def __sklearn_clone__(self) -> "RaisingEstimator":
-        """Itself: a copy of an error has no traceback, and of many there can be none."""
+        """Itself: a copy of an error has no traceback, and many errors cannot be copied."""
         return self
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> None:
@@ -56,8 +50,8 @@ def fit_on_copies(
 ) -> Result:
     """Fit and score one setting on split `i` as scikit-learn would, on copies of rows that are cut once.
 
-    For arrays of NumPy, which take scikit-learn longer to cut than many a short fit. A fit may write to its
-    copies, so that none has to be made again.
+    For NumPy arrays, since cutting them takes scikit-learn longer than many a short fit. A fit may write into
+    its copies.
     """
     options, ready = folds.options, None
     with suppress(Exception):
@@ -96,7 +90,7 @@ def fit_on_copies(
 
 
 def _failed(error: Exception, i: int, folds: FoldStore, progress: tuple[Any, Any]) -> Result:
-    """What scikit-learn makes of a fit that failed: its text quotes what stood below its own call of it."""
+    """scikit-learn's result for a failed fit; its text quotes the traceback below its own call of `fit`."""
     below = error.__traceback__ and error.__traceback__.tb_next
     result = fit_with_sklearn(RaisingEstimator(error), {}, i, folds, progress)
     call = error.__traceback__

@@ -1,4 +1,4 @@
-"""The lines that scikit-learn prints about each fit where ``verbose`` asks for them."""
+"""The lines that scikit-learn prints about each fit, by ``verbose``."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""cross_validate and the functions built on it."""
+"""cross_validate and related functions."""

@@ -1,4 +1,4 @@
-"""cross_val_predict for data on a device: answers lie with X, which stays there for drop-in estimators."""
+"""cross_val_predict for device data: X stays on its device for drop-in estimators; predictions follow X."""
 
 import functools
 import inspect
@@ -23,18 +23,10 @@ from manyfit.model_selection.validation._device_cv import BoundSplitter, check_d
 
 
 def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let cross_val_predict take data of a device.
+    """Make scikit-learn's ``cross_val_predict`` accept device data.
 
-    Parameters
-    ----------
-    function : callable
-        scikit-learn's, which joins predictions on the host.
-
-    Returns
-    -------
-    callable
-        With its signature. Answers lie with X, labels of classifiers with y. What has to be fitted on the
-        host brings X there, which is said, or refused.
+    Predictions are returned on the device of X, labels of classifiers on that of y. Estimators that need host
+    data get a copy of X, with a warning or an error, as configured.
     """
     signature = inspect.signature(function)
 
@@ -43,72 +35,72 @@ def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
         given = dict(signature.bind(*args, **kwargs).arguments)
         X, params = given["X"], given.get("params") or {}
         data = (X, given.get("y"), given.get("groups"), *params.values())
-        there = [value for value in data if is_xp_array(value)]
-        if not there:
+        on_device = [value for value in data if is_xp_array(value)]
+        if not on_device:
             return function(**given)
-        home = TransferCache()
-        moved: dict[str, Any] = {name: home(given.get(name)) for name in ("y", "groups")}
-        moved["params"] = {name: home(value) for name, value in params.items()} or None
-        if is_xp_array(X) and _stays(given["estimator"]):
-            moved |= _on_rows(given)
+        to_host = TransferCache()
+        moved: dict[str, Any] = {name: to_host(given.get(name)) for name in ("y", "groups")}
+        moved["params"] = {name: to_host(value) for name, value in params.items()} or None
+        if is_xp_array(X) and _fits_on_device(given["estimator"]):
+            moved |= _by_row_numbers(given)
         else:
-            warn_moved_to_host("cross_val_predict", there, "its estimator is fitted there")
-            moved["X"] = home(X)
-        return _settled(function(**{**given, **moved}), given)
+            warn_moved_to_host("cross_val_predict", on_device, "its estimator is fitted on the host")
+            moved["X"] = to_host(X)
+        return _placed(function(**{**given, **moved}), given)
 
     return cross_val_predict
 
 
-def _stays(estimator: Any) -> bool:
-    """Whether rows of a device are fitted as they are; of a precomputed kernel columns are cut, too."""
+def _fits_on_device(estimator: Any) -> bool:
+    """Whether the estimator is fitted on device rows; a precomputed kernel is cut in columns, too."""
     return is_drop_in(estimator) and not get_tags(estimator).input_tags.pairwise
 
 
-def _on_rows(given: dict[str, Any]) -> dict[str, Any]:
-    """Arguments in which the numbers of rows stand for them; one fit after the other, on the device."""
+def _by_row_numbers(given: dict[str, Any]) -> dict[str, Any]:
+    """Arguments with row numbers in place of rows, for one fit after the other on the device."""
     X, y, estimator = given["X"], given.get("y"), given["estimator"]
     cv = check_device_cv(given.get("cv"), y, classifier=is_classifier(estimator))
     return {
         "X": np.arange(X.shape[0])[:, None],
         "cv": BoundSplitter(cv, X, y),
-        "estimator": _OnRows(estimator, X),
-        "n_jobs": 1,  # None would be that of a `parallel_config` around it
+        "estimator": _RowNumberEstimator(estimator, X),
+        "n_jobs": 1,  # None would take `n_jobs` of a surrounding `parallel_config`
     }
 
 
-def _settled(result: Any, given: dict[str, Any]) -> Any:
+def _placed(result: Any, given: dict[str, Any]) -> Any:
     labels = given.get("method", "predict") == "predict" and is_classifier(given["estimator"])
     place = container_place(given.get("y") if labels else given["X"])
     return result if place is None else place.move(result)
 
 
-class _OnRows:
-    """An estimator that is fitted to rows of a device, and asked about some, by their numbers."""
+class _RowNumberEstimator:
+    """An estimator that fits and predicts on device rows, given by their numbers."""
 
     def __init__(self, model: Any, X: Any) -> None:
         self._model, self._X = model, X
 
-    def fit(self, rows: np.ndarray, *y: Any, **params: Any) -> "_OnRows":
-        """Fit to rows; y and other values for each lie on the host."""
+    def fit(self, rows: np.ndarray, *y: Any, **params: Any) -> "_RowNumberEstimator":
+        """Fit to rows; y and other values of each row are on the host."""
         self._model.fit(self._cut(rows), *y, **params)
         return self
 
     def _cut(self, rows: np.ndarray) -> Any:
-        """Rows of X: never a view, as the model may write into what it is given."""
+        """A copy of rows of X, since the model may write into it."""
         return array_namespace(self._X).take(self._X, to_device_of(rows[:, 0], self._X), axis=0)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._model, name)
         if name.startswith(("_", "get_")) or not callable(found):
-            return _home(found)
-        return lambda rows: _home(found(self._cut(rows)))
+            return _to_host(found)
+        return lambda rows: _to_host(found(self._cut(rows)))
 
     def __sklearn_tags__(self) -> Any:
         return get_tags(self._model)
 
-    def __sklearn_clone__(self) -> "_OnRows":
-        return _OnRows(clone(self._model), self._X)
+    def __sklearn_clone__(self) -> "_RowNumberEstimator":
+        return _RowNumberEstimator(clone(self._model), self._X)
 
 
-def _home(value: Any) -> Any:
-    return list(map(_home, value)) if type(value) is list else container_to_host(value)
+def _to_host(value: Any) -> Any:
+    return list(map(_to_host, value)) if type(value) is list else container_to_host(value)

@@ -1,4 +1,4 @@
-"""cross_validate and its kin: scikit-learn's functions, with our engine in place of their parallel call."""
+"""cross_validate and related functions: scikit-learn's, with our engine in place of their parallel call."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 
 
 def _delayed(function: Callable[..., Any]) -> Callable[..., Call]:
-    """joblib's ``delayed``, keeping the function itself so that the engine can tell what it is asked for."""
+    """joblib's ``delayed``, which keeps the function itself, so that the engine can recognize it."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Call:
@@ -37,7 +37,7 @@ def _delayed(function: Callable[..., Any]) -> Callable[..., Call]:
 
 
 class _EngineParallel:
-    """Stands where scikit-learn makes its ``Parallel``."""
+    """In place of scikit-learn's ``Parallel``: fits run on the engine."""
 
     def __init__(self, n_jobs: Any = None, verbose: int = 0, pre_dispatch: Any = "2*n_jobs") -> None:
         self._n_jobs, self._verbose, self._pre_dispatch = n_jobs, verbose, pre_dispatch
@@ -50,7 +50,7 @@ class _EngineParallel:
         return list(parallel(sklearn_delayed(f)(*args, **kwargs) for f, args, kwargs in drawn))
 
     def _run(self, fits: Sequence[tuple[Any, Any, Any, dict[str, Any]]]) -> list[Result]:
-        """Fits of one estimator on one data set, in the order asked for: split by split, all settings."""
+        """Run fits of one estimator on one data set; results in the given order, split by split."""
         estimator, X, y, first = fits[0]
         settings = [kw["parameters"] or {} for *_, kw in fits]
         n_settings = _period([_values(params) for params in settings])
@@ -65,9 +65,9 @@ class _EngineParallel:
 
 
 def _period(keys: Sequence[Any]) -> int:
-    """The length of the shortest beginning that all of `keys` repeats.
+    """The length of the shortest sequence that `keys` repeats.
 
-    Splits and values that are given twice are fitted twice, as in scikit-learn: fits may draw.
+    Splits and values that are given twice are fitted twice, as in scikit-learn, since fits may be random.
     """
     n = len(keys)
     return next(p for p in range(1, n + 1) if n % p == 0 and all(keys[j] == keys[j % p] for j in range(n)))
@@ -95,9 +95,9 @@ def _check_scoring(estimator: Any = None, scoring: Any = None, **options: Any) -
     return check_scoring(estimator, scoring, **options)
 
 
-def _noted(function: Callable[..., Any], note: str) -> Callable[..., Any]:
-    """A function with a note in its text, which is scikit-learn's otherwise."""
-    text = inspect.cleandoc(function.__doc__ or "")  # which is indented before Python 3.13
+def _with_note(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    """A function with a note added to its docstring, which is scikit-learn's."""
+    text = inspect.cleandoc(function.__doc__ or "")  # it is indented before Python 3.13
     head, mark, tail = text.partition("Notes\n-----\n")
     if not mark:
         head, end, tail = text.partition("Examples\n--------\n")
@@ -106,8 +106,8 @@ def _noted(function: Callable[..., Any], note: str) -> Callable[..., Any]:
     return function
 
 
-def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
-    """learning_curve, with data of a device on the host where it learns in parts: scikit-learn cuts these."""
+def _incremental_on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    """learning_curve, with device data copied to the host for incremental learning."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -115,17 +115,17 @@ def _learnt_at_home(function: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         if given.get("exploit_incremental_learning"):
             data = {name: given[name] for name in ("X", "y", "groups") if name in given}
-            there = [value for value in data.values() if is_xp_array(value)]
-            if there:
-                warn_moved_to_host("learning_curve", there, "it learns in parts there")
+            on_device = [value for value in data.values() if is_xp_array(value)]
+            if on_device:
+                warn_moved_to_host("learning_curve", on_device, "incremental learning works on the host")
                 given |= {name: TransferCache()(value) for name, value in data.items()}
         return function(**given)
 
     return learning_curve
 
 
-def _in_memory(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is handed data in memory, each loaded once for all that it does with them."""
+def _with_computed_inputs(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose Dask inputs are computed once, before the call."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -153,31 +153,31 @@ _NAMES = {
     **_SCORING,
 }
 
-_SCORES = """Data may lie on a device. They stay there where families, or drop-in estimators, serve the fits,
-else they come to the host, with a `manyfit.exceptions.HostFallbackWarning`. Scores, times and indices are
-NumPy's, on the host; fitted estimators are as their fit left them."""
-_PREDICTIONS = """X, y and weights may lie on a device. Predictions are returned where X lies, labels of
-classifiers where y does. Drop-in estimators are fitted to rows of the device, one fit after the other
-whatever `n_jobs` says; only y, weights and predictions come to the host. Others bring X to the host, with a
-`manyfit.exceptions.HostFallbackWarning`."""
+_SCORES = """Data may be on a device. They stay on it if families, or drop-in estimators, serve the fits;
+otherwise they are copied to the host, with a `manyfit.exceptions.HostFallbackWarning`. Scores, times and
+indices are NumPy arrays; fitted estimators stay as their fit has left them."""
+_PREDICTIONS = """X, y and weights may be on a device. Predictions are returned on the device of X, labels of
+classifiers on that of y. Drop-in estimators are fitted on device rows, one fit after the other whatever
+`n_jobs` is; only y, weights and predictions are copied to the host. For others X is copied to the host, with
+a `manyfit.exceptions.HostFallbackWarning`."""
 
 
-def _ours(function: Callable[..., Any], note: str) -> Callable[..., Any]:
-    return _noted(_in_memory(function), note)
+def _documented(function: Callable[..., Any], note: str) -> Callable[..., Any]:
+    return _with_note(_with_computed_inputs(function), note)
 
 
-cross_validate = _ours(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
-cross_val_score = _ours(
+cross_validate = _documented(replace_globals(model_selection.cross_validate, _HERE, **_NAMES), _SCORES)
+cross_val_score = _documented(
     replace_globals(model_selection.cross_val_score, _HERE, cross_validate=cross_validate, **_SCORING),
     _SCORES,
 )
-cross_val_predict = _ours(
+cross_val_predict = _documented(
     predict_on_any_device(
         replace_globals(model_selection.cross_val_predict, _HERE, Parallel=_EngineParallel, delayed=_delayed)
     ),
     _PREDICTIONS,
 )
-validation_curve = _ours(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
-learning_curve = _ours(
-    _learnt_at_home(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES
+validation_curve = _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
+learning_curve = _documented(
+    _incremental_on_host(replace_globals(model_selection.learning_curve, _HERE, **_NAMES)), _SCORES
 )

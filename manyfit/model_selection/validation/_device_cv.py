@@ -1,4 +1,4 @@
-"""Splitters of any kind, given of data on a device what they read."""
+"""Splitters for device data: they get host copies of the arrays that they read."""
 
 from typing import Any
 
@@ -9,33 +9,18 @@ from manyfit.folds import splitter_arguments
 
 
 def check_device_cv(cv: Any = 5, y: Any = None, *, classifier: bool = False) -> Any:
-    """scikit-learn's ``check_cv``, with a splitter for labels that may lie on a device.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable
-        As scikit-learn's.
-    y : array-like, optional
-        As scikit-learn's, or an array on a device.
-    classifier : bool
-        As scikit-learn's.
-
-    Returns
-    -------
-    splitter
-        Groups may lie on a device where y does not.
-    """
+    """scikit-learn's ``check_cv``; the splitter also takes labels and groups on a device."""
     return HostInputSplitter(check_cv(cv, TransferCache()(y) if classifier else y, classifier=classifier))
 
 
 class HostInputSplitter:
-    """A splitter that is given of data on a device what it reads, on the host."""
+    """A splitter that gets host copies of the device arrays that it reads."""
 
     def __init__(self, cv: Any) -> None:
         self._cv = cv
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """As the splitter."""
+        """Split, as the splitter inside does."""
         X, y, params = splitter_arguments(self._cv, X, y, params, TransferCache())
         return self._cv.split(X, y, **params)
 
@@ -46,12 +31,12 @@ class HostInputSplitter:
 
 
 class BoundSplitter(HostInputSplitter):
-    """A splitter of data that its caller has no more than the number of rows of."""
+    """A splitter bound to its data, of which its caller knows only the number of rows."""
 
     def __init__(self, cv: Any, X: Any, y: Any) -> None:
         super().__init__(cv._cv if type(cv) is HostInputSplitter else cv)
         self._data = X, y
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """As the splitter, of the data."""
+        """Split the bound data."""
         return super().split(*self._data, **params)

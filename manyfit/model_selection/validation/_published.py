@@ -1,6 +1,6 @@
-"""scikit-learn's public names under `sklearn.model_selection`, but for the searches: ours, or its own.
+"""All public names of `sklearn.model_selection` but the searches: our functions, or scikit-learn's.
 
-Type checkers read the stub beside this module, which ``python -m tests.stubs`` writes.
+Type checkers read the stub of the same name, which ``python -m tests.stubs`` writes.
 """
 
 from sklearn import model_selection
@@ -8,7 +8,7 @@ from sklearn import model_selection
 from manyfit.folds import SPLITTERS, train_test_split
 from manyfit.model_selection.validation import _cross_validate as _validation
 
-# scikit-learn's until they are enabled there, and then scikit-learn's again.
+# scikit-learn has these only after they are enabled; then they are scikit-learn's own.
 EXPERIMENTAL = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
 _SEARCHES = ("GridSearchCV", "RandomizedSearchCV")
 _FUNCTIONS = (
@@ -23,7 +23,7 @@ _OURS = {
     "train_test_split": train_test_split,
     **SPLITTERS,
 }
-# Which names there are is for the installed scikit-learn to say.
+# The installed scikit-learn decides which names exist.
 _PASSED_ON = {
     name: getattr(model_selection, name)
     for name in model_selection.__all__

@@ -1,1 +1,1 @@
-"""Which fits may read the same rows, and copies for those that may not."""
+"""Read-only views and copies of rows, and the estimators that may read shared ones."""

@@ -16,8 +16,8 @@ from manyfit.arrays import copy_with_strides
 def pandas_copy(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
     """A deep copy of a frame or series, in read-only memory if that is `bytes`.
 
-    Arrays made of the copy have the layout of those made of the original, hence sums over them round alike.
-    `DataFrame.copy` moves columns. Pickling keeps them in the blocks that they are in, but closes gaps.
+    Arrays of the copy have the same layout, so that sums over them round alike. `DataFrame.copy` moves
+    columns; pickling keeps them in their blocks, but closes gaps.
     """
     with_gaps = copy_with_gaps(frame, memory)
     if with_gaps is not None:

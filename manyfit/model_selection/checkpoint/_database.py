@@ -1,0 +1,220 @@
+"""The SQLite database of a checkpoint: its layout, reading, writing, and checks of what is in it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from manyfit.model_selection.checkpoint._result_json import decoded
+from manyfit.model_selection.checkpoint._search_identity import Identity
+from manyfit.model_selection.job._job import Pair, Result
+
+# "mnyf" in the header marks the file as a checkpoint; the other number is the version of its layout.
+APPLICATION_ID = 0x6D6E7966
+LAYOUT = 3
+
+_TABLES = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {LAYOUT}",
+    "CREATE TABLE parts (name TEXT PRIMARY KEY, digest TEXT NOT NULL, text TEXT NOT NULL)",
+    "CREATE TABLE results (candidate INTEGER, split INTEGER, alone INTEGER NOT NULL, result TEXT NOT NULL, "
+    "versions TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (candidate, split))",
+)
+# Values of the column `alone`: from shared work, fitted one by one, and shared where scikit-learn is to fit.
+_SHARED, _ALONE, _DOUBTED = 0, 1, -1
+# Another process may be behind: its shared results replace neither individual fits nor marks of doubt.
+_WRITE = (
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (candidate, split) DO UPDATE SET "
+    "alone = excluded.alone, result = excluded.result, versions = excluded.versions, crc = excluded.crc "
+    f"WHERE excluded.alone = {_ALONE} OR results.alone = {_SHARED} OR results.versions != excluded.versions"
+)
+
+
+class StoredResult(NamedTuple):
+    """A result in the file, and whether it was fitted one by one (`alone`).
+
+    `versions`: of the worker that computed it, by package; None if they are the file's. `doubted`: a shared
+    result that scikit-learn is to replace.
+    """
+
+    result: Result
+    alone: bool
+    versions: Mapping[str, str] | None = None
+    doubted: bool = False
+
+
+class UnwrittenResult(NamedTuple):
+    """A result as text, as it will be written."""
+
+    text: str
+    alone: bool
+    versions: str
+
+
+def require_usable_path(path: Path, given: str) -> None:
+    """Raise an error that says what is wrong with a path at which no file can be made."""
+    if not given:
+        raise ValueError("checkpoint='' names no file. Give the path of a file, or None.")
+    if path.is_dir():
+        raise ValueError(f"checkpoint={given!r} is a folder. Give the path of a file in it.")
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(
+            f"checkpoint={given!r} lies in a folder that does not exist. Make the folder "
+            f"{str(path.parent)!r} first."
+        )
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """Open the file, or make it. `timeout`: seconds to wait for a lock of another process."""
+    # Reading the file other than by SQLite would drop the locks of other connections in this process.
+    mode = "rw" if path.exists() and path.stat().st_size else "rwc"
+    try:
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}", timeout=timeout, isolation_level=None, uri=True
+        )
+    except sqlite3.OperationalError as error:
+        raise OSError(f"checkpoint={str(path)!r} cannot be opened: {error}.") from error
+
+
+@contextmanager
+def transaction(file: sqlite3.Connection) -> Iterator[None]:
+    """A transaction, rolled back if the block raises."""
+    file.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        file.execute("COMMIT")
+    except BaseException:
+        if file.in_transaction:
+            file.execute("ROLLBACK")
+        raise
+
+
+def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> dict[Pair, StoredResult]:
+    """The results in the file, which may be new; raise an error if it is another search's, or damaged."""
+    try:
+        if _is_empty(file) and _make_tables(file, identity):
+            return {}
+        _require_checkpoint(file, path)
+        _require_whole(file, path)
+        _require_same_search(file, path, identity)
+        return _read(file, path)
+    except sqlite3.OperationalError as error:
+        # A lock, a full disk, or a read-only folder: the file itself is sound.
+        if str(error).startswith("no such"):  # one of our tables or columns
+            raise _damaged(path, error) from error
+        raise OSError(f"checkpoint={str(path)!r} cannot be opened or written: {error}.") from error
+    except sqlite3.DatabaseError as error:
+        raise _damaged(path, error) from error
+
+
+def write_results(file: sqlite3.Connection, results: Mapping[Pair, UnwrittenResult]) -> None:
+    """Write results in one transaction, over those of the same pairs."""
+    rows = [
+        (c, i, int(one.alone), one.text, one.versions, _crc(c, i, *one)) for (c, i), one in results.items()
+    ]
+    with transaction(file):
+        file.executemany(_WRITE, rows)
+
+
+def mark_doubted(file: sqlite3.Connection, pairs: Iterable[Pair]) -> None:
+    """Mark those shared results of `pairs` that the file has."""
+    where = "WHERE candidate = ? AND split = ? AND alone = ?"
+    with transaction(file):
+        for c, i in pairs:
+            row = file.execute(f"SELECT result, versions FROM results {where}", (c, i, _SHARED)).fetchone()
+            if row is not None:
+                text, versions = row
+                new = _DOUBTED, _crc(c, i, text, _DOUBTED, versions)
+                file.execute(f"UPDATE results SET alone = ?, crc = ? {where}", (*new, c, i, _SHARED))
+
+
+def _make_tables(file: sqlite3.Connection, identity: Identity) -> bool:
+    """Make the tables, unless another process has made them meanwhile."""
+    with transaction(file):
+        if not _is_empty(file):
+            return False
+        for statement in _TABLES:
+            file.execute(statement)
+        rows = [(name, digest, identity.texts[name]) for name, digest in identity.parts.items()]
+        file.executemany("INSERT INTO parts VALUES (?, ?, ?)", rows)
+    return True
+
+
+def _value(file: sqlite3.Connection, query: str) -> Any:
+    return file.execute(query).fetchone()[0]
+
+
+def _is_empty(file: sqlite3.Connection) -> bool:
+    tables = _value(file, "SELECT count(*) FROM sqlite_master")
+    return not tables and not _value(file, "PRAGMA application_id")
+
+
+def _require_checkpoint(file: sqlite3.Connection, path: Path) -> None:
+    if _value(file, "PRAGMA application_id") != APPLICATION_ID:
+        raise ValueError(
+            f"checkpoint={str(path)!r} is a database of another program. It was not changed. Give another "
+            "path."
+        )
+    layout = _value(file, "PRAGMA user_version")
+    if layout != LAYOUT:
+        raise ValueError(
+            f"checkpoint={str(path)!r} has layout {layout} of another version of manyfit; this version "
+            f"writes layout {LAYOUT}. It was not changed. Give another path, or use the version that wrote "
+            "it."
+        )
+
+
+def _require_whole(file: sqlite3.Connection, path: Path) -> None:
+    said = [row[0] for row in file.execute("PRAGMA integrity_check(3)")]
+    if said != ["ok"]:
+        raise _damaged(path, " ".join(" ".join(said).split()))
+
+
+def _damaged(path: Path, why: Any) -> ValueError:
+    return ValueError(
+        f"checkpoint={str(path)!r} is not a checkpoint, or is damaged ({why}). It was not changed. Give "
+        "another path, or restore a copy of it."
+    )
+
+
+def _require_same_search(file: sqlite3.Connection, path: Path, identity: Identity) -> None:
+    parts = file.execute("SELECT name, digest, text FROM parts")
+    stored = {name: (digest, text) for name, digest, text in parts}
+    different = [
+        f"- {name}: {_difference(stored.get(name, ('', 'missing'))[1], identity.texts.get(name, 'missing'))}"
+        for name in dict.fromkeys((*identity.parts, *stored))
+        if name not in stored or stored[name][0] != identity.parts.get(name)
+    ]
+    if different:
+        raise ValueError(
+            f"checkpoint={str(path)!r} belongs to another search. It was not changed. Differences:\n"
+            + "\n".join(different)
+            + "\nGive another path, or run the search that it belongs to."
+        )
+
+
+def _difference(stored: str, own: str) -> str:
+    return f"{stored} in the file, {own} here" if stored != own else f"{own or 'it'}, with different content"
+
+
+def _crc(c: int, i: int, text: str, alone: int, versions: str) -> int:
+    return zlib.crc32(f"{c} {i} {int(alone)} {text} {versions}".encode())
+
+
+def _read(file: sqlite3.Connection, path: Path) -> dict[Pair, StoredResult]:
+    stored = {}
+    rows = file.execute("SELECT candidate, split, alone, result, versions, crc FROM results")
+    for c, i, alone, text, made_by, crc in rows:
+        try:
+            if _crc(c, i, text, alone, made_by) != crc:
+                raise ValueError("another checksum")
+            versions = json.loads(made_by) if made_by else None
+            stored[c, i] = StoredResult(decoded(text), alone == _ALONE, versions, doubted=alone == _DOUBTED)
+        except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
+            raise _damaged(path, f"the result of setting {c} on split {i}: {error}") from error
+    return stored
