@@ -24,7 +24,7 @@ UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
 THEIRS := $(patsubst %,--ignore=manyfit/%.py,estimators/__init__ metrics/__init__ metrics/pairwise model_selection/__init__)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Where the numbers come from, in short; `make test-oldest` runs everything.
-OLDEST_FOLDERS = $(addprefix tests/,arrays folds estimators cluster model_selection)
+OLDEST_FOLDERS = $(addprefix tests/,units behaviour device cluster)
 
 .PHONY: help demo test lint unit doctest suite thorough oldest-short test-oldest python clean
 

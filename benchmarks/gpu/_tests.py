@@ -33,21 +33,21 @@ def run_tests(seconds: float, quick: bool, keep: Callable[[Row], None]) -> None:
     if find_spec("pytest") is None:
         keep({"folder": "tests", "failure": "pytest is not installed"})
         return
-    for folder in ["tests/arrays"] if quick else folders():
+    for folder in ["tests/units/arrays"] if quick else folders():
         keep(_run(folder, place, end - time.monotonic()))
 
 
 def folders() -> list[str]:
-    """Return the folders whose tests use the fixture `xp`, or have the mark.
+    """Return the folders whose own tests use the fixture `xp`, or have the mark.
 
     Drop-in estimators come last: they fit each of cuML's estimators, which may take the rest of the time.
     """
     found = {
-        path.parent.relative_to(_ROOT).parts[:2]
+        path.parent.relative_to(_ROOT).as_posix()
         for path in (_ROOT / "tests").rglob("test_*.py")
         if re.search(r"def test_\w*\([^)]*\bxp\b|mark\.gpu\b", path.read_text())
     }
-    return ["/".join(parts) for parts in sorted(found, key=lambda parts: ("estimators" in parts, parts))]
+    return sorted(found, key=lambda folder: ("estimators" in folder, folder))
 
 
 def _run(folder: str, place: Place, seconds: float) -> Row:
@@ -59,7 +59,8 @@ def _run(folder: str, place: Place, seconds: float) -> Row:
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        command += [*chosen, folder]
+        # Not the folders within it, which have rows of their own.
+        command += [*chosen, *sorted(map(str, (_ROOT / folder).glob("test_*.py")))]
         if find_spec("xdist") is not None and not place.imitated:
             command += ["-n", str(_PROCESSES)]
         start = time.monotonic()

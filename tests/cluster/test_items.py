@@ -31,9 +31,9 @@ from manyfit.model_selection.strategies import _iterations
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._iterations import ITERATIONS, cut_group
 from manyfit.model_selection.strategies._strategy import WorkItem
+from tests.behaviour.iterations._optimum import Optimum
+from tests.behaviour.metrics._crossings import there
 from tests.differential._subject import sharing_whatever_it_costs
-from tests.metrics._crossings import there
-from tests.model_selection._optimum import Optimum
 
 X, Y = make_classification(400, 8, random_state=0)
 C = np.logspace(-3, 2, 6)

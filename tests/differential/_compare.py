@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from ._problem import Outcome, Problem
-from ._recipe import Data
-from ._truth import Truth
+from tests.differential._problem import Outcome, Problem
+from tests.differential._recipe import Data
+from tests.differential._truth import Truth
 
 # scikit-learn's float32 answers are held to be this near, in units of the score's scale.
 FLOAT32_ROUNDING = 2e-6

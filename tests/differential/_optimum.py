@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.class_weight import compute_class_weight
 
-from ._oracle import EPS, Real
+from tests.differential._oracle import EPS, Real
 
 # Of Newton's method; and after the first at which the gradient may be rounding, which is an estimate.
 MAX_STEPS, MORE_STEPS = 300, 20

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 
-from ._recipe import mostly
+from tests.differential._recipe import mostly
 
 
 def mean_prediction(estimator: Any, X: Any, y: Any) -> float:

@@ -15,10 +15,10 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from ._options import Options
-from ._recipe import Data, Recipe
-from ._register import Case, Grid
-from ._splits import Splits
+from tests.differential._options import Options
+from tests.differential._recipe import Data, Recipe
+from tests.differential._register import Case, Grid
+from tests.differential._splits import Splits
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
-from ._recipe import CLASSES, REGRESSION, Recipe
+from tests.differential._recipe import CLASSES, REGRESSION, Recipe
 
 Grid = Mapping[str, Any] | list[Mapping[str, Any]]
 DrawSearch = Callable[[st.DrawFn, Recipe], tuple[Any, Grid]]
@@ -85,7 +85,7 @@ def register(
 
 def cases() -> list[Case]:
     """Every registered family."""
-    from . import families  # noqa: F401  (registers them; imported here since they import this module)
+    from tests.differential import families  # noqa: F401  (registers them; imported here since they import this module)
 
     return list(_CASES.values())
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 from sklearn import model_selection as ms
 
-from ._recipe import mostly
+from tests.differential._recipe import mostly
 
 Pair = tuple[Any, Any]
 

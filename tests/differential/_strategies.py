@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from ._options import options
-from ._problem import Problem
-from ._recipe import recipes
-from ._register import Case
-from ._splits import splits
+from tests.differential._options import options
+from tests.differential._problem import Problem
+from tests.differential._recipe import recipes
+from tests.differential._register import Case
+from tests.differential._splits import splits
 
 
 @st.composite

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import _num_features
 
-from . import _oracle
-from ._optimum import at_the_optimum
-from ._problem import Problem, weighable_steps
-from ._recipe import FORMS, Data
+from tests.differential import _oracle
+from tests.differential._optimum import at_the_optimum
+from tests.differential._problem import Problem, weighable_steps
+from tests.differential._recipe import FORMS, Data
 
 PERTURBED_RUNS = 6
 

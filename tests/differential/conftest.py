@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ._profile import THOROUGH
-from ._subject import sharing_whatever_it_costs
+from tests.differential._profile import THOROUGH
+from tests.differential._subject import sharing_whatever_it_costs
 
 
 @pytest.fixture(autouse=True)

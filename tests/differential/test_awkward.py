@@ -14,13 +14,22 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ._compare import check
-from ._options import Options
-from ._problem import Problem
-from ._recipe import BASES, FORMS, REFUSED_TARGETS, REGRESSION, TARGET_FORMS, TWISTS, WEIGHTS, Recipe
-from ._register import REGRESSION_SCORERS, Grid, case_named
-from ._splits import LISTS, SPLITTERS, Splits
-from ._subject import subject
+from tests.differential._compare import check
+from tests.differential._options import Options
+from tests.differential._problem import Problem
+from tests.differential._recipe import (
+    BASES,
+    FORMS,
+    REFUSED_TARGETS,
+    REGRESSION,
+    TARGET_FORMS,
+    TWISTS,
+    WEIGHTS,
+    Recipe,
+)
+from tests.differential._register import REGRESSION_SCORERS, Grid, case_named
+from tests.differential._splits import LISTS, SPLITTERS, Splits
+from tests.differential._subject import subject
 
 LEAST_SQUARES = case_named("scaler, ridge")
 PLAIN = Recipe(n=20, p=4, seed=1)

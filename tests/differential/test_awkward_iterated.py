@@ -12,14 +12,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from ._compare import check
-from ._options import Options
-from ._problem import Problem
-from ._profile import THOROUGH
-from ._recipe import BASES, CLASSES, FORMS, TWISTS, WEIGHTS, Recipe
-from ._register import Case, Grid, case_named
-from ._splits import LISTS, SPLITTERS, Splits
-from ._subject import subject
+from tests.differential._compare import check
+from tests.differential._options import Options
+from tests.differential._problem import Problem
+from tests.differential._profile import THOROUGH
+from tests.differential._recipe import BASES, CLASSES, FORMS, TWISTS, WEIGHTS, Recipe
+from tests.differential._register import Case, Grid, case_named
+from tests.differential._splits import LISTS, SPLITTERS, Splits
+from tests.differential._subject import subject
+
 from .families.iterated import DEVIANCES, POSITIVE, SCORERS
 
 # Nothing stops before the optimum, so that scores agree to many digits.

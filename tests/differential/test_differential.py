@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
 
-from ._compare import check
-from ._profile import PROFILE, THOROUGH
-from ._register import Case, cases
-from ._strategies import problems
-from ._subject import subject
+from tests.differential._compare import check
+from tests.differential._profile import PROFILE, THOROUGH
+from tests.differential._register import Case, cases
+from tests.differential._strategies import problems
+from tests.differential._subject import subject
 
 pytestmark = [pytest.mark.timeout(0)] if THOROUGH else []  # as long as it takes
 

@@ -16,14 +16,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVR
 
 from manyfit.model_selection import Report
-
-from ._compare import check
-from ._options import Options
-from ._problem import Problem
-from ._recipe import Recipe
-from ._register import case_named
-from ._splits import Splits
-from ._strategies import problems
+from tests.differential._compare import check
+from tests.differential._options import Options
+from tests.differential._problem import Problem
+from tests.differential._recipe import Recipe
+from tests.differential._register import case_named
+from tests.differential._splits import Splits
+from tests.differential._strategies import problems
 
 PLAIN = Problem(
     case=case_named("scaler, ridge"),

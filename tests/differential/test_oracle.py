@@ -17,14 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from . import _oracle
-from ._optimum import at_the_optimum
-from ._options import Options
-from ._problem import Problem, weighable_steps
-from ._recipe import Recipe
-from ._register import case_named
-from ._splits import Splits
-from ._truth import Truth
+from tests.differential import _oracle
+from tests.differential._optimum import at_the_optimum
+from tests.differential._options import Options
+from tests.differential._problem import Problem, weighable_steps
+from tests.differential._recipe import Recipe
+from tests.differential._register import case_named
+from tests.differential._splits import Splits
+from tests.differential._truth import Truth
 
 pytestmark = pytest.mark.skipif(
     not _oracle.AVAILABLE, reason="longdouble is no more precise than float64 here"

@@ -17,8 +17,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from .._recipe import Recipe, mostly
-from .._register import CLASS_SCORERS, Grid, register
+from tests.differential._recipe import Recipe, mostly
+from tests.differential._register import CLASS_SCORERS, Grid, register
 
 STRENGTHS = st.lists(st.sampled_from([1e-3, 1e-2, 0.1, 1.0, 10.0]), min_size=1, max_size=4)
 EXTREME = st.lists(st.sampled_from([1e-10, 1e-5, 1.0, 1e4, 1e8]), min_size=1, max_size=3)

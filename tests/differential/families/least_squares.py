@@ -12,8 +12,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from .._recipe import Recipe
-from .._register import Grid, register
+from tests.differential._recipe import Recipe
+from tests.differential._register import Grid, register
 
 ALPHAS = st.sampled_from([0.0, 1e-8, 1e-3, 0.1, 1.0, 10.0, 1e3, 1e6])
 SOME_ALPHAS = st.lists(st.sampled_from([1e-3, 0.1, 1.0, 10.0]), min_size=1, max_size=2, unique=True)

@@ -15,8 +15,8 @@ from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from .._recipe import Recipe
-from .._register import Grid, register
+from tests.differential._recipe import Recipe
+from tests.differential._register import Grid, register
 
 
 @register("dummy classifier", classes=True)

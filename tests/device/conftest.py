@@ -1,0 +1,3 @@
+"""Fixtures of the tests of searches."""
+
+from tests._search_fixtures import *  # noqa: F403  (fixtures are found by name)
