@@ -138,7 +138,10 @@ def test_a_search_whose_workers_are_all_held_says_so(tmp_path: Path):
 @pytest.mark.invariant("A search goes on without workers that stop answering or never end a fit")
 def test_without_a_nanny_a_search_says_what_it_waits_for(tmp_path: Path):
     """One of two workers is held for ever: the other does it all."""
+    slow = GridSearchCV(Awkward(seconds=1.0), {"value": [0, 1, 2, 3]}, cv=2, refit=False)
     with two_workers_without_nannies(tmp_path) as client:
         interrupted(client, n=1)
+        # From then on the worker counts as held; fits that take long have some wait for it.
+        time.sleep(GRACE_S)
         with pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"):
-            assert search().fit(X, Y).report_.fits_done == 8
+            assert slow.fit(X, Y).report_.fits_done == 8

@@ -185,5 +185,5 @@ def test_scikit_learns_own_brings_x_home_and_says_so(method):
 def test_the_text_says_where_results_lie(name):
     text = getattr(model_selection, name).__doc__
     own = inspect.cleandoc(getattr(sklearn.model_selection, name).__doc__)
-    assert text.count("\nNotes\n-----\n") == 1 and "may lie on a device." in text
+    assert text.count("\nNotes\n-----\n") == 1 and "may be on a device." in text
     assert text.startswith(own[:200]) and text.endswith(own[-200:]) and len(text) > len(own)

@@ -136,11 +136,11 @@ def test_no_client_is_an_error_that_says_what_to_do(monkeypatch):
         raise ValueError("no client")
 
     monkeypatch.setattr(Client, "current", none)
-    with pytest.raises(ValueError, match=r"create a Dask client.*local_cluster\(\)"):
+    with pytest.raises(ValueError, match=r"no Dask client: create one first.*local_cluster\(\)"):
         parallel_config(backend="manyfit")
-    with pytest.raises(ValueError, match="create a Dask client"):
+    with pytest.raises(ValueError, match="there is no Dask client"):
         Parallel(backend="manyfit")
-    with pytest.raises(ValueError, match="create a Dask client"):
+    with pytest.raises(ValueError, match="there is no Dask client"):
         ManyfitBackend()
 
 

@@ -429,7 +429,7 @@ def test_a_bar_with_columns(path, capsys, monkeypatch):
     assert notes[1][1].startswith("best ") and notes[1][2] == "settings 1/4"
     search = GridSearchCV(Counted(), GRID, cv=2, verbose=1, checkpoint=path).fit(X, Y)
     assert notes[-1] == ("saved 8 fits", f"best {search.best_score_:.4g}", "settings 4/4")
-    assert "where 8 of these fits are" in capsys.readouterr().out
+    assert "which has 8 of these fits" in capsys.readouterr().out
     notes.clear()
     X2, y2 = make_regression(60, 4, random_state=0)
     GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, cv=3, verbose=1).fit(X2, y2)
