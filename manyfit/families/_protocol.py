@@ -163,7 +163,7 @@ class Family:
         settings : sequence of dict
             Values of the free parameters.
         folded : FoldedData or PassData
-            The data, on the host; `PassData` for a family that reads `Iterations`.
+            The data, with X on the host or on a device; `PassData` for a family that reads `Iterations`.
 
         Returns
         -------

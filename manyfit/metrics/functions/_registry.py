@@ -1,4 +1,7 @@
-"""Metrics that are computed on a device, by scikit-learn's function."""
+"""Tables by scikit-learn's function: kernels for many settings, and results on a device that are no score.
+
+The scorers of a search read `METRIC_KERNELS`, too, on the host as on a device.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,7 @@
-"""Kernels: metrics of many settings at once, on any device, and how they are called."""
+"""Kernels: metrics of many settings at once, on any device, and how they are called.
+
+Metric functions call a `MetricKernel`. The scorers of a search call its `kernel` through a `SearchMetric`.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -35,7 +35,7 @@ from manyfit.model_selection.strategies._iterations import ITERATIONS
 from manyfit.model_selection.strategies._moments import MOMENTS
 from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
 
-# In the order in which they are asked for the settings of a family.
+# The first that matches the settings of a family is asked; single fits get what it refuses.
 FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, FOLD_FAMILIES)
 
 

@@ -1,4 +1,7 @@
-"""Runs a planned job: shared groups first, then whatever is fitted one by one."""
+"""Runs a planned job: what shares fits first, then single fits; a cluster gets both at once.
+
+Groups of shared steps and of individual fits are cut together, by `individual_items`.
+"""
 
 from __future__ import annotations
 

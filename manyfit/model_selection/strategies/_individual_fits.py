@@ -1,4 +1,8 @@
-"""Fits made one by one, with the steps before the last one shared."""
+"""The two strategies for fits made one by one: with the steps before the last one shared, and without.
+
+`individual_items` cuts the groups of both. All its items are of one of them: if any steps are shared, of
+`SHARED_STEPS`.
+"""
 
 import time
 from collections.abc import Callable, Sequence
