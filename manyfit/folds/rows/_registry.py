@@ -26,7 +26,8 @@ def register_row_source(matches: Callable[[Any], bool], factory: Callable[[Any],
         of any class. The latest registration that matches is used.
     factory : callable
         ``factory(X)`` returns the `RowSource`, or raises `Unsupported` with the reason why scikit-learn is to
-        fit X alone.
+        make the fits. It makes none if X is of a class that it cannot read: all fits have then to be shared,
+        or the search raises a TypeError.
     """
     _registered.append((matches, factory))
 
@@ -52,7 +53,9 @@ def as_row_source(X: Any) -> RowSource:
 
 def own_row_source(X: Any) -> RowSource | None:
     """The registered source of an X of a class that scikit-learn does not read; None for any other X."""
-    if X is None or isinstance(X, np.ndarray) or is_xp_array(X) or hasattr(X, "tocsr") or hasattr(X, "iloc"):
+    if X is None or isinstance(X, np.ndarray | list | tuple) or is_xp_array(X):
+        return None
+    if hasattr(X, "tocsr") or hasattr(X, "to_numpy"):  # a sparse matrix, a frame
         return None
     try:
         return next(

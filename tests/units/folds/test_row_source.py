@@ -379,4 +379,12 @@ def test_an_x_that_the_factory_refuses_is_left_to_scikit_learn(own_class):
     finally:
         unregister_row_source(refuse)
     assert isinstance(own_row_source(own_class[0]), CountingRows)
-    assert all(own_row_source(X_) is None for X_ in (None, X, sp.csr_array(X), pd.DataFrame(X), X.tolist()))
+
+
+def test_what_scikit_learn_reads_needs_no_source_of_its_own():
+    register_row_source(lambda X: True, CountingRows)
+    try:
+        for given in (None, X, sp.csr_array(X), pd.DataFrame(X), X.tolist(), there(X)):
+            assert own_row_source(given) is None
+    finally:
+        unregister_row_source(CountingRows)
