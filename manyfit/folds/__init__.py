@@ -19,7 +19,13 @@ from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr
-from manyfit.folds.rows._registry import as_row_source, register_row_source, unregister_row_source, wrap_rows
+from manyfit.folds.rows._registry import (
+    as_row_source,
+    own_row_source,
+    register_row_source,
+    unregister_row_source,
+    wrap_rows,
+)
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import as_labels, as_targets, as_weights, distinct_labels
 from manyfit.folds.splits._atoms import AtomGroup, Rows
@@ -67,6 +73,7 @@ __all__ = [
     "merge_rare_features",
     "moments_of_rows",
     "n_rows",
+    "own_row_source",
     "register_row_source",
     "require_classes",
     "row_blocks",

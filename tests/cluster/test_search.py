@@ -28,6 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.cluster import local_cluster
 from manyfit.cluster.worker.content_pickle import array_key
+from manyfit.folds import HostRows, register_row_source, unregister_row_source
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
@@ -379,3 +380,33 @@ def test_what_a_family_leaves_is_fitted_in_the_same_task(client, cv):
     assert there.report_.left_to_sklearn == here.report_.left_to_sklearn == why
     assert there.report_.transformer_fits == here.report_.transformer_fits == cv
     np.testing.assert_array_equal(there.cv_results_["mean_test_score"], here.cv_results_["mean_test_score"])
+
+
+def test_workers_read_an_x_of_any_class_through_the_source_that_this_process_registered(client, tmp_path):
+    class NumberFile:
+        path, shape, dtype = tmp_path / "X", X.shape, X.dtype
+
+        def __len__(self):
+            return self.shape[0]
+
+    class FileRows(HostRows):
+        def __init__(self, X):
+            self.path, self.shape, self.dtype = X.path, X.shape, X.dtype
+
+        def take(self, rows):
+            return np.array(np.memmap(self.path, self.dtype, "r", shape=self.shape)[rows])
+
+    X.tofile(tmp_path / "X")
+    register_row_source(lambda X: isinstance(X, NumberFile), FileRows)
+    try:
+        for name in ("moments", "passes"):
+            search = GridSearchCV(*SEARCHES[name], refit=False, client=client, sharing="optimum")
+            search.fit(NumberFile(), Y)
+            assert search.report_.fits_done == 0 and search.report_.workers == 2
+            expected = GridSearchCV(*SEARCHES[name], refit=False, sharing="optimum").fit(X, Y)
+            scores = [one.cv_results_["mean_test_score"] for one in (search, expected)]
+            np.testing.assert_allclose(*scores, rtol=1e-10)
+        with pytest.raises(TypeError, match="cannot read X, which FileRows reads .* no family serves"):
+            GridSearchCV(TREE, {}, refit=False, client=client).fit(NumberFile(), Y)
+    finally:
+        unregister_row_source(FileRows)

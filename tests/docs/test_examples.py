@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from manyfit.families import _registry as _family
+from manyfit.folds.rows import _registry as _rows
 from tests.docs._pages import PAGES, examples, masked, run
 
 WITH_EXAMPLES = [name for name, path in PAGES.items() if examples(path.read_text())]
@@ -15,6 +16,7 @@ def _registries(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an example registers ends with it."""
     monkeypatch.setattr(_family, "_families", dict(_family._families))
     monkeypatch.setattr(_family, "_affine_steps", dict(_family._affine_steps))
+    monkeypatch.setattr(_rows, "_registered", list(_rows._registered))
 
 
 @pytest.mark.invariant("Examples, tables and paths on the pages are true")
@@ -33,6 +35,12 @@ def test_a_family_takes_at_most_25_lines() -> None:
     families = [one[one.index("Family(Family):") :] for one in code if "register_family(" in one]
     assert len(families) == 2
     assert all(len([line for line in one.splitlines() if line]) <= 25 for one in families)
+
+
+def test_a_row_source_takes_at_most_10_lines() -> None:
+    code = [example.code for example in examples(PAGES["docs/own-family.md"].read_text())]
+    (source,) = (one[one.index("(HostRows):") :] for one in code if "register_row_source(" in one)
+    assert len([line for line in source.splitlines() if line]) <= 10
 
 
 PAGE = """

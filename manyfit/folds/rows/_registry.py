@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import is_xp_array
+from manyfit.exceptions import Unsupported
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import NumPyRows
@@ -21,11 +22,12 @@ def register_row_source(matches: Callable[[Any], bool], factory: Callable[[Any],
     Parameters
     ----------
     matches : callable
-        ``matches(X)`` says whether X, as the user passes it to ``fit``, is of this kind. The latest
-        registration that matches is used.
+        ``matches(X)`` says whether X, as the user passes it to ``fit``, is of this kind. It may be an object
+        of any class. The latest registration that matches is used.
     factory : callable
         ``factory(X)`` returns the `RowSource`, or raises `Unsupported` with the reason why scikit-learn is to
-        fit X alone.
+        make the fits. It makes none if X is of a class that it cannot read: all fits have then to be shared,
+        or the search raises a TypeError.
     """
     _registered.append((matches, factory))
 
@@ -49,6 +51,20 @@ def as_row_source(X: Any) -> RowSource:
     raise AssertionError  # NumPy's registration matches everything
 
 
+def own_row_source(X: Any) -> RowSource | None:
+    """The registered source of an X of a class that scikit-learn does not read; None for any other X."""
+    if X is None or isinstance(X, np.ndarray | list | tuple) or is_xp_array(X):
+        return None
+    if hasattr(X, "tocsr") or hasattr(X, "to_numpy"):  # a sparse matrix, a frame
+        return None
+    try:
+        return next(
+            (factory(X) for matches, factory in reversed(_registered[_BUILT_IN:]) if matches(X)), None
+        )
+    except Unsupported:
+        return None
+
+
 def wrap_rows(X: Any) -> RowSource:
     """The rows of an array or CSR matrix that was checked before, or of a `RowSource` itself."""
     if isinstance(X, np.ndarray):
@@ -61,4 +77,5 @@ def wrap_rows(X: Any) -> RowSource:
 register_row_source(lambda X: True, lambda X: NumPyRows(as_matrix(X)))
 register_row_source(is_xp_array, lambda X: DeviceRows(as_matrix(X)))
 register_row_source(lambda X: hasattr(X, "tocsr"), lambda X: CsrRows(as_csr(X)))
+_BUILT_IN = len(_registered)
 register_row_source(lambda X: isinstance(X, RowSource), lambda X: X)

@@ -13,10 +13,13 @@ from sklearn.base import clone
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import versions_here
+from manyfit.folds import RowSource
 from manyfit.introspection.randomness import RandomParameter, Sizes, find_random_parameter
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
 
+# Values of a block of rows that is digested at a time: 8 MiB of float64.
+DIGESTED_VALUES = 2**20
 # Characters of a description in a message.
 _MAX_LENGTH = 160
 # Options of scikit-learn that change how things are shown and checked, but no results.
@@ -49,7 +52,7 @@ def identity(job: Job, search: Any = None) -> Identity:
     contents: dict[str, tuple[Any, Callable[[], str]]] = {
         "estimator": (job.estimator, lambda: repr(job.estimator)),
         "settings": (list(map(dict, job.candidates)), lambda: _settings(job)),
-        "X": (job.X, lambda: _data(job.X)),
+        "X": (_content(job.X), lambda: _data(job.X)),
         "y": (job.y, lambda: _data(job.y)),
         "folds": (job.splits.content, lambda: f"{job.splits.n_splits} splits of {job.splits.n_samples} rows"),
         "scorers": (options.scorer, lambda: ", ".join(map(repr, scorers_by_name(options.scorer).values()))),
@@ -111,6 +114,14 @@ def _names(params: Mapping[str, Any]) -> str:
     return ", ".join(sorted(params)) or "none"
 
 
+def _content(X: Any) -> Any:
+    """X, or digests of the blocks of rows that a `RowSource` reads, whose own state may be a file's name."""
+    if not isinstance(X, RowSource):
+        return X
+    size = max(1, DIGESTED_VALUES // X.shape[1])
+    return type(X).__qualname__, [Digester()(block) for _, block in X.blocks(slice(0, X.shape[0]), size)]
+
+
 def _data(data: Any) -> str:
     if data is None:
         return "None"
@@ -159,7 +170,7 @@ def _random_parameter(job: Job) -> RandomParameter | None:
     """The first random parameter of any setting."""
     shape: Any = getattr(job.X, "shape", ())
     n_features = int(shape[1]) if len(shape) == 2 else None
-    sparse = hasattr(job.X, "nnz")
+    sparse = getattr(job.X, "nnz", None) is not None
     model, names = None, None
     for params in job.candidates:
         values = clone(dict(params), safe=False)

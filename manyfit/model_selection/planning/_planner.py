@@ -14,7 +14,7 @@ from manyfit._compat import TESTED, is_tested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import family_of
-from manyfit.folds import Unsupported
+from manyfit.folds import RowSource, Unsupported
 from manyfit.introspection.randomness import is_shareable
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
@@ -115,7 +115,7 @@ class _Planner:
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
         for name, data in (("X", self.job.X), ("y", self.job.y)):
-            if not (can_be_shared(data) or is_xp_array(data)):
+            if not (can_be_shared(data) or is_xp_array(data) or isinstance(data, RowSource)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
             if has_mutable_items(data) and not only_readers(self.job):
                 return f"{name} holds objects that can be changed, and fits have them in common"

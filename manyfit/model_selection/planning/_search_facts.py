@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from manyfit.arrays import is_xp_array
+from manyfit.folds import RowSource
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._rowwise_prefix import count_rowwise_steps, saves_work
 from manyfit.model_selection.planning._data_location import (
@@ -27,6 +28,11 @@ class SearchFacts:
         self.checks = ParameterChecks()
         self.drawing = DrawingSteps(job)
 
+    @property
+    def must_share(self) -> bool:
+        """Whether scikit-learn cannot read X, which a `RowSource` reads; sharing then need not pay."""
+        return isinstance(self.job.X, RowSource)
+
     @cached_property
     def on_device(self) -> bool:
         """Whether X or y lies on a device, or X is to be sent to one."""
@@ -35,8 +41,8 @@ class SearchFacts:
 
     @cached_property
     def may_share_rows(self) -> bool:
-        """Whether several fits may read the same rows."""
-        return not self.on_device or may_share_device_rows(self.job)
+        """Whether several fits may read the same rows, which scikit-learn can cut."""
+        return not (self.must_share or (self.on_device and not may_share_device_rows(self.job)))
 
     @cached_property
     def fits_on_device(self) -> bool:

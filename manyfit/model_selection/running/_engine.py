@@ -12,6 +12,7 @@ from dataclasses import replace
 from manyfit._compat import holds_callbacks
 from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import count_slots
+from manyfit.folds import RowSource
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -109,6 +110,7 @@ class _Run:
         """Run all groups, and fit what they leave; return the pairs that were to be fitted one by one."""
         single = [group for group in self.plan.groups if not group.strategy.shares_fits]
         planned = self.job.pairs(sorted(c for group in single for c in group.candidates))
+        self._require_readable(planned)
         if self.executor.on_cluster:
             items = [item for items in self._shared_items(()) for item in items]
             self._execute([*items, *self._individual_items(planned)])
@@ -125,9 +127,23 @@ class _Run:
     def fit(self, pairs: Sequence[Pair]) -> None:
         """Fit those of some pairs one by one that have no result yet."""
         before = set(self.total.results)
-        self._execute(self._individual_items(sorted({*pairs} - self.sink.results.keys())))
+        pairs = sorted({*pairs} - self.sink.results.keys())
+        self._require_readable(pairs)
+        self._execute(self._individual_items(pairs))
         if self.executor.on_cluster:
             self._print({pair: one for pair, one in self.total.results.items() if pair not in before})
+
+    def _require_readable(self, pairs: Sequence[Pair]) -> None:
+        """Raise TypeError if scikit-learn has to fit some pairs, and only a `RowSource` reads X."""
+        if not (pairs and isinstance(self.job.X, RowSource)):
+            return
+        planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
+        reasons = sorted({self.total.alone.get((c, i), planned[c]) for c, i in pairs})
+        raise TypeError(
+            f"scikit-learn cannot read X, which {type(self.job.X).__name__} reads for shared fits only. "
+            f"{len(pairs)} of {self.job.n_pairs} fits are not shared: {'; '.join(reasons)}. Leave these "
+            "settings out, or pass X as an array or DataFrame."
+        )
 
     def _shared_items(self, planned: Sequence[Pair]) -> Iterator[list[WorkItem]]:
         """The items of each strategy that shares fits, cut when those before them have run."""

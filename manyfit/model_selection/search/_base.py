@@ -26,7 +26,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import Splits
+from manyfit.folds import Splits, own_row_source
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import Job, Options, Sharing, memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
@@ -39,7 +39,15 @@ from manyfit.model_selection.search._hooks import (
     check_input,
     list_candidates,
 )
-from manyfit.model_selection.search._setup import Frozen, Setup, draw_splits, fingerprint, search_key
+from manyfit.model_selection.search._setup import (
+    Frozen,
+    IndexedRows,
+    Setup,
+    draw_splits,
+    fingerprint,
+    refuse_fits_by_sklearn,
+    search_key,
+)
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
 
@@ -130,7 +138,8 @@ class SharedSearch:
         ----------
         X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
             Training data, or a kernel if the estimator takes one. Dask arrays, frames and series, here and
-            below, are computed once and loaded whole.
+            below, are computed once and loaded whole. An object of another class is read by the
+            `manyfit.folds.RowSource` registered for it; every fit must then be shared, and `refit` be False.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets.
         **params : dict
@@ -141,6 +150,11 @@ class SharedSearch:
         -------
         self : object
             The fitted search, with scikit-learn's attributes and `report_`.
+
+        Raises
+        ------
+        TypeError
+            If a `RowSource` reads X, and scikit-learn has to make a fit.
 
         Notes
         -----
@@ -153,6 +167,7 @@ class SharedSearch:
         frozen = self._take_frozen()
         with transfers() as crossed:
             setup = self._setup(X, y, params, frozen)
+        refuse_fits_by_sklearn(setup.X, self.refit, self.verify)
         if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
             frozen = None
         metadata = _weights_of(setup.params)
@@ -202,6 +217,8 @@ class SharedSearch:
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
+        source = own_row_source(X)
+        X = X if source is None else IndexedRows(source)
         X, y, *values = compute_dask_inputs((X, y, *params.values()), type(self).__name__)
         params = dict(zip(params, values, strict=True))
         (X, y), brought = indexable(X, y), TransferCache()
@@ -219,6 +236,7 @@ class SharedSearch:
         cv = check_input(self, cv, X, y, split_params)
         memory_limit_in_bytes(self.memory_limit)
         n_splits = cv.get_n_splits(X, y, **split_params)
+        X = X if source is None else source
         return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, brought)
 
     def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:

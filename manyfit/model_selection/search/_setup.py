@@ -8,9 +8,22 @@ from manyfit._compat import (
     num_samples,
 )
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
-from manyfit.folds import Splits
+from manyfit.folds import RowSource, Splits
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.planning._pipeline_spec import value_key
+
+
+class IndexedRows:
+    """The rows of a `RowSource` with `len` and an index, which splitters need."""
+
+    def __init__(self, source: RowSource) -> None:
+        self.shape, self.dtype, self._source = source.shape, source.dtype, source
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._source.take(rows)
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,8 @@ def _content(value: Any) -> Any:
 
 
 def draw_splits(setup: Setup, cv: Any) -> Splits:
-    given = setup.X, setup.y, num_samples(setup.X), setup.routed.splitter.split
+    X = IndexedRows(setup.X) if isinstance(setup.X, RowSource) else setup.X
+    given = X, setup.y, num_samples(setup.X), setup.routed.splitter.split
     splits = Splits.draw(cv, *given, copy_to_host=setup.brought)
     if splits.n_splits != setup.n_splits:
         raise ValueError(
@@ -72,6 +86,16 @@ def draw_splits(setup: Setup, cv: Any) -> Splits:
             f"Expected {setup.n_splits} splits, got {splits.n_splits}"
         )
     return splits
+
+
+def refuse_fits_by_sklearn(X: Any, refit: Any, verify: int) -> None:
+    """Raise TypeError if `refit` or `verify` needs fits by scikit-learn, and only a `RowSource` reads X."""
+    if isinstance(X, RowSource) and (refit or verify):
+        name, off = ("refit", False) if refit else ("verify", 0)
+        raise TypeError(
+            f"scikit-learn cannot read X, which {type(X).__name__} reads for shared fits only. "
+            f"{name}={refit or verify!r} needs a fit by scikit-learn. Set {name}={off}."
+        )
 
 
 def fingerprint(setup: Setup) -> str | None:

@@ -178,6 +178,8 @@ def _reads_sparse(family: Family) -> bool:
 def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     """Raise `Unsupported` if the rows behind the steps are not the same for all settings."""
     job, spec = facts.job, batch.spec
+    if facts.must_share:
+        raise Unsupported("scikit-learn cuts the rows of a fold for it, and cannot read X")
     if not facts.may_share_rows:
         raise Unsupported("rows of a device are not lent to estimators that may write into them")
     if facts.fits_on_device and is_xp_array(job.X):

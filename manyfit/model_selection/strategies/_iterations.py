@@ -72,9 +72,8 @@ class IterationStrategy(Strategy):
         checked = stops_as_sklearn(job)
         if checked:
             require_gradient_stop(family, group.prototype, shape)
-        if (
-            facts.on_device
-        ):  # there the number of iterations decides, which is the same for one fit and for all
+        # On a device the number of iterations decides, which is the same for one fit and for all.
+        if facts.on_device or facts.must_share:
             operations = shared_operations(family, group.prototype, group.settings, shape)
         else:
             operations = require_cheaper(family, group.prototype, group.settings, shape, job.sharing)

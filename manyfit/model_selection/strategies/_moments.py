@@ -94,7 +94,8 @@ class MomentStrategy(Strategy):
         data = facts.data.for_moments()
         shape = facts.data.shape(data, group.prototype)
         assert batch.family is not None
-        require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job.sharing)
+        if not facts.must_share:
+            require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job.sharing)
         if scoring.by_itself and not scoring.reads_moments:
             raise Unsupported("a score of its own is not had from moments")
         return group
