@@ -218,8 +218,8 @@ def test_scores_of_another_minor_version_are_computed_again(tmp_path: Path) -> N
     result = {"fit_error": None, "test_scores": 0.5, "fit_time": 0.1, "score_time": 0.1}
     old = {"scikit-learn": "0.24.1", "NumPy": versions_here()["numpy"]}
     with Checkpoint(tmp_path / "file", identity) as file:
-        file.add({(0, 0): result}, alone=True, versions=old)
-        file.add({(0, 1): result}, alone=True)
+        file.add({(0, 0): result}, individual=True, versions=old)
+        file.add({(0, 1): result}, individual=True)
     with (
         pytest.warns(RuntimeWarning, match=r"scikit-learn is 0.24.1 there, and .* They are computed again"),
         Checkpoint(tmp_path / "file", identity) as file,

@@ -65,17 +65,17 @@ class Checkpoint:
         self._cost = FIRST_GUESS_S
 
     def add(
-        self, results: Mapping[Pair, Result], alone: bool, versions: Mapping[str, str] | None = None
+        self, results: Mapping[Pair, Result], individual: bool, versions: Mapping[str, str] | None = None
     ) -> None:
         """Add finished results, and write them if it is time.
 
-        `alone`: they were fitted one by one. `versions`: of a worker's packages, if they are not this
+        `individual`: they were fitted one by one. `versions`: of a worker's packages, if they are not this
         process's. Results with scores that are no numbers are not stored.
         """
         made_by = "" if versions is None else json.dumps(versions, ensure_ascii=True, sort_keys=True)
         for pair, result in results.items():
             try:
-                self._unwritten[pair] = UnwrittenResult(encoded(result), alone, made_by)
+                self._unwritten[pair] = UnwrittenResult(encoded(result), individual, made_by)
             except NotStored:
                 continue
             self._seconds += result["fit_time"] + result["score_time"]

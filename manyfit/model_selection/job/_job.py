@@ -70,8 +70,8 @@ class Job:
     search: Any = None  # the search itself, for callbacks
     contexts: Sequence[Any] | None = None  # a callback context for each pair, candidate by candidate
     client: Any = None  # of a cluster whose workers make the fits; None: this process and joblib's workers
-    home: tuple[Any, Any] | None = None  # X and y on the host, if X was sent to a device for this search
-    brought: TransferCache = field(
+    host_data: tuple[Any, Any] | None = None  # X and y on the host, if X was sent to a device for this search
+    copy_to_host: TransferCache = field(
         default_factory=TransferCache, compare=False
     )  # host copies, each made once
     rowwise: RowwiseOutputs | None = (

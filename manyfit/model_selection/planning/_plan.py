@@ -207,7 +207,7 @@ class Plan:
     by_candidate : bool
         Whether fits made one by one keep scikit-learn's order although steps are shared: where they draw
         from NumPy's global random state, or where the first that fails raises.
-    alone : bool
+    by_sklearn : bool
         Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
     from_predictions : bool
         Whether scores of shared fits are had neither from moments nor of all settings at once:
@@ -229,7 +229,7 @@ class Plan:
     passes: float
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
-    alone: bool = False
+    by_sklearn: bool = False
     from_predictions: bool = False
     refit_places: tuple[WorkPlace, ...] = ()
     n_workers: int = 1

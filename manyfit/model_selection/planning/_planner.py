@@ -98,7 +98,9 @@ class _Planner:
             by_candidate=by_candidate,
             n_workers=n_workers,
             advice=advice,
-            alone=reason is not None or not facts.may_share_rows or (facts.fits_on_device and order is None),
+            by_sklearn=reason is not None
+            or not facts.may_share_rows
+            or (facts.fits_on_device and order is None),
             from_predictions=any(scoring_of(group, job.options).calls_scorers for group in shared),
             refit_places=refit_places,
         )

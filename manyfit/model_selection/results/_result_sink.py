@@ -64,47 +64,47 @@ class ResultSink:
         self,
         results: Mapping[Pair, Result],
         *,
-        alone: bool,
+        individual: bool,
         lasting: bool = True,
         versions: Mapping[str, str] | None = None,
     ) -> None:
-        """Take finished results; `alone` says whether their fits were made one by one.
+        """Take finished results; `individual` says whether their fits were made one by one.
 
         Results that are not `lasting` are not written to the checkpoint: another run may have others.
         `versions` are those of the packages that computed them, if they are not this process's.
         """
         if self._checkpoint is not None and lasting:
-            self._checkpoint.add(results, alone, versions)
-        if not alone:
+            self._checkpoint.add(results, individual, versions)
+        if not individual:
             self._columns.saved += len(results)
             self.shared.update(results)
         self._count(results)
         self._bar.done(len(results))
 
-    def take(self, part: TaskResult, *, alone: bool) -> None:
-        """Take the results of a part of the search; `alone` is for those that are not in `part.fitted`."""
+    def take(self, part: TaskResult, *, individual: bool) -> None:
+        """Take the results of a part; `individual` holds for those that are not in `part.fitted`."""
         self.steps_saved += part.work["transformer_fits_saved"]
         for own in (True, False):
             some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
             if some:
-                self.add(some, alone=alone or own, lasting=part.lasting, versions=part.versions)
+                self.add(some, individual=individual or own, lasting=part.lasting, versions=part.versions)
 
-    def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
+    def individual_results(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
         """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""
         kept = {} if self._checkpoint is None else self._checkpoint.stored
-        return frozenset(pair for pair in pairs if pair in kept and kept[pair].alone)
+        return frozenset(pair for pair in pairs if pair in kept and kept[pair].individual)
 
-    def restore(self, pairs: Sequence[Pair], *, alone: bool = False) -> bool:
+    def restore(self, pairs: Sequence[Pair], *, individual: bool = False) -> bool:
         """Take the results of `pairs` from the checkpoint, if it has all of them; returns whether it has.
 
-        With `alone`, only results of single fits count.
+        With `individual`, only results of single fits count.
         """
         kept = {} if self._checkpoint is None else self._checkpoint.stored
-        if not pairs or not all(pair in kept and (kept[pair].alone or not alone) for pair in pairs):
+        if not pairs or not all(pair in kept and (kept[pair].individual or not individual) for pair in pairs):
             return False
         results = {pair: kept[pair].result for pair in pairs}
         self.restored.update(results)
-        self.shared.update(pair for pair in pairs if not kept[pair].alone)
+        self.shared.update(pair for pair in pairs if not kept[pair].individual)
         self._columns.saved += len(results)
         self._count(results)
         self._bar.skip(len(results))

@@ -16,7 +16,7 @@ class TaskResult:
     ----------
     results : dict of pair to dict
         As scikit-learn's ``_fit_and_score`` gives them.
-    alone : dict of pair to str
+    refused : dict of pair to str
         Pairs that shared work leaves to scikit-learn, with the reasons; those without a result are not fitted
         yet.
     fitted : set of pair
@@ -44,7 +44,7 @@ class TaskResult:
     """
 
     results: dict[Pair, Result] = field(default_factory=dict)
-    alone: dict[Pair, str] = field(default_factory=dict)
+    refused: dict[Pair, str] = field(default_factory=dict)
     fitted: set[Pair] = field(default_factory=set)
     work: Counter[str] = field(default_factory=Counter)
     doubts: dict[Pair, Mapping[str, float]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class TaskResult:
     @property
     def left(self) -> list[Pair]:
         """Pairs that shared work left to scikit-learn, and that are not fitted yet."""
-        return sorted(self.alone.keys() - self.results.keys())
+        return sorted(self.refused.keys() - self.results.keys())
 
     def note_iterations(
         self, candidates: Sequence[int], i: int, answers: Any, doubts: Mapping[int, Mapping[str, float]]
@@ -73,7 +73,7 @@ class TaskResult:
     def add(self, other: "TaskResult") -> None:
         """Add the results and counts of another part."""
         self.results.update(other.results)
-        self.alone.update(other.alone)
+        self.refused.update(other.refused)
         self.fitted |= other.fitted
         self.work.update(other.work)  # which keeps negative counts
         self.doubts.update(other.doubts)

@@ -69,7 +69,7 @@ class DaskExecutor:
             else:
                 deliver_all(part.messages)
                 self._require_versions(part)
-            self.sink.take(part, alone=not item.strategy.shares_fits)
+            self.sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
         if again:
             yield from self.map(again)

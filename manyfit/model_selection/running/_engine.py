@@ -48,9 +48,9 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     if rowwise is not None:
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
     results, report.fits_restored = taken.results, len(taken.restored)
-    report.fits_done = len({*total.alone, *planned} - taken.restored) + total.fits_made
+    report.fits_done = len({*total.refused, *planned} - taken.restored) + total.fits_made
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
-    report.left_to_sklearn = dict(Counter(total.alone.values()))
+    report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = taken.restored - taken.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]
     report.cross(crossed)
@@ -97,7 +97,7 @@ class _Run:
             self.executor = DaskExecutor(job, plan.order, sink)
         else:
             in_process = joblib_workers(job.n_jobs) == 1
-            context = RunContext(job, plan.order, sink, in_process and not plan.alone, plan.by_candidate)
+            context = RunContext(job, plan.order, sink, in_process and not plan.by_sklearn, plan.by_candidate)
             if data is not None:
                 context.data = data
             self.executor = local_executor(job, context, sink)
@@ -172,9 +172,9 @@ class _Run:
 def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> dict[str, object]:
     """What a report says of a group; `before` is what was fitted one by one before the search went on."""
     own = set(group.candidates)
-    left = Counter(why for (c, _), why in outcome.alone.items() if c in own)
+    left = Counter(why for (c, _), why in outcome.refused.items() if c in own)
     if group.strategy.shares_fits:
-        left += Counter(FITTED_BEFORE for c, i in before if c in own and (c, i) not in outcome.alone)
+        left += Counter(FITTED_BEFORE for c, i in before if c in own and (c, i) not in outcome.refused)
     return {
         "kind": group.kind,
         "estimator": group.estimator,

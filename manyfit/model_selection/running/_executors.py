@@ -73,7 +73,7 @@ class JoblibExecutor:
         arguments = [(item, self._context.for_item(item)) for item in items]
         parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
         for item, part in zip(items, parts, strict=True):
-            self._sink.take(part, alone=not item.strategy.shares_fits)
+            self._sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
 
 

@@ -132,6 +132,6 @@ def _stop_if_unwanted() -> None:
 class _WorkerSink(ResultSink):
     """Keeps nothing, since results return with their item; stops shared work that nobody wants any more."""
 
-    def add(self, results: Mapping[Pair, Result], *, alone: bool, **how: Any) -> None:
-        if not alone:
+    def add(self, results: Mapping[Pair, Result], *, individual: bool, **how: Any) -> None:
+        if not individual:
             _stop_if_unwanted()

@@ -161,7 +161,7 @@ class CachedTransformer(Wrapped):
         return None if rowwise is None or params else rowwise.output(self._shared_inner, token)
 
     def _shared_entry(self, fitted: Any, output: Any, method: str) -> CacheEntry | None:
-        """The cache's entry for a fit; None for one that belongs to this setting alone."""
+        """The cache's entry for a fit; None for one that no other setting reads."""
         if shares_parts(fitted) and not was_fully_shareable(fitted):
             return None
         volatile = holds_generator(fitted)
@@ -183,7 +183,7 @@ class CachedTransformer(Wrapped):
         return output if self._shared_is_registered(output) else private_copy(output)
 
     def _shared_private_output(self, output: Any) -> Any:
-        """An output that belongs to this setting alone."""
+        """An output that no other setting reads."""
         if output is None or self._shared_is_registered(output):
             return output
         return self._shared_cache.register(output, None)

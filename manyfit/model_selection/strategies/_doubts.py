@@ -57,7 +57,7 @@ class Doubts:
     ) -> None:
         self.device_scores: list[Any] = []
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if not answers.varies_within_tol or len(answers.alone) == n_settings:
+        if not answers.varies_within_tol or len(answers.refused) == n_settings:
             return
         fold = folded.fold(i)
         if answers.classes is not None and scoring.label_scorers:

@@ -105,14 +105,14 @@ class FoldFamilyStrategy(Strategy):
         # Fits in scikit-learn's order come later, and find the folds of all splits.
         fits_rest = plan.order is not None and not plan.by_candidate if schedule.in_process else True
         others = schedule.planned if schedule.in_process and fits_rest else ()
-        others = tuple(pair for pair in others if not sink.restore([pair], alone=True))
+        others = tuple(pair for pair in others if not sink.restore([pair], individual=True))
         items: list[WorkItem] = []
         for i in range(schedule.job.splits.n_splits):
             left = [group for group in groups if not sink.restore([(c, i) for c in group.candidates])]
             own = tuple(c for c, split in others if split == i)
             pairs = tuple((c, i) for group in left for c in group.candidates)
             if pairs or own:
-                kept = tuple(sorted(c for c, _ in sink.kept_alone(pairs)))
+                kept = tuple(sorted(c for c, _ in sink.individual_results(pairs)))
                 items.append(
                     WorkItem(self, pairs or tuple((c, i) for c in own), tuple(left), own, kept, fits_rest)
                 )
@@ -134,10 +134,10 @@ class FoldFamilyStrategy(Strategy):
                 answered = _answer(group, i, folds, context, outcome)
             except Exception as error:
                 # scikit-learn fits these pairs one by one, and raises what the user should see.
-                outcome.alone.update({(c, i): why_not(error) for c in group.candidates})
+                outcome.refused.update({(c, i): why_not(error) for c in group.candidates})
                 outcome.seconds += time.perf_counter() - asked
             else:
-                context.add(answered, alone=False)
+                context.add(answered, individual=False)
         if item.fits_rest and context.may_fit_rest:
             _fit_rest(item, context, folds, outcome, limit)
         outcome.work.update(folds.work_since(before))
@@ -147,7 +147,7 @@ class FoldFamilyStrategy(Strategy):
         left = tuple(pair for pair in outcome.left if pair[0] not in item.kept)
         if context.returns_early and left and not item.divisible:
             outcome.unfinished = WorkItem(SHARED_STEPS, left)
-        context.refused.update(outcome.alone)
+        context.refused.update(outcome.refused)
         return outcome
 
     def _folds(self, item: WorkItem, context: RunContext, job: Job) -> FoldStore:
@@ -211,7 +211,7 @@ def _not_refused(
             found.append(group)
         else:
             why = context.refused[pairs[0]]
-            outcome.alone.update({(c, item.split): why for c in group.candidates})
+            outcome.refused.update({(c, item.split): why for c in group.candidates})
     return found
 
 
@@ -225,14 +225,14 @@ def _fit_rest(
     seconds_refused, start, i = outcome.seconds, time.perf_counter(), item.split
     job, order = context.fitted, context.order
     folds, sizes = folds.with_options(job.options), (len(job.candidates), job.splits.n_splits)
-    left = [c for c in item.candidates if (c, i) in outcome.alone and c not in item.kept]
+    left = [c for c in item.candidates if (c, i) in outcome.refused and c not in item.kept]
     waiting = dict.fromkeys([*left, *item.others])
     for c in sorted(waiting, key=lambda c: (() if order is None else order[c], c)):
         result = evaluate(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
         result["fit_time"], seconds_refused = result["fit_time"] + seconds_refused, 0.0
         outcome.results[c, i] = result
         outcome.fitted.add((c, i))
-        context.add({(c, i): result}, alone=True)
+        context.add({(c, i): result}, individual=True)
         if (context.returns_early or item.divisible) and limit.is_over():
             break
     outcome.seconds_fitting += time.perf_counter() - start

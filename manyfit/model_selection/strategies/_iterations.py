@@ -155,7 +155,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
         if pending.device_scores or doubts.device_scores:
             waiting.append(split)
         else:
-            context.add(split.finish([], [], outcome), alone=False)
+            context.add(split.finish([], [], outcome), individual=False)
         start = time.perf_counter()
     # Scores of all splits are fetched from a device together.
     arrays = [one for split in waiting for one in (*split.pending.device_scores, *split.doubts.device_scores)]
@@ -163,7 +163,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     for split in waiting:
         scores = [next(on_host) for _ in split.pending.device_scores]
         shifted = [next(on_host) for _ in split.doubts.device_scores]
-        context.add(split.finish(scores, shifted, outcome), alone=False)
+        context.add(split.finish(scores, shifted, outcome), individual=False)
 
 
 def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:

@@ -146,7 +146,7 @@ def _finish(waiting: list["_PendingFold"], outcome: TaskResult, context: RunCont
         own, on_host = on_host[: len(fold.device_scores)], on_host[len(fold.device_scores) :]
         fold.finish(own)
         outcome.add(fold.outcome)
-        context.add(fold.outcome.results, alone=False)
+        context.add(fold.outcome.results, individual=False)
     waiting.clear()
 
 
@@ -192,7 +192,7 @@ class _PendingFold:
                 lambda: f"the scores of {len(candidates)} settings",
             )
         except Exception as error:
-            self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
+            self.outcome.refused.update({(c, self.i): why_not(error) for c in candidates})
             return
         self._pending.append((candidates, fitted, pending))
         d = self.data.X.shape[1] + self.data.n_targets
@@ -207,7 +207,7 @@ class _PendingFold:
             try:
                 scored = pending.finish(own)
             except Exception as error:
-                self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
+                self.outcome.refused.update({(c, self.i): why_not(error) for c in candidates})
                 continue
             times = (fitted / n, (pending.seconds + time.perf_counter() - start) / n)
             scored.keep(self.outcome, candidates, self.i, times)
@@ -240,7 +240,7 @@ class _PendingFold:
 
     def _leave(self, node: _StepTree, why: str) -> None:
         for group in node.all_groups():
-            self.outcome.alone.update({(c, self.i): why for c in group.candidates})
+            self.outcome.refused.update({(c, self.i): why for c in group.candidates})
 
 
 def _titles(root: _StepTree) -> str:

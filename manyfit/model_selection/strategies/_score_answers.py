@@ -55,7 +55,7 @@ class FoldScores:
         To m settings.
     scores : dict of str to list
         For each role a score (a float, or a dict of floats by name) of each setting. An exception takes
-        the place of a score that cannot be given, and None where answers leave a setting alone.
+        the place of a score that cannot be given, and None where a setting has no answer.
     warned : DeferredWarnings
         What scorers warned of, by setting.
     """
@@ -72,17 +72,17 @@ class FoldScores:
         times: tuple[float, float],
         left: Mapping[int, str] | None = None,
     ) -> dict[Pair, Result]:
-        """Note which settings are fitted alone on split `i` after all; note and return results of the others.
+        """Note which settings split `i` leaves to scikit-learn; note and return results of the others.
 
-        `times` are those of the fit and score of one setting, `left` settings that are fitted alone for
+        `times` are those of the fit and score of one setting, `left` settings that are left for
         another reason. What the scorers warned of is shown where it
-        counts: a fit alone warns again.
+        counts: an individual fit warns again.
         """
         counted, results = set(), {}
         for j, c in enumerate(candidates):
-            why = self._why_alone(j) or (left or {}).get(j)
+            why = self._reason_refused(j) or (left or {}).get(j)
             if why is not None:
-                outcome.alone[c, i] = why
+                outcome.refused[c, i] = why
             else:
                 counted.add(j)
                 results[c, i] = _result(self.scores, j, *times)
@@ -90,10 +90,10 @@ class FoldScores:
         self.warned.emit(counted)
         return results
 
-    def _why_alone(self, j: int) -> str | None:
-        """Why setting `j` is fitted alone after all, or None."""
-        if j in self.answers.alone:
-            return self.answers.alone[j]
+    def _reason_refused(self, j: int) -> str | None:
+        """Why setting `j` is left to scikit-learn, or None."""
+        if j in self.answers.refused:
+            return self.answers.refused[j]
         for of_role in self.scores.values():
             if isinstance(of_role[j], Exception):
                 return str(of_role[j]) if isinstance(of_role[j], Unsupported) else "a scorer failed"
@@ -168,7 +168,7 @@ class _SubsetScores:
         self.rows = rows
         self._scoring, self._answers, self._limit = scoring, answers, memory_limit
         self._scores: list[Any] = [None] * n_settings
-        self._missing = [j for j in range(n_settings) if j not in answers.alone]
+        self._missing = [j for j in range(n_settings) if j not in answers.refused]
         self._from_moments()
         self.device_scores: list[Any] = []
         if self._missing and answers.reads_moments and _has_constant_target(self._y):

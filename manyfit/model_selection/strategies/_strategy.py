@@ -192,7 +192,7 @@ class RunContext:
     def answered(self) -> Job:
         """The job as families behind fitted steps read it: y on the host, and the search's own scorers."""
         if self._answered is None:
-            y = self.job.brought(self.fitted.y, "y")
+            y = self.job.copy_to_host(self.fitted.y, "y")
             self._answered = replace(self.fitted, y=y, options=self.job.options)
         return self._answered
 
@@ -216,10 +216,10 @@ class RunContext:
         """Whether single fits read the same data as families."""
         return self.answered.y is self.fitted.y
 
-    def add(self, results: Mapping[Pair, Result], *, alone: bool) -> None:
+    def add(self, results: Mapping[Pair, Result], *, individual: bool) -> None:
         """Hand finished results to the sink, if there is one."""
         if self.sink is not None:
-            self.sink.add(results, alone=alone)
+            self.sink.add(results, individual=individual)
 
     def for_item(self, item: WorkItem) -> RunContext:
         """The part that another process needs to run an item."""
@@ -263,8 +263,8 @@ def _part(job: Job, candidates: set[int], splits: Splits) -> Job:
         search=None if contexts is None else job.search,
         contexts=contexts,
         client=None,
-        home=None,
-        brought=TransferCache(),
+        host_data=None,
+        copy_to_host=TransferCache(),
     )
 
 
@@ -317,7 +317,7 @@ class Strategy:
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
         """What becomes of an item that workers died of: results, and items that are to be tried."""
-        return TaskResult(alone=dict.fromkeys(item.pairs, "the worker died of the shared work")), []
+        return TaskResult(refused=dict.fromkeys(item.pairs, "the worker died of the shared work")), []
 
 
 def scoring_of(group: Group, options: Options) -> SharedScoring:
@@ -332,4 +332,4 @@ def why_not(error: Exception) -> str:
 
 def leave(outcome: TaskResult, pairs: Sequence[Pair], why: str) -> None:
     """Leave those of some pairs that have no result to scikit-learn."""
-    outcome.alone.update(dict.fromkeys((pair for pair in pairs if pair not in outcome.results), why))
+    outcome.refused.update(dict.fromkeys((pair for pair in pairs if pair not in outcome.results), why))
