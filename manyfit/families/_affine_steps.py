@@ -172,7 +172,7 @@ class PCAStep:
         if n < 2 or (isinstance(step.n_components, Integral) and int(step.n_components) > most):
             raise Unsupported("n_components is larger than the data allow")
         if pca_is_randomized(step, n, p):
-            raise Unsupported("svd_solver='auto' resolves to the randomized solver here")
+            raise Unsupported("svd_solver='auto' resolves to the randomized solver")
         spectrum = moments.spectrum
         values = spectrum.values
         k = _n_components(step.n_components, values[:most], max(NEAR_TIE, NEAR_TIE_EPS * view.eps))

@@ -18,12 +18,12 @@ Role = Literal["train", "test"]
 
 
 class Answers:
-    """What a family answers for one fold: the base class, with defaults for all but `subset` and `respond`.
+    """The answers of a family for one fold: a base class with defaults for all but `subset` and `respond`.
 
     Attributes
     ----------
     refused : mapping of int to str
-        Settings (positions in the list that `fit_many` was given) that this fold does not share, with
+        Settings (positions in the list of `fit_many`) that this fold does not share, with
         the reason; scikit-learn fits each of them.
     classes : ndarray of shape (n_classes,) or None
         For classifiers: the classes, on the host, in the order of the columns of probabilities.
@@ -77,14 +77,14 @@ class Answers:
 
 @dataclass(frozen=True)
 class Predictions(Answers):
-    """Answers given as arrays.
+    """Predictions as arrays.
 
     Attributes
     ----------
     test : dict of str to ndarray of shape (n_settings, n_test, ...)
         By method: ``"predict"``, ``"predict_proba"``, ``"decision_function"``.
     train : dict of str to ndarray of shape (n_settings, n_train, ...), optional
-        The same for the training rows; needed only where training scores are asked for.
+        The same for the training rows; needed only for training scores.
     refused : mapping of int to str
         See `Answers`. The arrays keep a place for these settings, which nothing reads.
     classes : ndarray of shape (n_classes,) or None

@@ -105,7 +105,7 @@ def _loaded(
         if isinstance(error, ImportError | AttributeError):
             error.add_note(
                 f"The worker {worker.address} could not load a task. The modules of its functions "
-                "and arguments must be importable there: install them, or send them with "
+                "and arguments must be importable on the worker: install them, or send them with "
                 "client.upload_file. Definitions in __main__ are sent with the task."
             )
         raise

@@ -138,7 +138,7 @@ HELD = [("stranger", Writer()), ("scaled", E.MinMaxScaler())]
 def test_rows_are_not_lent_to_strangers(first, grid):
     model, grid = Pipeline([("first", first), ("ridge", E.Ridge())]), {"ridge__alpha": [0.1, 1.0]} | grid
     search = GridSearchCV(model, grid, cv=3, refit=False)
-    why = "one by one: rows of a device are not lent to estimators that may write into them"
+    why = "one by one: rows of a device are not shared with estimators that may write into them"
     assert why in str(search.plan(there(X), there(Y)))
     search.fit(there(X), there(Y))
     assert (search.report_.fits_done, search.report_.transformer_fits) == (search.report_.fits_requested, 0)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from manyfit.cluster.inspection.versions import version_differences, versions_here
+from manyfit.cluster.inspection.versions import process_versions, version_differences
 from manyfit.model_selection.checkpoint._database import (
     StoredResult,
     UnwrittenResult,
@@ -149,7 +149,7 @@ def _with_suitable_versions(
     for one in stored.values():
         if one.versions is not None and str(one.versions) not in refused:
             theirs = {name.lower(): version for name, version in one.versions.items()}
-            wrong, other = version_differences(theirs, versions_here())
+            wrong, other = version_differences(theirs, process_versions())
             refused[str(one.versions)] = bool(wrong)
             if quiet:
                 continue

@@ -50,10 +50,7 @@ def moves_to_gpu(X: Any) -> bool:
 def place_data(job: Job) -> Job:
     """The job with its X on the device of `manyfit.set_config`; y and weights follow when they are read.
 
-    Raises
-    ------
-    ImportError, RuntimeError
-        If the configuration names a GPU, and no installed library can use one.
+    Raises an ImportError or a RuntimeError if the configuration names a GPU that no library can use.
     """
     if job.client is not None:
         return job  # its workers have devices of their own
@@ -79,10 +76,7 @@ def place_of_work(job: Job) -> Place | None:
 def data_for_fits(job: Job) -> Job:
     """The job with its data where single fits can be made: on the device of X, or on the host.
 
-    Raises
-    ------
-    HostFallbackError
-        If the data would have to be copied to the host, and ``host_fallback="error"``.
+    A copy to the host raises a `HostFallbackError` with ``host_fallback="error"``.
     """
     if falls_back_to_host(job):
         return _move_job_to_host(job)
@@ -109,9 +103,8 @@ def where_refitted(job: Job) -> Job:
 def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     """Whether single fits need the data on the host; warns of it, or raises, as ``host_fallback`` says.
 
-    `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
-    drop-in estimators are, by indices that it has sent to the device; and a precomputed kernel in a way that
-    no array of a device allows.
+    `cut`: whether fits read the rows of a split. On a device not every version of scikit-learn can cut them
+    for drop-in estimators, and none can cut a precomputed kernel.
     """
     arrays = [one for one in (job.X, job.y) if is_xp_array(one)]
     names = (
@@ -153,7 +146,7 @@ def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
 
 
 def _may_be_pairwise(job: Job) -> bool:
-    """Whether X may be a kernel or distances, whose rows and columns scikit-learn cuts as NumPy does."""
+    """Whether X may be a kernel or distances, of which a split takes rows and columns."""
     values = (value for params in job.candidates for value in params.values())
     pairwise = get_tags(job.estimator).input_tags.pairwise
     return pairwise or any(isinstance(value, str) and value == "precomputed" for value in values)
@@ -162,8 +155,7 @@ def _may_be_pairwise(job: Job) -> bool:
 def may_share_device_rows(job: Job) -> bool:
     """Whether several fits may read the same rows, and so share steps.
 
-    Rows on the host can be copied for estimators that may write into them, and compared afterwards. Rows on a
-    device are shared only if all estimators are known to leave them as they are.
+    Rows of a device are shared only if no estimator writes into them; host rows are copied and compared.
     """
     if job.client is not None:
         return not (is_xp_array(job.X) or is_xp_array(job.y))  # workers plan for themselves

@@ -35,7 +35,7 @@ from manyfit.model_selection.strategies._iterations import ITERATIONS
 from manyfit.model_selection.strategies._moments import MOMENTS
 from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
 
-# In the order in which they are asked for the settings of a family.
+# In the order in which they are tried for the settings of a family.
 FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, FOLD_FAMILIES)
 
 
@@ -195,23 +195,23 @@ class _Planner:
 
     def _serve(self, batch: Batch) -> dict[int, str]:
         """Place settings that differ in free parameters only; return those not placed, with the reason."""
-        reasons, kept = dict[int, str](), list[int]()
+        reasons, shared = dict[int, str](), list[int]()
         assert batch.family is not None
         for j, (c, spec) in enumerate(zip(batch.candidates, batch.specs, strict=True)):
             assert isinstance(spec, PipelineSpec)
             why = self.facts.checks.family_reason(batch.family, spec.final)
             if why is None:
-                kept.append(j)
+                shared.append(j)
             else:
                 reasons[c] = why
-        if not kept:
+        if not shared:
             return reasons
-        batch = batch.narrowed(kept)
+        batch = batch.subset(shared)
         strategy = next(one for one in FAMILY_STRATEGIES if one.matches(batch))
         try:
             self.groups.append(strategy.serve(batch, self.facts))
-        except Unsupported as why_not:
-            reasons.update(dict.fromkeys(batch.candidates, str(why_not)))
+        except Unsupported as refusal:
+            reasons.update(dict.fromkeys(batch.candidates, str(refusal)))
         return reasons
 
     def _order_is_visible(self, left: Sequence[int]) -> bool:

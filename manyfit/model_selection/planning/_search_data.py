@@ -37,7 +37,7 @@ class SearchData:
         self._moments: FoldedMatrix | None = None
         self._moments_reason: str | None = None
         self._iterations: dict[bool, FoldedMatrix] = {}
-        self._given: tuple[Any, Any] | None = None
+        self._raw_weights: tuple[Any, Any] | None = None
         self._n_classes: int | None = None
 
     def require_weights(self, candidate: int, path: str, scoring: SharedScoring) -> None:
@@ -45,9 +45,9 @@ class SearchData:
         fit_params = self.job.options.fit_params
         routed = routing_enabled() and fit_params
         model = sample(self.job, candidate) if routed else self.job.estimator
-        given = fit_weights(model, path, fit_params), scoring.weights
-        self._given = self._given or given
-        if any(one is not other for one, other in zip(given, self._given, strict=True)):
+        raw = fit_weights(model, path, fit_params), scoring.weights
+        self._raw_weights = self._raw_weights or raw
+        if any(one is not other for one, other in zip(raw, self._raw_weights, strict=True)):
             raise Unsupported("its last step has other weights than that of the settings before it")
 
     def for_moments(self) -> FoldedMatrix:
@@ -98,8 +98,8 @@ class SearchData:
     def _weights(self, n: int) -> Weights:
         """The weights of fits and of scores, which are one array if they are one for the user."""
         copy = self.job.copy_to_host
-        assert self._given is not None
-        fit, score = self._given
+        assert self._raw_weights is not None
+        fit, score = self._raw_weights
         weights = Weights(as_weights(copy(fit, "weights"), n))
         if score is None:
             return weights

@@ -30,13 +30,7 @@ _FROM_MOMENTS = "it works on the moments, which are small"
 
 
 class WorkPlaces:
-    """Finds where the estimators of a search work whose data lie on a device, or are sent to one.
-
-    Parameters
-    ----------
-    job : Job
-        The search.
-    """
+    """Finds where the estimators of a search work if its data lie on a device, or are sent to one."""
 
     def __init__(self, job: Job) -> None:
         self._job = job

@@ -55,7 +55,7 @@ class JoblibExecutor:
     on_cluster = False
 
     def __init__(self, context: RunContext, sink: ResultSink) -> None:
-        self._here, self._context, self._sink = ProcessExecutor(context), context, sink
+        self._process, self._context, self._sink = ProcessExecutor(context), context, sink
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
         """See `Executor`."""
@@ -63,7 +63,7 @@ class JoblibExecutor:
 
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
         """See `Executor`."""
-        yield from self._here.map([item for item in items if item.strategy.takes_all_cores])
+        yield from self._process.map([item for item in items if item.strategy.takes_all_cores])
         items = [item for item in items if not item.strategy.takes_all_cores]
         job = self._context.job
         if job.rowwise is not None:

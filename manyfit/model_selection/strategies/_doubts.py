@@ -107,8 +107,8 @@ def _known_scores(
     scoring: SharedScoring, answers: Answers, n_settings: int, fold: Fold, memory_limit: int
 ) -> dict[str, Array]:
     """Scores of all settings by metrics that need no scorer to be called; NaN where one would be."""
-    y, given = fold.targets("test"), fold.scored_targets("test")
-    truth = ScoredTargets(y, fold.score_weight("test"), answers.classes, getattr(given, "dtype", None))
+    y, scored = fold.targets("test"), fold.scored_targets("test")
+    truth = ScoredTargets(y, fold.score_weight("test"), answers.classes, getattr(scored, "dtype", None))
     parts = []
     for block in blocks_of_settings(range(n_settings), len(y), answers, memory_limit // 8):
         parts.append(scoring.from_responses(answers.subset(block).respond("test", fold), truth))
@@ -127,25 +127,9 @@ def _difference(score: Any, other: float, name: str) -> float:
 def as_good_as_best(
     scores: Array, best: int, doubts: Mapping[Pair, Doubt], name: str, n_splits: int
 ) -> list[int]:
-    """Settings whose mean test score `tol` leaves as good as that of the best one.
+    """Settings other than `best` whose mean test score is as good within `tol`.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_settings,)
-        Mean test scores.
-    best : int
-        The setting that was chosen.
-    doubts : mapping of pair to Doubt
-        Of scores that come of shared iterations; all others are exact.
-    name : str
-        The scorer.
-    n_splits : int
-        Number of splits.
-
-    Returns
-    -------
-    list of int
-        Without the best one.
+    `scores`, (n_settings,): mean test scores. Those without `doubts` are exact.
     """
     means = np.zeros(len(scores))
     for (c, _), doubt in doubts.items():
