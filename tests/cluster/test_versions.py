@@ -201,7 +201,7 @@ def test_a_checkpoint_says_what_computed_each_score(
         "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=real)
     )
     with pytest.warns(
-        RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 there"
+        RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 instead of"
     ):
         search(checkpoint=path).fit(X, Y)
     with pytest.warns(RuntimeWarning, match="scores that workers of other versions .*They are used"):
