@@ -27,23 +27,10 @@ Doubt = Mapping[str, float]
 
 
 class Doubts:
-    """How much `tol` leaves open of the test scores of a split.
+    """The doubt of each test score of a split: how far it may change within `tol`.
 
-    Two answers within `tol` may give some rows different labels. For accuracy, the doubt is the share of
-    these rows among all rows. For any other scorer of labels, it is their number divided by the size of the
-    rarest class. For a scorer of probabilities, decisions or numbers, the doubt is the largest change of
-    the score when all coefficients move as far as `tol` allows, on either side. On a device only scorers of
-    labels have doubts.
-
-    Parameters
-    ----------
-    scoring, answers, n_settings, folded, i, options
-        As for `start_scores`.
-
-    Attributes
-    ----------
-    device_scores : list of array
-        Arrays to be fetched from a device.
+    For a scorer of labels: the share of rows whose label may change, among all rows (accuracy) or those of
+    the rarest class. For others, not on a device: the largest change when all coefficients move by `tol`.
     """
 
     def __init__(
@@ -55,7 +42,7 @@ class Doubts:
         i: int,
         options: Options,
     ) -> None:
-        self.device_scores: list[Any] = []
+        self.device_scores: list[Any] = []  # to be fetched, and passed to `finish`
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
         if not answers.varies_within_tol or len(answers.refused) == n_settings:
             return

@@ -321,13 +321,13 @@ def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> Non
 
 def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedScoring) -> FoldArrays:
     """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
-    family, lend = group.family, fold.cache.lend
+    family, share = group.family, fold.cache.share
     assert family is not None
-    X_train, X_test = lend(fold.X_train), lend(fold.X_test)
+    X_train, X_test = share(fold.X_train), share(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:
         before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, ends_in_transformer=True)
-        X_fitted = before.fit_transform(X_train, lend(fold.y_train))
+        X_fitted = before.fit_transform(X_train, share(fold.y_train))
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if job.options.return_train_score else X_fitted
         X_train = X_fitted
