@@ -52,12 +52,7 @@ def constant_features(view: TransformedMoments) -> Array:
 
 
 class ScalerStep:
-    """StandardScaler.
-
-    References
-    ----------
-    sklearn.preprocessing.StandardScaler (1.9): population variance; a constant feature is not scaled.
-    """
+    """StandardScaler (1.9): population variance; a constant feature is not scaled."""
 
     serves = (StandardScaler,)
 
@@ -144,14 +139,9 @@ class SelectKBestStep:
 
 
 class PCAStep:
-    """PCA with a deterministic solver: the eigenvectors of the centred scatter, nested in n_components.
+    """PCA (1.9) with a deterministic solver: eigenvectors of the centred scatter, nested in n_components.
 
     Signs of components differ from scikit-learn's; nothing affine behind them depends on signs.
-
-    References
-    ----------
-    sklearn.decomposition.PCA (1.9), ``svd_solver`` "full" and "covariance_eigh", and "auto" where it
-    resolves to one of them.
     """
 
     serves = (PCA,)
@@ -172,7 +162,7 @@ class PCAStep:
         if n < 2 or (isinstance(step.n_components, Integral) and int(step.n_components) > most):
             raise Unsupported("n_components is larger than the data allow")
         if pca_is_randomized(step, n, p):
-            raise Unsupported("svd_solver='auto' resolves to the randomized solver here")
+            raise Unsupported("svd_solver='auto' resolves to the randomized solver")
         spectrum = moments.spectrum
         values = spectrum.values
         k = _n_components(step.n_components, values[:most], max(NEAR_TIE, NEAR_TIE_EPS * view.eps))

@@ -18,12 +18,12 @@ Role = Literal["train", "test"]
 
 
 class Answers:
-    """What a family answers for one fold: the base class, with defaults for all but `subset` and `respond`.
+    """The answers of a family for one fold: a base class with defaults for all but `subset` and `respond`.
 
     Attributes
     ----------
-    alone : mapping of int to str
-        Settings (positions in the list that `fit_many` was given) that this fold does not share, with
+    refused : mapping of int to str
+        Settings (positions in the list of `fit_many`) that this fold does not share, with
         the reason; scikit-learn fits each of them.
     classes : ndarray of shape (n_classes,) or None
         For classifiers: the classes, on the host, in the order of the columns of probabilities.
@@ -41,7 +41,7 @@ class Answers:
         Whether another optimum within ``tol`` may have other scores; `shifted` and `near_boundary` tell.
     """
 
-    alone: Mapping[int, str] = MappingProxyType({})
+    refused: Mapping[int, str] = MappingProxyType({})
     classes: Array | None = None
     n_outputs: int = 1
     rows_read: int = 0
@@ -51,7 +51,7 @@ class Answers:
     varies_within_tol: bool = False
 
     def subset(self, settings: Sequence[int]) -> Answers:
-        """The answers of some settings, none of them left alone."""
+        """The answers of some settings, none of them refused."""
         raise NotImplementedError
 
     def respond(self, role: Role, fold: Fold) -> dict[str, Array]:
@@ -77,15 +77,15 @@ class Answers:
 
 @dataclass(frozen=True)
 class Predictions(Answers):
-    """Answers given as arrays.
+    """Predictions as arrays.
 
     Attributes
     ----------
     test : dict of str to ndarray of shape (n_settings, n_test, ...)
         By method: ``"predict"``, ``"predict_proba"``, ``"decision_function"``.
     train : dict of str to ndarray of shape (n_settings, n_train, ...), optional
-        The same for the training rows; needed only where training scores are asked for.
-    alone : mapping of int to str
+        The same for the training rows; needed only for training scores.
+    refused : mapping of int to str
         See `Answers`. The arrays keep a place for these settings, which nothing reads.
     classes : ndarray of shape (n_classes,) or None
         See `Answers`.
@@ -95,7 +95,7 @@ class Predictions(Answers):
 
     test: dict[str, Array]
     train: dict[str, Array] | None = None
-    alone: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
     classes: Array | None = None
     fits_made: int = 0
 
@@ -123,8 +123,8 @@ class LinearAnswers(Answers):
     Attributes
     ----------
     linear : LinearPredictors
-        One for each setting, those left alone included; float64, on the host.
-    alone : mapping of int to str
+        One for each setting, refused ones included; float64, on the host.
+    refused : mapping of int to str
         See `Answers`.
     roundings : tuple of Rounding
         What the solver's rounding may do to the predictors, for consecutive settings, all of them. Settings
@@ -134,7 +134,7 @@ class LinearAnswers(Answers):
     """
 
     linear: LinearPredictors
-    alone: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
     roundings: tuple[Rounding, ...] = ()
     flat: bool = False
 
@@ -174,9 +174,9 @@ class LinearAnswers(Answers):
     @classmethod
     def joined(cls, parts: Sequence[LinearAnswers]) -> LinearAnswers:
         """The answers of some groups of a fold, one after the other; they share the columns of X."""
-        linear, alone, n = [one.linear for one in parts], dict[int, str](), 0
+        linear, refused, n = [one.linear for one in parts], dict[int, str](), 0
         for one in parts:
-            alone.update({n + j: why for j, why in one.alone.items()})
+            refused.update({n + j: why for j, why in one.refused.items()})
             n += one.linear.coef.shape[1]
         joined = LinearPredictors(
             np.concatenate([one.coef for one in linear], axis=1),
@@ -184,4 +184,4 @@ class LinearAnswers(Answers):
             linear[0].origin,
         )
         roundings = [r for one in parts for r in one.roundings or (Rounding.none(one.linear),)]
-        return cls(joined, alone, tuple(roundings), parts[0].flat)
+        return cls(joined, refused, tuple(roundings), parts[0].flat)

@@ -59,7 +59,7 @@ class DeviceCalls:
             return HostResult(function(*args, **kwargs))
 
     def _moving(self, call: Any) -> dict[int, np.ndarray]:
-        arrays = {id(leaf): leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and _of_numbers(leaf)}
+        arrays = {id(leaf): leaf for leaf in _leaves(call) if type(leaf) is np.ndarray and _is_numeric(leaf)}
         rows = {len(array) for one, array in arrays.items() if array.ndim > 1 and one in self.keys}
         return {one: array for one, array in arrays.items() if array.ndim and len(array) in rows}
 
@@ -178,7 +178,7 @@ def _replaced(thing: Any, moved: Mapping[int, Any], within: tuple[int, ...] = ()
     return thing
 
 
-def _of_numbers(array: np.ndarray) -> bool:
+def _is_numeric(array: np.ndarray) -> bool:
     return array.dtype.isnative and array.dtype.name in _NUMBERS | _FLOATS
 
 

@@ -71,9 +71,9 @@ def _results(worker: Worker, task: BatchTask, pickled: bytes, parts: Mapping[str
     if task.device is not None:
         run_one = DeviceCalls(worker, task.device, {id(array): key for key, array in made.items()}).run
     with (
-        use_task_context(TaskContext(make_wanted_check(worker), _alone(worker), None)),
+        use_task_context(TaskContext(make_wanted_check(worker), _is_single_threaded(worker), None)),
         parallel_config(backend=backend, n_jobs=n_jobs),
-        limit_threads(task.threads, _alone(worker)),
+        limit_threads(task.threads, _is_single_threaded(worker)),
     ):
         for function, args, kwargs in calls:
             if not still_wanted():
@@ -105,12 +105,12 @@ def _loaded(
         if isinstance(error, ImportError | AttributeError):
             error.add_note(
                 f"The worker {worker.address} could not load a task. The modules of its functions "
-                "and arguments must be importable there: install them, or send them with "
+                "and arguments must be importable on the worker: install them, or send them with "
                 "client.upload_file. Definitions in __main__ are sent with the task."
             )
         raise
 
 
-def _alone(worker: Worker) -> bool:
+def _is_single_threaded(worker: Worker) -> bool:
     """Whether a worker has its process for itself, and runs one task at a time."""
     return worker.state.nthreads == 1 and not worker.address.startswith("inproc://")

@@ -10,14 +10,14 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 
 @contextmanager
-def limit_threads(n: int | None, alone: bool) -> Iterator[None]:
+def limit_threads(n: int | None, single_thread: bool) -> Iterator[None]:
     """Limit the threads of BLAS and OpenMP; None changes nothing.
 
-    `alone` says that no other thread of the process does this at the same time.
+    `single_thread` says that no other thread of the process does this at the same time.
     """
     if n is None:
         yield
-    elif alone:
+    elif single_thread:
         with threadpool_limits(n):
             yield
     else:

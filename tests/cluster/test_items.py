@@ -107,8 +107,8 @@ def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
         (left,) = (run_item(item, common) for item in items)
     enough = len(asked)
     assert 3 <= enough <= 4  # as often as it was asked, and once for what comes after the group
-    assert set(left.results) | set(left.alone) == {(c, i) for c in range(6) for i in range(5)}
-    assert left.alone
+    assert set(left.results) | set(left.refused) == {(c, i) for c in range(6) for i in range(5)}
+    assert left.refused
 
 
 def test_short_fits_of_a_task_cut_their_rows_once(client, seen, monkeypatch):

@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster.inspection import versions as _versions
-from manyfit.cluster.inspection.versions import version_differences, versions_here
+from manyfit.cluster.inspection.versions import process_versions, version_differences
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import Identity
@@ -53,8 +53,8 @@ def client() -> Iterator[Client]:
 
 def claims(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
     """This process says that it has these versions; Dask's workers in it say what is installed."""
-    other = {**versions_here(), **{name.replace("_", "-"): version for name, version in versions.items()}}
-    monkeypatch.setattr(_versions, "versions_here", lambda: other)
+    other = {**process_versions(), **{name.replace("_", "-"): version for name, version in versions.items()}}
+    monkeypatch.setattr(_versions, "process_versions", lambda: other)
     monkeypatch.setattr(_versions, "versions_installed", lambda: other)
 
 
@@ -65,10 +65,8 @@ def search(**params: Any) -> GridSearchCV:
 @pytest.mark.invariant("Workers refuse work of another minor version")
 def test_a_search_refuses_another_minor_version(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     claims(monkeypatch, scikit_learn="0.24.1", numpy="1.19.5")
-    text = r"The worker inproc://\S+ has other versions .*: scikit-learn is \S+ there, and 0.24.1"
-    with pytest.raises(
-        RuntimeError, match=text + r" here; numpy is \S+ there, and 1.19.5 here\. Its results"
-    ):
+    text = r"The worker inproc://\S+ has other versions .*: scikit-learn is \S+ instead of 0.24.1"
+    with pytest.raises(RuntimeError, match=text + r"; numpy is \S+ instead of 1.19.5\. Its results"):
         search().fit(X, Y)
 
 
@@ -83,9 +81,7 @@ def test_a_search_warns_of_another_patch_once(client: Client, monkeypatch: pytes
     monkeypatch.setattr(
         "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=asked)
     )
-    with pytest.warns(
-        RuntimeWarning, match=f"scikit-learn is {minor}.* there, and {minor}.99 here"
-    ) as warned:
+    with pytest.warns(RuntimeWarning, match=f"scikit-learn is {minor}.* instead of {minor}.99") as warned:
         search().fit(X, Y)
     assert len([one for one in warned if "other versions" in str(one.message)]) == 1
     addresses = re.findall(r"inproc://[^\s,]+", str(warned[0].message))
@@ -96,8 +92,8 @@ def test_a_module_of_a_later_version_than_what_is_installed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An editable installation, whose sources were updated: the workers say what is installed."""
-    later = {**versions_here(), "manyfit": "9.9.9"}
-    monkeypatch.setattr(_versions, "versions_here", lambda: later)
+    later = {**process_versions(), "manyfit": "9.9.9"}
+    monkeypatch.setattr(_versions, "process_versions", lambda: later)
     search().fit(X, Y)
 
 
@@ -105,9 +101,9 @@ def test_another_worker_at_the_same_address(client: Client) -> None:
     """One of another version was ended, and a right one was started on its port."""
     known = _versions._known_versions(client).known
     before, after = sorted(client.nthreads())
-    known[before] = {**versions_here(), "scikit-learn": "0.24.1"}
+    known[before] = {**process_versions(), "scikit-learn": "0.24.1"}
     search().fit(X, Y)
-    assert known[before]["scikit-learn"] == versions_here()["scikit-learn"]
+    assert known[before]["scikit-learn"] == process_versions()["scikit-learn"]
     versions = _versions.Versions(client)
     versions.require([before, after])
     versions.require([after])
@@ -144,7 +140,7 @@ def test_a_worker_that_never_says_its_versions_fits_nothing(
         "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=asked)
     )
     monkeypatch.setattr(_on_worker, "config_context", raises)
-    with pytest.raises(RuntimeError, match="A worker has other versions .* there, and 0.24.1 here"):
+    with pytest.raises(RuntimeError, match="A worker has other versions .* instead of 0.24.1"):
         search().fit(X, Y)
 
 
@@ -168,7 +164,7 @@ def test_a_worker_that_joins_is_compared_too(client: Client, monkeypatch: pytest
 
 def test_a_call_of_parallel_warns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     claims(monkeypatch, scikit_learn="0.24.1")
-    with pytest.warns(RuntimeWarning, match="and 0.24.1 here"), parallel_config(backend="manyfit"):
+    with pytest.warns(RuntimeWarning, match="instead of 0.24.1"), parallel_config(backend="manyfit"):
         assert Parallel()(delayed(abs)(-i) for i in range(4)) == [0, 1, 2, 3]
 
 
@@ -184,7 +180,7 @@ def test_a_worker_process_of_another_version(tmp_path: Path) -> None:
         wait_for((tmp_path / "address.json").exists, "the scheduler")
         with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
             client.wait_for_workers(1, timeout=60)
-            with pytest.raises(RuntimeError, match="scikit-learn is 1.5.2 there, and"):
+            with pytest.raises(RuntimeError, match="scikit-learn is 1.5.2 instead of"):
                 search(client=client).fit(X, Y)
 
 
@@ -205,7 +201,7 @@ def test_a_checkpoint_says_what_computed_each_score(
         "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=real)
     )
     with pytest.warns(
-        RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 there"
+        RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 instead of"
     ):
         search(checkpoint=path).fit(X, Y)
     with pytest.warns(RuntimeWarning, match="scores that workers of other versions .*They are used"):
@@ -216,12 +212,12 @@ def test_a_checkpoint_says_what_computed_each_score(
 def test_scores_of_another_minor_version_are_computed_again(tmp_path: Path) -> None:
     identity = Identity({"X": "aa"}, {"X": "an array"})
     result = {"fit_error": None, "test_scores": 0.5, "fit_time": 0.1, "score_time": 0.1}
-    old = {"scikit-learn": "0.24.1", "NumPy": versions_here()["numpy"]}
+    old = {"scikit-learn": "0.24.1", "NumPy": process_versions()["numpy"]}
     with Checkpoint(tmp_path / "file", identity) as file:
-        file.add({(0, 0): result}, alone=True, versions=old)
-        file.add({(0, 1): result}, alone=True)
+        file.add({(0, 0): result}, individual=True, versions=old)
+        file.add({(0, 1): result}, individual=True)
     with (
-        pytest.warns(RuntimeWarning, match=r"scikit-learn is 0.24.1 there, and .* They are computed again"),
+        pytest.warns(RuntimeWarning, match=r"scikit-learn is 0.24.1 instead of .* They are computed again"),
         Checkpoint(tmp_path / "file", identity) as file,
     ):
         assert set(file.stored) == {(0, 1)}

@@ -327,7 +327,7 @@ def test_what_goes_to_a_cluster_is_not_planned_for_the_device_here(gpu, monkeypa
     monkeypatch.setattr(_step_counts, "count_slots", lambda client: 1)
     monkeypatch.setattr(_planner, "count_slots", lambda client: 1)
     plan = prepare(replace(job, client=object())).plan
-    assert (plan.places, plan.alone) == ((), False)
+    assert (plan.places, plan.by_sklearn) == ((), False)
 
 
 def test_labels_of_the_host_are_scored_by_a_search_on_labels_there():

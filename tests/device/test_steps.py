@@ -138,7 +138,7 @@ HELD = [("stranger", Writer()), ("scaled", E.MinMaxScaler())]
 def test_rows_are_not_lent_to_strangers(first, grid):
     model, grid = Pipeline([("first", first), ("ridge", E.Ridge())]), {"ridge__alpha": [0.1, 1.0]} | grid
     search = GridSearchCV(model, grid, cv=3, refit=False)
-    why = "one by one: rows of a device are not lent to estimators that may write into them"
+    why = "one by one: rows of a device are not shared with estimators that may write into them"
     assert why in str(search.plan(there(X), there(Y)))
     search.fit(there(X), there(Y))
     assert (search.report_.fits_done, search.report_.transformer_fits) == (search.report_.fits_requested, 0)
@@ -277,13 +277,13 @@ def test_learning_in_parts_is_on_the_host(y_there):
 
 def test_arrays_of_other_libraries_are_lent_where_that_is_allowed():
     rows, cache = there(X), FoldCache(device_arrays=True)
-    assert cache.lend(rows) is rows and cache.lend(rows) is rows and cache.token(rows) is not None
+    assert cache.share(rows) is rows and cache.share(rows) is rows and cache.token(rows) is not None
     other = there(X)
     assert cache.token(other) is None  # content that is equal is not looked at
     assert cache.protected(rows, 99) is rows and cache.token(rows) != 99  # a step that hands on its input
     assert cache.protected(other, 99) is other and cache.token(other) == 99
     alone = FoldCache()
-    assert alone.lend(rows) is rows and alone.token(rows) is None and not alone.can_lend(rows)
+    assert alone.share(rows) is rows and alone.token(rows) is None and not alone.can_share(rows)
 
 
 def test_copies_at_home_are_made_once_and_go_with_their_array():

@@ -19,7 +19,7 @@ DECISIVE = ("python", "manyfit", "scikit-learn", "numpy")
 CHECKED = (*DECISIVE, "scipy")
 # Seconds that a worker may take to say its versions when it is first met: a task may hold its interpreter.
 MEET_S = 3.0
-# Seconds after which a worker that has not answered is asked again.
+# Seconds between two requests to a worker that does not answer.
 AGAIN_S = 5.0
 
 PackageVersions = Mapping[str, str | None]
@@ -27,7 +27,7 @@ PackageVersions = Mapping[str, str | None]
 
 
 @cache
-def versions_here() -> PackageVersions:
+def process_versions() -> PackageVersions:
     """Look up the versions of the modules that compute results in this process, by package."""
     import numpy
     import scipy
@@ -44,7 +44,7 @@ def versions_here() -> PackageVersions:
 def versions_installed() -> PackageVersions:
     """Look up the installed versions as Dask's workers report theirs, by package.
 
-    For a module that is read from its sources, `versions_here` may know a later one.
+    For a module that is read from its sources, `process_versions` may know a later one.
     """
     from distributed.versions import get_versions
 
@@ -67,7 +67,7 @@ def version_differences(
         if package == "python" and minor:
             continue  # no result depends on it
         found = other if minor or package not in DECISIVE else wrong
-        found[package] = f"{package} is {their} there, and {our} here"
+        found[package] = f"{package} is {their} instead of {our}"
     return wrong, other
 
 
@@ -76,7 +76,7 @@ def require_versions(versions: PackageVersions, where: str, client: Any) -> None
 
     `where` names the process that they are of.
     """
-    wrong, other = version_differences(versions, versions_here())
+    wrong, other = version_differences(versions, process_versions())
     if wrong:
         raise versions_error(wrong, where)
     new = {package: text for package, text in other.items() if _known_versions(client).note_warning(text, "")}
@@ -126,7 +126,7 @@ def plain_versions(answer: Any, packages: Iterable[str]) -> PackageVersions:
 
 
 def _plain(package: str, version: str | None) -> str | None:
-    # Python's version has five parts here, as sys.version_info.
+    # Python's version has five parts, as sys.version_info.
     return ".".join(version.split(".")[:3]) if package == "python" and version else version
 
 
@@ -135,7 +135,7 @@ class _WorkerVersions:
 
     def __init__(self) -> None:
         self.known: dict[str, PackageVersions] = {}
-        self.asked: dict[str, float] = {}
+        self.requested: dict[str, float] = {}
         self.warned: dict[str, set[str]] = {}  # addresses by the text of a warning; "" is any worker
         self.lock = threading.Lock()
 
@@ -144,7 +144,7 @@ class _WorkerVersions:
         with self.lock:
             for address in addresses:
                 self.known.pop(address, None)
-                self.asked.pop(address, None)
+                self.requested.pop(address, None)
 
     def note_warning(self, text: str, address: str) -> bool:
         """Note a warning of a worker; return whether it is new."""
@@ -179,8 +179,8 @@ class Versions:
     ) -> None:
         """Compare the versions of new workers, as far as they are known; raise as `require_versions` does.
 
-        `wait` gives workers that were never asked time to answer, `lenient` warns of every difference, and
-        `again` asks workers that have not answered once more.
+        `wait`: for the first answer of each worker. `lenient`: warn of every difference. `again`: repeat
+        requests without an answer.
         """
         workers = set(workers)
         self._workers.forget(self._checked - workers)
@@ -190,15 +190,15 @@ class Versions:
             return
         if again:
             self._workers.forget(new - self._workers.known.keys())
-        asked = self._ask(new, wait)
+        fresh = self._ask(new, wait)
         differ = {
             one
             for one, known in self._known(new).items()
             if any(version_differences(known, versions_installed()))
         }
-        if differ - asked:  # another worker may have the same address meanwhile
-            self._workers.forget(differ - asked)
-            self._ask(differ - asked, wait=True)
+        if differ - fresh:  # another worker may have the same address meanwhile
+            self._workers.forget(differ - fresh)
+            self._ask(differ - fresh, wait=True)
         patches: dict[str, list[str]] = {}
         for address, known in self._known(new).items():
             self._checked.add(address)
@@ -220,9 +220,11 @@ class Versions:
         """Ask workers whose versions are unknown; return those whose answer was waited for."""
         now, met = time.monotonic(), self._workers
         with met.lock:
-            ask = [a for a in addresses if a not in met.known and now - met.asked.get(a, -AGAIN_S) >= AGAIN_S]
-            first = [address for address in ask if address not in met.asked]
-            met.asked.update(dict.fromkeys(ask, now))
+            ask = [
+                a for a in addresses if a not in met.known and now - met.requested.get(a, -AGAIN_S) >= AGAIN_S
+            ]
+            first = [address for address in ask if address not in met.requested]
+            met.requested.update(dict.fromkeys(ask, now))
         if wait and first:
             with contextlib.suppress(TimeoutError, OSError):
                 self._client.sync(self._learn, ask, callback_timeout=2 * MEET_S)

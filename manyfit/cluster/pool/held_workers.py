@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Seconds that a task waits on a worker that begins none before it is sent to another one, too.
 STUCK_S = 3.0
-# Seconds without a result after which workers are asked for a report, and between two such reports.
+# Seconds without a result after which workers have to report, and between two such reports.
 QUIET_S = 5.0
 # Seconds that a worker has to answer.
 ASK_S = 3.0
@@ -41,7 +41,7 @@ class HeldWorkers:
         self._reports: dict[str, tuple[float, TaskReport]] = {}
         self._lock = threading.Lock()
         self._asking: set[str] = set()
-        self._asked = 0.0
+        self._last_request = 0.0
         self._all: frozenset[str] = frozenset()
 
     def update(self, workers: Workers, futures: "Iterable[Future]" = (), quiet_s: float = 0.0) -> None:
@@ -72,8 +72,8 @@ class HeldWorkers:
             known = self._reports.items()
             self._reports = {one: entry for one, entry in known if now - entry[0] < 3 * QUIET_S}
         wanted = set(paused)
-        if quiet_s > QUIET_S and now - self._asked > QUIET_S:
-            self._asked = now
+        if quiet_s > QUIET_S and now - self._last_request > QUIET_S:
+            self._last_request = now
             wanted |= set(others)
         for address in wanted - self._asking:
             self._asking.add(address)

@@ -14,5 +14,5 @@ class PoolOptions:
     worker_names: WorkerNames = None  # the only workers that may be used
     no_worker_timeout: float | None = None  # seconds without a worker until an error; None waits and warns
     n_jobs: int = -1  # tasks at a time, as joblib counts them
-    isolates: bool = True  # whether items run alone after workers died with them, before they are given up
+    isolates: bool = True  # whether items get tasks of their own after workers died with them
     strict_versions: bool = True  # whether workers with other versions are an error, not a warning

@@ -34,7 +34,7 @@ ANSWER_S = 5.0
 # Seconds to try to have workers drop data. Workers that are not reached drop them after ten minutes.
 DROP_S = 60.0
 FOREVER_S = 86400.0
-# Size in bytes from which on a worker is asked for memory before data are sent to it.
+# Least size in bytes of data for which a worker first has to have the memory.
 LARGE = 16 * 2**20
 # Seconds that data wait for memory before a warning.
 WARN_ROOM_S = 10.0

@@ -69,10 +69,10 @@ class ChunkSizer:
             each = max(self._seconds / self._done, 1e-6)
             size = min(int(TASK_S / each), len(self._items) // (TASKS_LEFT * max(1, n_slots)))
             size = max(size, int(LEAST_TASK_S / each))
-        taken = [self._items.popleft()]
-        while len(taken) < size and self._items and self._fuse(taken[0]) and self._fuse(self._items[0]):
-            taken.append(self._items.popleft())
-        return tuple(taken)
+        chunk = [self._items.popleft()]
+        while len(chunk) < size and self._items and self._fuse(chunk[0]) and self._fuse(self._items[0]):
+            chunk.append(self._items.popleft())
+        return tuple(chunk)
 
     @property
     def seconds(self) -> float:

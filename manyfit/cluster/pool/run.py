@@ -14,7 +14,7 @@ from manyfit.cluster.worker.content_pickle import pack
 WRONG_CLIENT = "client should be a distributed.Client, None (the current one, if any) or False; got {!r}."
 
 
-# Clients of a process that this one was forked from: their threads do not exist here.
+# Clients of a process that this one was forked from: their threads do not exist in this one.
 _before_fork: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 

@@ -257,13 +257,13 @@ class TaskPool:
             yield task, result
 
     def _lose(self, task: Task) -> Iterator[tuple[Task, TaskResult]]:
-        """Workers died with a task, or with one beside it: its items run alone, or are given up."""
+        """Run the items of a task that workers died with one by one, or give them up."""
         if task.suspect or not self._options.isolates:
             yield from self._end(task, WorkerLost(_died()))
         elif self._release_hand(task):
             deaths = max(task.deaths, SUSPECT_DEATHS)
-            alone = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
-            task.queue.suspects.extend(alone)
+            singles = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
+            task.queue.suspects.extend(singles)
 
     def _retry(
         self, task: Task, missing: Sequence[str], copies: Sequence[Future]

@@ -11,8 +11,8 @@ from manyfit.cluster.worker.run_items import TaskRun
 if TYPE_CHECKING:
     from distributed import Future
 
-# A task is taken apart after this many workers died while they had it: its items then run alone. An item is
-# given up after MOST_DEATHS, which leaves two deaths while it runs alone: the first of these workers may have
+# A task is split after this many workers died while they had it: its items then run one by one. An item is
+# given up after MOST_DEATHS, which leaves two deaths for its own task: the first of these workers may have
 # died of the item before, which Dask gave to it before the pool took that item back. Dask itself gives a task
 # up after as many deaths (`distributed.scheduler.allowed-failures`).
 SUSPECT_DEATHS, MOST_DEATHS = 2, 4
@@ -27,12 +27,12 @@ class Task:
     sent: Any = None  # what Dask calls their data, as of the last try
     tries: int = 0  # number of earlier tries
     deaths: int = 0  # number of workers that died while they had the items
-    suspect: bool = False  # one item that runs alone, because workers died with it
+    suspect: bool = False  # one item in a task of its own, because workers died with it
     only: tuple[str, ...] = ()  # addresses of the only workers that may run it; empty if Dask may choose
 
     @property
     def is_to_blame(self) -> bool:
-        """Whether enough workers died to take the task apart or, if it runs alone, to give it up."""
+        """Whether enough workers died to split the task or, if it has a single item, to give it up."""
         return self.deaths >= (MOST_DEATHS if self.suspect else SUSPECT_DEATHS)
 
 

@@ -102,10 +102,8 @@ def call_with_worker(
 ) -> Any:
     """Make a call that a worker takes part in, and wait while it answers, for `limit` seconds at most.
 
-    `call` makes the coroutine in the loop of the client, and the worker receives `nbytes` by it. A call that
-    `completes` goes on after it is given up; one that leaves data on the cluster has to, since a client only
-    releases data that it knows of. Raises a ConnectionError if the worker is gone, paused, silent or too
-    slow.
+    `call` makes the coroutine; the worker receives `nbytes`. A call that leaves data on the cluster
+    `completes` even if given up. Raises a ConnectionError if the worker is gone, paused, silent or too slow.
     """
     heartbeats = get_heartbeats(client)
     receiving = nbytes / LEAST_BYTES_PER_S

@@ -49,9 +49,8 @@ class Package:
 def pack(thing: Any, salt: str = "", owners: Iterable[Any] = ()) -> Package:
     """Pickle an object in parts: its large arrays, and its `owners`, which later packages may contain again.
 
-    Arrays are read once for their digest, so an array that was changed in place is another part. Device
-    arrays are copied to the host. Functions and classes of ``__main__`` are pickled by value. `salt` changes
-    the key.
+    Parts are known by content, so an array changed in place is another part. Device arrays are copied to the
+    host, and definitions in ``__main__`` pickled by value. `salt` changes the key.
     """
     parts = _PartCollector()
     owned = [(owner, parts.add(owner)) for owner in owners if owner is not None]

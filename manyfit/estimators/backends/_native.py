@@ -90,7 +90,7 @@ def fit_by_moments(estimator: Any, X: Array, y: Array, sample_weight: Array) -> 
     none, no_targets = data.X[:0, :], targets[:0, ...]
     folded = SingleFold(FoldArrays(data.X, targets, none, no_targets, weight, data.X, targets, targets))
     answers: Any = next(iter(family.fit_many(estimator, [setting], folded)))
-    for why in answers.alone.values():
+    for why in answers.refused.values():
         raise Unsupported(why)
     moments = folded.fitted_moments
     residuals = residuals_from_moments(answers.linear, moments)
@@ -130,7 +130,7 @@ def fit_by_passes(estimator: Any, X: Array, y: Array, sample_weight: Array) -> N
     seen = PassData(data.X, labels, [every], data.weight, [None], origin=finite_middle(data.X))
     answers: Any = next(iter(family.fit_many(estimator, [setting], seen)))
     assert isinstance(answers, GLMAnswers)
-    for why in answers.alone.values():
+    for why in answers.refused.values():
         raise Unsupported(why)
     n_iter = -(-answers.rows_read // n)
     coef, intercept = _at_zero(answers.linear)

@@ -65,8 +65,8 @@ class RidgeFamily(Family):
             # The answers of poor settings are not read; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
             linear, rounding = _solve(view, safe, estimator.fit_intercept)
-            alone = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
-            yield LinearAnswers(linear, alone, (rounding,), flat=True)
+            refused = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
+            yield LinearAnswers(linear, refused, (rounding,), flat=True)
 
 
 def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:

@@ -56,7 +56,7 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     width, times = (d * outputs, 1) if coupled else (d, outputs)
     fits = n_settings * k
     columns = fits * outputs
-    alone = fits * (rates.fit + outputs * (rates.output + n * (rates.row + rates.entry * d)))
+    individual = fits * (rates.fit + outputs * (rates.output + n * (rates.row + rates.entry * d)))
     shared = FIXED + k * rates.split + columns * (rates.column + n * rates.cell + rates.vector * width)
     if width <= WORTH_PASSES * fits:
         shared += columns * n * d * rates.product
@@ -64,7 +64,7 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     else:
         # Whole Hessians need a dozen passes.
         shared += columns * n * d * rates.product * SLOW_PASSES / 12.0
-    return Cost(shared, alone)
+    return Cost(shared, individual)
 
 
 def _sparse_cost(n_settings: int, shape: Shape, coupled: bool) -> Cost:

@@ -122,16 +122,16 @@ class GLMAnswers(Answers):
     Attributes
     ----------
     fitted : Fitted
-        Linear predictors of each setting, those left alone included, and how sure they are.
+        Linear predictors of each setting, refused ones included, and how sure they are.
     link : Link
         From linear predictors to responses.
-    alone : mapping of int to str
+    refused : mapping of int to str
         See `Answers`.
     """
 
     fitted: PathSolution
     link: Link
-    alone: Mapping[int, str] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     varies_within_tol = True
 
@@ -206,6 +206,6 @@ STOPS_EARLY = "scikit-learn's solver may stop before it meets tol"
 def linked_answers(fitted: Iterable[PathSolution], link: Link) -> Iterator[GLMAnswers]:
     """The answers of each split, without settings that did not converge, or may not in scikit-learn."""
     for one in fitted:
-        alone = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
-        alone.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))
-        yield GLMAnswers(one, link, alone)
+        refused = dict.fromkeys(map(int, np.flatnonzero(~one.converged)), NOT_CONVERGED)
+        refused.update(dict.fromkeys(map(int, np.flatnonzero(~one.trusted)), STOPS_EARLY))
+        yield GLMAnswers(one, link, refused)

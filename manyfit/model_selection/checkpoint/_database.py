@@ -26,24 +26,25 @@ _TABLES = (
     "versions TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (candidate, split))",
 )
 # Values of the column `alone`: from shared work, fitted one by one, and shared where scikit-learn is to fit.
-_SHARED, _ALONE, _DOUBTED = 0, 1, -1
+_SHARED, _INDIVIDUAL, _DOUBTED = 0, 1, -1
 # Another process may be behind: its shared results replace neither individual fits nor marks of doubt.
 _WRITE = (
     "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (candidate, split) DO UPDATE SET "
     "alone = excluded.alone, result = excluded.result, versions = excluded.versions, crc = excluded.crc "
-    f"WHERE excluded.alone = {_ALONE} OR results.alone = {_SHARED} OR results.versions != excluded.versions"
+    f"WHERE excluded.alone = {_INDIVIDUAL} OR results.alone = {_SHARED} "
+    "OR results.versions != excluded.versions"
 )
 
 
 class StoredResult(NamedTuple):
-    """A result in the file, and whether it was fitted one by one (`alone`).
+    """A result in the file, and whether it was fitted one by one (`individual`).
 
     `versions`: of the worker that computed it, by package; None if they are the file's. `doubted`: a shared
     result that scikit-learn is to replace.
     """
 
     result: Result
-    alone: bool
+    individual: bool
     versions: Mapping[str, str] | None = None
     doubted: bool = False
 
@@ -52,7 +53,7 @@ class UnwrittenResult(NamedTuple):
     """A result as text, as it will be written."""
 
     text: str
-    alone: bool
+    individual: bool
     versions: str
 
 
@@ -115,7 +116,8 @@ def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> di
 def write_results(file: sqlite3.Connection, results: Mapping[Pair, UnwrittenResult]) -> None:
     """Write results in one transaction, over those of the same pairs."""
     rows = [
-        (c, i, int(one.alone), one.text, one.versions, _crc(c, i, *one)) for (c, i), one in results.items()
+        (c, i, int(one.individual), one.text, one.versions, _crc(c, i, *one))
+        for (c, i), one in results.items()
     ]
     with transaction(file):
         file.executemany(_WRITE, rows)
@@ -202,19 +204,21 @@ def _difference(stored: str, own: str) -> str:
     return f"{stored} in the file, {own} here" if stored != own else f"{own or 'it'}, with different content"
 
 
-def _crc(c: int, i: int, text: str, alone: int, versions: str) -> int:
-    return zlib.crc32(f"{c} {i} {int(alone)} {text} {versions}".encode())
+def _crc(c: int, i: int, text: str, individual: int, versions: str) -> int:
+    return zlib.crc32(f"{c} {i} {int(individual)} {text} {versions}".encode())
 
 
 def _read(file: sqlite3.Connection, path: Path) -> dict[Pair, StoredResult]:
     stored = {}
     rows = file.execute("SELECT candidate, split, alone, result, versions, crc FROM results")
-    for c, i, alone, text, made_by, crc in rows:
+    for c, i, individual, text, made_by, crc in rows:
         try:
-            if _crc(c, i, text, alone, made_by) != crc:
+            if _crc(c, i, text, individual, made_by) != crc:
                 raise ValueError("another checksum")
             versions = json.loads(made_by) if made_by else None
-            stored[c, i] = StoredResult(decoded(text), alone == _ALONE, versions, doubted=alone == _DOUBTED)
+            stored[c, i] = StoredResult(
+                decoded(text), individual == _INDIVIDUAL, versions, doubted=individual == _DOUBTED
+            )
         except (ValueError, KeyError, TypeError, json.JSONDecodeError) as error:
             raise _damaged(path, f"the result of setting {c} on split {i}: {error}") from error
     return stored

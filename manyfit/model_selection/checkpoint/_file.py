@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from manyfit.cluster.inspection.versions import version_differences, versions_here
+from manyfit.cluster.inspection.versions import process_versions, version_differences
 from manyfit.model_selection.checkpoint._database import (
     StoredResult,
     UnwrittenResult,
@@ -65,17 +65,17 @@ class Checkpoint:
         self._cost = FIRST_GUESS_S
 
     def add(
-        self, results: Mapping[Pair, Result], alone: bool, versions: Mapping[str, str] | None = None
+        self, results: Mapping[Pair, Result], individual: bool, versions: Mapping[str, str] | None = None
     ) -> None:
         """Add finished results, and write them if it is time.
 
-        `alone`: they were fitted one by one. `versions`: of a worker's packages, if they are not this
+        `individual`: they were fitted one by one. `versions`: of a worker's packages, if they are not this
         process's. Results with scores that are no numbers are not stored.
         """
         made_by = "" if versions is None else json.dumps(versions, ensure_ascii=True, sort_keys=True)
         for pair, result in results.items():
             try:
-                self._unwritten[pair] = UnwrittenResult(encoded(result), alone, made_by)
+                self._unwritten[pair] = UnwrittenResult(encoded(result), individual, made_by)
             except NotStored:
                 continue
             self._seconds += result["fit_time"] + result["score_time"]
@@ -149,7 +149,7 @@ def _with_suitable_versions(
     for one in stored.values():
         if one.versions is not None and str(one.versions) not in refused:
             theirs = {name.lower(): version for name, version in one.versions.items()}
-            wrong, other = version_differences(theirs, versions_here())
+            wrong, other = version_differences(theirs, process_versions())
             refused[str(one.versions)] = bool(wrong)
             if quiet:
                 continue

@@ -12,7 +12,7 @@ import sklearn
 from sklearn.base import clone
 
 from manyfit._compat import num_samples, scorers_by_name
-from manyfit.cluster.inspection.versions import versions_here
+from manyfit.cluster.inspection.versions import process_versions
 from manyfit.folds import RowSource
 from manyfit.introspection.randomness import RandomParameter, Sizes, find_random_parameter
 from manyfit.introspection.stable_digest import Digester, Unkeyable
@@ -83,13 +83,13 @@ def identity(job: Job, search: Any = None) -> Identity:
 
 def versions() -> dict[str, str]:
     """Versions in this process that results depend on, by the names for messages."""
-    here = versions_here()
+    found = process_versions()
     return {
-        "manyfit": str(here["manyfit"]),
-        "scikit-learn": str(here["scikit-learn"]),
-        "NumPy": str(here["numpy"]),
-        "SciPy": str(here["scipy"]),
-        "Python": ".".join(str(here["python"]).split(".")[:2]),
+        "manyfit": str(found["manyfit"]),
+        "scikit-learn": str(found["scikit-learn"]),
+        "NumPy": str(found["numpy"]),
+        "SciPy": str(found["scipy"]),
+        "Python": ".".join(str(found["python"]).split(".")[:2]),
     }
 
 

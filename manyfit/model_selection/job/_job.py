@@ -45,8 +45,8 @@ class Options:
     def fit_weights(self) -> list[Any]:
         """Sample weights of fits as the user gave them; under metadata routing they may have any name."""
         named = self.fit_params.items()
-        given = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
-        return [one for one in given if one is not None]
+        values = (one for name, one in named if name.endswith("sample_weight") or routing_enabled())
+        return [one for one in values if one is not None]
 
     @property
     def score_weights(self) -> Any:
@@ -70,8 +70,8 @@ class Job:
     search: Any = None  # the search itself, for callbacks
     contexts: Sequence[Any] | None = None  # a callback context for each pair, candidate by candidate
     client: Any = None  # of a cluster whose workers make the fits; None: this process and joblib's workers
-    home: tuple[Any, Any] | None = None  # X and y on the host, if X was sent to a device for this search
-    brought: TransferCache = field(
+    host_data: tuple[Any, Any] | None = None  # X and y on the host, if X was sent to a device for this search
+    copy_to_host: TransferCache = field(
         default_factory=TransferCache, compare=False
     )  # host copies, each made once
     rowwise: RowwiseOutputs | None = (
@@ -90,13 +90,7 @@ class Job:
 
 
 def memory_limit_in_bytes(limit: int | str | None) -> int:
-    """The user's ``memory_limit`` in bytes.
-
-    Raises
-    ------
-    ValueError
-        If it is not a positive number of bytes.
-    """
+    """The user's ``memory_limit`` in bytes; raises a ValueError if it is not a positive number of bytes."""
     if limit is None:
         return DEFAULT_MEMORY_LIMIT
     try:

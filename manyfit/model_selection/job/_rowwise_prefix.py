@@ -78,7 +78,7 @@ def _is_matrix(X: Any) -> bool:
 
 
 def saves_work(splits: Splits) -> bool:
-    """Whether the splits read more rows than there are, so that transforming all rows once is less work."""
+    """Whether the splits read more rows than X has, so that transforming all rows once is less work."""
     return sum(_n_rows(train) + _n_rows(test) for train, test in splits) > splits.n_samples
 
 

@@ -50,15 +50,12 @@ def moves_to_gpu(X: Any) -> bool:
 def place_data(job: Job) -> Job:
     """The job with its X on the device of `manyfit.set_config`; y and weights follow when they are read.
 
-    Raises
-    ------
-    ImportError, RuntimeError
-        If the configuration names a GPU, and no installed library can use one.
+    Raises an ImportError or a RuntimeError if the configuration names a GPU that no library can use.
     """
     if job.client is not None:
         return job  # its workers have devices of their own
     if moves_to_gpu(job.X):
-        return replace(job, X=_send_to_gpu(job.X), home=(job.X, job.y))
+        return replace(job, X=_send_to_gpu(job.X), host_data=(job.X, job.y))
     if get_config()["device"] == "cpu":
         return _move_job_to_host(job)
     return job
@@ -79,15 +76,12 @@ def place_of_work(job: Job) -> Place | None:
 def data_for_fits(job: Job) -> Job:
     """The job with its data where single fits can be made: on the device of X, or on the host.
 
-    Raises
-    ------
-    HostFallbackError
-        If the data would have to be copied to the host, and ``host_fallback="error"``.
+    A copy to the host raises a `HostFallbackError` with ``host_fallback="error"``.
     """
     if falls_back_to_host(job):
         return _move_job_to_host(job)
     if not is_xp_array(job.X):
-        return _with_rows(job, job.brought)
+        return _with_rows(job, job.copy_to_host)
     # Their rows are taken by indices that lie with X, which pandas and lists refuse.
     n = job.X.shape[0]
     job = _with_rows(job, lambda value: _as_array(value, n))
@@ -96,37 +90,36 @@ def data_for_fits(job: Job) -> Job:
         scorer, lambda one: CopyingScorer(one) if any_of(strangers_among_scorers(one)) else one
     )
     # scikit-learn's scorers read classes on the host, where those of drop-in estimators follow y.
-    y = job.brought(job.y, "y") if all(map(is_drop_in, _estimators(job))) else job.y
+    y = job.copy_to_host(job.y, "y") if all(map(is_drop_in, _estimators(job))) else job.y
     return replace(job, y=y, options=replace(job.options, scorer=scorer))
 
 
 def where_refitted(job: Job) -> Job:
     """The job with its data where its estimator can be fitted to them, as they are or on the host."""
     job = _move_job_to_host(job) if falls_back_to_host(job, cut=False) else job
-    return job if is_xp_array(job.X) else _with_rows(job, job.brought)
+    return job if is_xp_array(job.X) else _with_rows(job, job.copy_to_host)
 
 
 def falls_back_to_host(job: Job, cut: bool = True) -> bool:
     """Whether single fits need the data on the host; warns of it, or raises, as ``host_fallback`` says.
 
-    `cut` is whether rows of a split are fitted: scikit-learn before 1.9 cuts labels of the host, as those of
-    drop-in estimators are, by indices that it has sent to the device; and a precomputed kernel in a way that
-    no array of a device allows.
+    `cut`: whether fits read the rows of a split. On a device not every version of scikit-learn can cut them
+    for drop-in estimators, and none can cut a precomputed kernel.
     """
-    there = [one for one in (job.X, job.y) if is_xp_array(one)]
+    arrays = [one for one in (job.X, job.y) if is_xp_array(one)]
     names = (
-        host_only_estimators(job, cut) if there else []
+        host_only_estimators(job, cut) if arrays else []
     )  # which reads all settings, and workers ask for each fit
     if not names:
         return False
-    if job.home is None and any(map(is_on_device, there)):
-        what = why_unable(job, names, f"on device {device(there[0])}")
+    if job.host_data is None and any(map(is_on_device, arrays)):
+        reason = why_host_only(job, names, f"on device {device(arrays[0])}")
         left = "what a search leaves to it, or its refit, is fitted on the host"
-        warn_host_fallback("search", f"{what}: {left}. {_ADVICE}")
+        warn_host_fallback("search", f"{reason}: {left}. {_ADVICE}")
     return True
 
 
-def why_unable(job: Job, names: Iterable[str], where: str = "on a device") -> str:
+def why_host_only(job: Job, names: Iterable[str], where: str = "on a device") -> str:
     """Why the estimators that `host_only_estimators` names need data on the host."""
     if all(map(supports_device_data, _estimators(job))):
         where += " by a search"
@@ -141,7 +134,7 @@ def fits_by_own_solvers(job: Job) -> bool:
 
 def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     """Names of the estimators of a search that are not fitted on a device; see `falls_back_to_host`."""
-    lost = cut and (not DEVICE_TAKES_HOST_INDICES or _of_pairs(job))
+    lost = cut and (not DEVICE_TAKES_HOST_INDICES or _may_be_pairwise(job))
     return sorted(
         {
             type(step).__name__
@@ -152,18 +145,17 @@ def host_only_estimators(job: Job, cut: bool = True) -> list[str]:
     )
 
 
-def _of_pairs(job: Job) -> bool:
-    """Whether X may be a kernel or distances, whose rows and columns scikit-learn cuts as NumPy does."""
+def _may_be_pairwise(job: Job) -> bool:
+    """Whether X may be a kernel or distances, of which a split takes rows and columns."""
     values = (value for params in job.candidates for value in params.values())
-    of_estimator = get_tags(job.estimator).input_tags.pairwise
-    return of_estimator or any(isinstance(value, str) and value == "precomputed" for value in values)
+    pairwise = get_tags(job.estimator).input_tags.pairwise
+    return pairwise or any(isinstance(value, str) and value == "precomputed" for value in values)
 
 
 def may_share_device_rows(job: Job) -> bool:
     """Whether several fits may read the same rows, and so share steps.
 
-    Rows on the host can be copied for estimators that may write into them, and compared afterwards. Rows on a
-    device are shared only if all estimators are known to leave them as they are.
+    Rows of a device are shared only if no estimator writes into them; host rows are copied and compared.
     """
     if job.client is not None:
         return not (is_xp_array(job.X) or is_xp_array(job.y))  # workers plan for themselves
@@ -200,18 +192,24 @@ def _send_to_gpu(X: Any) -> Any:
 
 
 def _move_job_to_host(job: Job) -> Job:
-    X, y = (job.brought(job.X, "X"), job.brought(job.y, "y")) if job.home is None else job.home
-    return _with_rows(replace(job, X=X, y=y), job.brought)
+    X, y = (
+        (job.copy_to_host(job.X, "X"), job.copy_to_host(job.y, "y"))
+        if job.host_data is None
+        else job.host_data
+    )
+    return _with_rows(replace(job, X=X, y=y), job.copy_to_host)
 
 
 def _with_rows(job: Job, change: Callable[[Any], Any]) -> Job:
     """The job with y, weights and whatever else has a value for each row changed."""
-    given = job.options
+    options = job.options
     with label_transfers("weights"):
-        params = [{name: change(v) for name, v in p.items()} for p in (given.fit_params, given.score_params)]
+        params = [
+            {name: change(v) for name, v in p.items()} for p in (options.fit_params, options.score_params)
+        ]
     with label_transfers("y"):
         y = change(job.y)
-    return replace(job, y=y, options=replace(given, fit_params=params[0], score_params=params[1]))
+    return replace(job, y=y, options=replace(options, fit_params=params[0], score_params=params[1]))
 
 
 def _as_array(value: Any, n: int) -> Any:
@@ -220,11 +218,11 @@ def _as_array(value: Any, n: int) -> Any:
     return np.asarray(value) if framed or (isinstance(value, list | tuple) and len(value) == n) else value
 
 
-def warn_moved_to_host(who: str, there: Iterable[Any], why: str) -> None:
-    """Say that arrays come to the host for someone who works there, or refuse it, as configured."""
-    away = [one for one in there if is_on_device(one)]
-    if away:
-        at = device(away[0])
-        warn_host_fallback(
-            who, f"{who} works on the host, to which data on device {at} are brought: {why}. {_ADVICE}"
+def warn_moved_to_host(estimator: str, arrays: Iterable[Any], why: str) -> None:
+    """Warn that an estimator copies device arrays to the host, or raise, as ``host_fallback`` says."""
+    moved = [one for one in arrays if is_on_device(one)]
+    if moved:
+        text = (
+            f"{estimator} works on the host and copies data from device {device(moved[0])}: {why}. {_ADVICE}"
         )
+        warn_host_fallback(estimator, text)

@@ -45,30 +45,15 @@ def _survives_copies(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class StepSpec:
-    """One estimator of a pipeline.
+    """One estimator of a pipeline."""
 
-    Attributes
-    ----------
-    path : str
-        Its names in the pipeline.
-    cls : type
-        Its exact type; for an estimator that `manyfit.estimators` exports, that of its twin in scikit-learn.
-    params : mapping of str to object
-        Its parameters.
-    rest : mapping of str to object
-        Its other attributes: the output configuration, say, and what its constructor sets beside parameters.
-    keeps_params : bool
-        Whether its parameters lie in its attributes. If not, it is not shared.
-    requests : str
-        What it requests of metadata routing.
-    """
-
-    path: str
-    cls: type
+    path: str  # its names in the pipeline
+    cls: type  # its exact type; for an estimator of manyfit.estimators, its twin in scikit-learn
     params: Mapping[str, Any]
+    # Its other attributes: the output configuration, and what its constructor sets beside parameters.
     rest: Mapping[str, Any] = field(default_factory=dict)
-    keeps_params: bool = True
-    requests: str = ""
+    keeps_params: bool = True  # whether its parameters lie in its attributes; if not, it is not shared
+    requests: str = ""  # its metadata requests
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields: keys hold identities, which are others on a worker."""
@@ -93,7 +78,7 @@ class StepSpec:
         return (self.cls, self.requests, self._rest_key, *left)
 
     @cached_property
-    def why_not_shared(self) -> str | None:
+    def unshared_reason(self) -> str | None:
         """Why two fits of this step are never known to be the same, or None."""
         if not self.keeps_params:
             return f"{self.cls.__name__} keeps parameters elsewhere than in its attributes"

@@ -132,9 +132,9 @@ class Group:
         Group
             The rest as in this group.
         """
-        kept = [j for j, c in enumerate(self.candidates) if c in candidates]
-        settings = tuple(self.settings[j] for j in kept) if self.settings else ()
-        return replace(self, candidates=tuple(self.candidates[j] for j in kept), settings=settings)
+        positions = [j for j, c in enumerate(self.candidates) if c in candidates]
+        settings = tuple(self.settings[j] for j in positions) if self.settings else ()
+        return replace(self, candidates=tuple(self.candidates[j] for j in positions), settings=settings)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class _Row:
     decided_by: str
 
     @classmethod
-    def of(cls, estimator: str, groups: Sequence[Group], at_least: bool) -> "_Row":
+    def from_groups(cls, estimator: str, groups: Sequence[Group], at_least: bool) -> "_Row":
         fits, undecided = sum(g.fits_planned for g in groups), sum(g.fits_undecided for g in groups)
         transformers = sum(g.transformer_fits for g in groups)
         once: tuple[str, ...] = max((g.once for g in groups), key=len)
@@ -207,7 +207,7 @@ class Plan:
     by_candidate : bool
         Whether fits made one by one keep scikit-learn's order although steps are shared: where they draw
         from NumPy's global random state, or where the first that fails raises.
-    alone : bool
+    by_sklearn : bool
         Whether scikit-learn's own function makes every fit, on rows that it cuts for that fit.
     from_predictions : bool
         Whether scores of shared fits are had neither from moments nor of all settings at once:
@@ -229,7 +229,7 @@ class Plan:
     passes: float
     order: tuple[Any, ...] | None = None
     by_candidate: bool = False
-    alone: bool = False
+    by_sklearn: bool = False
     from_predictions: bool = False
     refit_places: tuple[WorkPlace, ...] = ()
     n_workers: int = 1
@@ -277,7 +277,9 @@ class Plan:
             alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
             names = dict.fromkeys(group.estimator for group in alike)
             several = self.n_workers > 1
-            lines = [_Row.of(name, [g for g in alike if g.estimator == name], several) for name in names]
+            lines = [
+                _Row.from_groups(name, [g for g in alike if g.estimator == name], several) for name in names
+            ]
             title = alike[0].strategy.title
             if self.from_predictions and alike[0].strategy.shares_fits:
                 title += "; scores from predictions, by scikit-learn's scorer once a setting and split"

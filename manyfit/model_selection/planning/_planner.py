@@ -35,7 +35,7 @@ from manyfit.model_selection.strategies._iterations import ITERATIONS
 from manyfit.model_selection.strategies._moments import MOMENTS
 from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
 
-# The first that matches the settings of a family is asked; single fits get what it refuses.
+# The first that matches the settings of a family serves them; single fits get what it refuses.
 FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, FOLD_FAMILIES)
 
 
@@ -98,7 +98,9 @@ class _Planner:
             by_candidate=by_candidate,
             n_workers=n_workers,
             advice=advice,
-            alone=reason is not None or not facts.may_share_rows or (facts.fits_on_device and order is None),
+            by_sklearn=reason is not None
+            or not facts.may_share_rows
+            or (facts.fits_on_device and order is None),
             from_predictions=any(scoring_of(group, job.options).calls_scorers for group in shared),
             refit_places=refit_places,
         )
@@ -193,23 +195,23 @@ class _Planner:
 
     def _serve(self, batch: Batch) -> dict[int, str]:
         """Place settings that differ in free parameters only; return those not placed, with the reason."""
-        reasons, kept = dict[int, str](), list[int]()
+        reasons, shared = dict[int, str](), list[int]()
         assert batch.family is not None
         for j, (c, spec) in enumerate(zip(batch.candidates, batch.specs, strict=True)):
             assert isinstance(spec, PipelineSpec)
             why = self.facts.checks.family_reason(batch.family, spec.final)
             if why is None:
-                kept.append(j)
+                shared.append(j)
             else:
                 reasons[c] = why
-        if not kept:
+        if not shared:
             return reasons
-        batch = batch.narrowed(kept)
+        batch = batch.subset(shared)
         strategy = next(one for one in FAMILY_STRATEGIES if one.matches(batch))
         try:
             self.groups.append(strategy.serve(batch, self.facts))
-        except Unsupported as why_not:
-            reasons.update(dict.fromkeys(batch.candidates, str(why_not)))
+        except Unsupported as refusal:
+            reasons.update(dict.fromkeys(batch.candidates, str(refusal)))
         return reasons
 
     def _order_is_visible(self, left: Sequence[int]) -> bool:

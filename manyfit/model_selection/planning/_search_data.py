@@ -37,7 +37,7 @@ class SearchData:
         self._moments: FoldedMatrix | None = None
         self._moments_reason: str | None = None
         self._iterations: dict[bool, FoldedMatrix] = {}
-        self._given: tuple[Any, Any] | None = None
+        self._raw_weights: tuple[Any, Any] | None = None
         self._n_classes: int | None = None
 
     def require_weights(self, candidate: int, path: str, scoring: SharedScoring) -> None:
@@ -45,9 +45,9 @@ class SearchData:
         fit_params = self.job.options.fit_params
         routed = routing_enabled() and fit_params
         model = sample(self.job, candidate) if routed else self.job.estimator
-        given = fit_weights(model, path, fit_params), scoring.weights
-        self._given = self._given or given
-        if any(one is not other for one, other in zip(given, self._given, strict=True)):
+        raw = fit_weights(model, path, fit_params), scoring.weights
+        self._raw_weights = self._raw_weights or raw
+        if any(one is not other for one, other in zip(raw, self._raw_weights, strict=True)):
             raise Unsupported("its last step has other weights than that of the settings before it")
 
     def for_moments(self) -> FoldedMatrix:
@@ -66,11 +66,11 @@ class SearchData:
         X = as_row_source(job.X)
         if X.nnz is not None:
             raise Unsupported(f"X is a {type(job.X).__name__}, not a dense array or DataFrame")
-        y = as_targets(job.y if is_xp_array(job.X) else job.brought(job.y, "y"))
+        y = as_targets(job.y if is_xp_array(job.X) else job.copy_to_host(job.y, "y"))
         n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        data = FoldedMatrix(X, y, job.splits, self._weights(n), job.y, copy_to_host=job.brought)
+        data = FoldedMatrix(X, y, job.splits, self._weights(n), job.y, copy_to_host=job.copy_to_host)
         require_memory(data.moment_bytes, job.options.memory_limit)
         return data
 
@@ -87,7 +87,7 @@ class SearchData:
     def _rows(self, labels: bool) -> FoldedMatrix:
         job = self.job
         read_y = as_labels if labels else as_targets
-        X, y = as_row_source(job.X), read_y(job.brought(job.y, "y"))
+        X, y = as_row_source(job.X), read_y(job.copy_to_host(job.y, "y"))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -97,13 +97,13 @@ class SearchData:
 
     def _weights(self, n: int) -> Weights:
         """The weights of fits and of scores, which are one array if they are one for the user."""
-        brought = self.job.brought
-        assert self._given is not None
-        fit, score = self._given
-        weights = Weights(as_weights(brought(fit, "weights"), n))
+        copy = self.job.copy_to_host
+        assert self._raw_weights is not None
+        fit, score = self._raw_weights
+        weights = Weights(as_weights(copy(fit, "weights"), n))
         if score is None:
             return weights
-        return Weights(weights.fit, weights.fit if score is fit else as_weights(brought(score, "weights"), n))
+        return Weights(weights.fit, weights.fit if score is fit else as_weights(copy(score, "weights"), n))
 
     def moment_passes(self) -> float:
         """Passes over X that sum all moments: one for each group of atoms and each set of weights."""
@@ -125,5 +125,5 @@ class SearchData:
         k, p, q = job.splits.n_splits, getattr(job.X, "shape", ())[1:2], getattr(job.y, "shape", ())[1:2]
         n_train = max(1, round(n * (1 - 1 / max(k, 2))))
         if is_classifier(estimator) and self._n_classes is None:
-            self._n_classes = n_classes(estimator, as_labels(job.brought(job.y, "y")))
+            self._n_classes = n_classes(estimator, as_labels(job.copy_to_host(job.y, "y")))
         return Shape(n_train, p[0] if p else 0, q[0] if q else 1, k, self._n_classes or 0, n_test=n - n_train)

@@ -19,7 +19,7 @@ from manyfit.model_selection.planning._data_location import (
     host_only_estimators,
     moves_to_gpu,
     place_of_work,
-    why_unable,
+    why_host_only,
 )
 from manyfit.model_selection.planning._plan import Group, WorkPlace
 from manyfit.model_selection.planning.steps._order import sample
@@ -30,13 +30,7 @@ _FROM_MOMENTS = "it works on the moments, which are small"
 
 
 class WorkPlaces:
-    """Finds where the estimators of a search work whose data lie on a device, or are sent to one.
-
-    Parameters
-    ----------
-    job : Job
-        The search.
-    """
+    """Finds where the estimators of a search work if its data lie on a device, or are sent to one."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -59,7 +53,7 @@ class WorkPlaces:
             return tuple(_shared(group))
         names = host_only_estimators(self._job)
         if names:
-            return self._everywhere(group, "host", why_unable(self._job, names))
+            return self._everywhere(group, "host", why_host_only(self._job, names))
         first = group.candidates[:1] if strategy.shares_fits else group.candidates
         found = [self._walk(sample(self._job, c), group if strategy.shares_fits else None) for c in first]
         return tuple(dict.fromkeys(place for places in found for place in places))
@@ -72,7 +66,7 @@ class WorkPlaces:
         why_host = self._why_host()
         names = host_only_estimators(self._job, cut=False)
         if names and not why_host:
-            why_host = why_unable(self._job, names)
+            why_host = why_host_only(self._job, names)
         if why_host:
             return tuple(WorkPlace(_name(step), "host", why_host) for step in pipeline_steps(model))
         return tuple(self._walk(model))

@@ -10,21 +10,16 @@ from typing import Any
 
 # Searches that end sooner than this show no bar at all.
 DELAY_S = 0.5
-# Columns that the bar itself takes at least; texts that would leave it fewer are not shown.
+# Least width of the bar in columns; texts that would leave it less are not shown.
 LEAST_BAR = 6
-# Where nothing tells how wide the terminal is, as in a file.
+# Width where the terminal has none, as in a file.
 USUAL_COLUMNS = 80
 
 
 class Progress:
-    """Counts settings times splits as they are done; a context manager.
+    """Counts finished fits; a context manager.
 
-    Parameters
-    ----------
-    total : int
-        Fits asked for.
-    verbose : int
-        0 shows the bar only in an interactive session; 1 always; above 1 scikit-learn's lines take its place.
+    `verbose`: 0 shows the bar only in an interactive session, 1 always; above 1 it is replaced by lines.
     """
 
     def __init__(self, total: int, verbose: int) -> None:
@@ -36,7 +31,7 @@ class Progress:
 
     @property
     def shown(self) -> bool:
-        """Whether anybody may see it."""
+        """Whether the bar is shown."""
         return self._bar is not None
 
     def done(self, n: int) -> None:
@@ -69,14 +64,9 @@ class Progress:
 
 @contextmanager
 def refitting(verbose: int, seconds: float) -> Iterator[None]:
-    """Show the refit of a search, which is one fit in this process, on a cluster too.
+    """Show the refit of a search; above `verbose` 1 as a line.
 
-    Parameters
-    ----------
-    verbose : int
-        As for `Progress`; above 1 a line is printed.
-    seconds : float
-        How long the search took so far: after a short one, nothing is shown unless it was asked for.
+    Nothing is shown after a search shorter than `DELAY_S` unless `verbose` is 1.
     """
     if verbose > 1:
         print("Refitting the best setting on all rows")
@@ -114,8 +104,8 @@ def _columns() -> int:
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns
     except (AttributeError, OSError, ValueError):  # no terminal
-        given = os.environ.get("COLUMNS", "")
-        return int(given) if given.isdigit() else USUAL_COLUMNS
+        columns = os.environ.get("COLUMNS", "")
+        return int(columns) if columns.isdigit() else USUAL_COLUMNS
 
 
 def _layout(total: int, texts: tuple[str, ...]) -> tuple[str, str]:

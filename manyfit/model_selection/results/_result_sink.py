@@ -16,31 +16,7 @@ from manyfit.model_selection.results._task_result import TaskResult
 class ResultSink:
     """Takes the finished results of all parts of a search; a context manager.
 
-    Parameters
-    ----------
-    job : Job
-        The search.
-    checkpoint : Checkpoint, optional
-        Takes the results, and has those of an interrupted run. It is closed at the end.
-    metric : str, optional
-        The score that the bar shows the best of, where there are several.
-    bar : Progress, optional
-        Another bar than one over all fits.
-
-    Attributes
-    ----------
-    results : dict of pair to dict
-        All that is finished, restored results too.
-    restored : set of pair
-        Those that came from the checkpoint.
-    shared : set of pair
-        Those that were answered without a fit of their own.
-    doubts : dict of pair to mapping of str to float
-        See `TaskResult`.
-    steps_saved : int
-        Fits of steps that were not made, since another setting had made the same one. Whoever fits sets it.
-    rowwise : Fronts or None
-        Its fits of steps were made for all splits at once, each of which counts in `steps_saved`.
+    It closes `checkpoint` at the end. The bar shows the best value of the score `metric`.
     """
 
     def __init__(
@@ -50,11 +26,12 @@ class ResultSink:
         metric: str | None = None,
         bar: Progress | None = None,
     ) -> None:
-        self.results: dict[Pair, Result] = {}
-        self.restored: set[Pair] = set()
-        self.shared: set[Pair] = set()
+        self.results: dict[Pair, Result] = {}  # restored results too
+        self.restored: set[Pair] = set()  # from the checkpoint
+        self.shared: set[Pair] = set()  # answered without a fit of their own
         self.doubts: dict[Pair, Mapping[str, float]] = {}
-        self.steps_saved = 0
+        self.steps_saved = 0  # fits of steps that another setting had made; set by the caller
+        # Each of its fits, made once for all splits, counts in `steps_saved`.
         self.rowwise: RowwiseOutputs | None = None
         self._job, self._checkpoint = job, checkpoint
         self._bar = Progress(job.n_pairs, job.options.verbose) if bar is None else bar
@@ -64,47 +41,49 @@ class ResultSink:
         self,
         results: Mapping[Pair, Result],
         *,
-        alone: bool,
+        individual: bool,
         lasting: bool = True,
         versions: Mapping[str, str] | None = None,
     ) -> None:
-        """Take finished results; `alone` says whether their fits were made one by one.
+        """Take finished results; `individual` says whether their fits were made one by one.
 
-        Results that are not `lasting` are not written to the checkpoint: another run may have others.
-        `versions` are those of the packages that computed them, if they are not this process's.
+        Only `lasting` results go to the checkpoint: another run may have others. `versions` are those of the
+        worker's packages; None: of this process.
         """
         if self._checkpoint is not None and lasting:
-            self._checkpoint.add(results, alone, versions)
-        if not alone:
+            self._checkpoint.add(results, individual, versions)
+        if not individual:
             self._columns.saved += len(results)
             self.shared.update(results)
         self._count(results)
         self._bar.done(len(results))
 
-    def take(self, part: TaskResult, *, alone: bool) -> None:
-        """Take the results of a part of the search; `alone` is for those that are not in `part.fitted`."""
+    def take(self, part: TaskResult, *, individual: bool) -> None:
+        """Take the results of a part; `individual` holds for those that are not in `part.fitted`."""
         self.steps_saved += part.work["transformer_fits_saved"]
         for own in (True, False):
             some = {pair: one for pair, one in part.results.items() if (pair in part.fitted) is own}
             if some:
-                self.add(some, alone=alone or own, lasting=part.lasting, versions=part.versions)
+                self.add(some, individual=individual or own, lasting=part.lasting, versions=part.versions)
 
-    def kept_alone(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
-        """Those of `pairs` that the checkpoint has the results of, as of fits made one by one."""
-        kept = {} if self._checkpoint is None else self._checkpoint.stored
-        return frozenset(pair for pair in pairs if pair in kept and kept[pair].alone)
+    def individual_results(self, pairs: Iterable[Pair]) -> frozenset[Pair]:
+        """The pairs with results of individual fits in the checkpoint."""
+        stored = {} if self._checkpoint is None else self._checkpoint.stored
+        return frozenset(pair for pair in pairs if pair in stored and stored[pair].individual)
 
-    def restore(self, pairs: Sequence[Pair], *, alone: bool = False) -> bool:
-        """Take the results of `pairs` from the checkpoint, if it has all of them; returns whether it has.
+    def restore(self, pairs: Sequence[Pair], *, individual: bool = False) -> bool:
+        """Take results from the checkpoint if it has those of all `pairs`; return whether it has.
 
-        With `alone`, only results of single fits count.
+        With `individual`, only results of individual fits count.
         """
-        kept = {} if self._checkpoint is None else self._checkpoint.stored
-        if not pairs or not all(pair in kept and (kept[pair].alone or not alone) for pair in pairs):
+        stored = {} if self._checkpoint is None else self._checkpoint.stored
+        if not pairs or not all(
+            pair in stored and (stored[pair].individual or not individual) for pair in pairs
+        ):
             return False
-        results = {pair: kept[pair].result for pair in pairs}
+        results = {pair: stored[pair].result for pair in pairs}
         self.restored.update(results)
-        self.shared.update(pair for pair in pairs if not kept[pair].alone)
+        self.shared.update(pair for pair in pairs if not stored[pair].individual)
         self._columns.saved += len(results)
         self._count(results)
         self._bar.skip(len(results))
@@ -138,7 +117,7 @@ class ResultSink:
 def as_partial(
     candidates: Sequence[Mapping[str, Any]], results: Iterable[tuple[Pair, Result]]
 ) -> list[dict[str, Any]]:
-    """Finished results as a user reads them: with the parameters and the split of each."""
+    """Finished results, each with its parameters and its split."""
     return [{"params": dict(candidates[c]), "split": i, **result} for (c, i), result in results]
 
 

@@ -45,7 +45,7 @@ class DaskExecutor:
         if job.contexts is None:
             bare = replace(bare, search=None)
         else:
-            callbacks = RemoteCallbacks.of(job.search)
+            callbacks = RemoteCallbacks.from_search(job.search)
         self._common = Common(bare, get_config(), list(warnings.filters), callbacks, order)
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
@@ -60,7 +60,7 @@ class DaskExecutor:
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
         """See `Executor`."""
         if any(not item.strategy.shares_fits for item in items):
-            falls_back_to_host(self.job)  # what its workers say of it is not heard here
+            falls_back_to_host(self.job)  # warns or raises in this process, as workers do not
         again: list[WorkItem] = []
         for item, part in self._results(items) if items else ():
             if isinstance(part, WorkerLost):
@@ -69,7 +69,7 @@ class DaskExecutor:
             else:
                 deliver_all(part.messages)
                 self._require_versions(part)
-            self.sink.take(part, alone=not item.strategy.shares_fits)
+            self.sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
         if again:
             yield from self.map(again)

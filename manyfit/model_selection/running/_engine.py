@@ -43,34 +43,34 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     job = replace(job, rowwise=rowwise)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
     report.advice = list(plan.advice)
-    with transfers() as crossed, sink or ResultSink(job) as taken:
-        taken.rowwise = rowwise
-        running = _Run(job, plan, report, taken, prepared.data)
+    with transfers() as crossed, sink or ResultSink(job) as finished:
+        finished.rowwise = rowwise
+        running = _Run(job, plan, report, finished, prepared.data)
         planned = running.run_all()
         total = running.total
-        taken.doubts.update(total.doubts)
+        finished.doubts.update(total.doubts)
     if rowwise is not None:
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
-    results, report.fits_restored = taken.results, len(taken.restored)
-    report.fits_done = len({*total.alone, *planned} - taken.restored) + total.fits_made
+    results, report.fits_restored = finished.results, len(finished.restored)
+    report.fits_done = len({*total.refused, *planned} - finished.restored) + total.fits_made
     report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
-    report.left_to_sklearn = dict(Counter(total.alone.values()))
-    before = taken.restored - taken.shared
+    report.left_to_sklearn = dict(Counter(total.refused.values()))
+    before = finished.restored - finished.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]
     report.cross(crossed)
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
 def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], sink: ResultSink) -> Report:
-    """Fit and score some pairs of a job one by one, as those that its shared work leaves; say what was done.
+    """Fit and score some pairs of a job one by one, which shared work refused; return a report.
 
     Pairs that the checkpoint of `sink` has as such are restored.
     """
     report = Report(fits_requested=len(pairs), workers=n_workers(job))
-    with transfers() as crossed, sink as taken:
-        _Run(job, plan, report, taken).fit(pairs)
+    with transfers() as crossed, sink as finished:
+        _Run(job, plan, report, finished).fit(pairs)
     report.cross(crossed)
-    report.fits_restored = len(taken.restored)
+    report.fits_restored = len(finished.restored)
     report.fits_done = len(pairs) - report.fits_restored
     return report
 
@@ -83,13 +83,13 @@ def n_workers(job: Job) -> int:
 def _on_cluster(job: Job) -> bool:
     if job.client is None or (job.contexts is not None and not can_run_remotely(job.search)):
         return False
-    # What callbacks of an estimator that is a value of the grid hear on a worker would not come back.
+    # Messages for callbacks of an estimator that is a value of the grid would be lost on a worker.
     values = {id(value): value for params in job.candidates for value in params.values()}
     return not any(map(holds_callbacks, values.values()))
 
 
 class _Run:
-    """A planned job on its way through an executor."""
+    """A run of a planned job by an executor."""
 
     def __init__(
         self, job: Job, plan: Plan, report: Report, sink: ResultSink, data: SearchData | None = None
@@ -101,7 +101,7 @@ class _Run:
             self.executor = DaskExecutor(job, plan.order, sink)
         else:
             in_process = joblib_workers(job.n_jobs) == 1
-            context = RunContext(job, plan.order, sink, in_process and not plan.alone, plan.by_candidate)
+            context = RunContext(job, plan.order, sink, in_process and not plan.by_sklearn, plan.by_candidate)
             if data is not None:
                 context.data = data
             self.executor = local_executor(job, context, sink)
@@ -138,7 +138,7 @@ class _Run:
         if not (pairs and isinstance(self.job.X, RowSource)):
             return
         planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
-        reasons = sorted({self.total.alone.get((c, i), planned[c]) for c, i in pairs})
+        reasons = sorted({self.total.refused.get((c, i), planned[c]) for c, i in pairs})
         raise TypeError(
             f"scikit-learn cannot read X, which {type(self.job.X).__name__} reads for shared fits only. "
             f"{len(pairs)} of {self.job.n_pairs} fits are not shared: {'; '.join(reasons)}. Leave these "
@@ -191,9 +191,9 @@ class _Run:
 def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> dict[str, object]:
     """What a report says of a group; `before` is what was fitted one by one before the search went on."""
     own = set(group.candidates)
-    left = Counter(why for (c, _), why in outcome.alone.items() if c in own)
+    left = Counter(why for (c, _), why in outcome.refused.items() if c in own)
     if group.strategy.shares_fits:
-        left += Counter(FITTED_BEFORE for c, i in before if c in own and (c, i) not in outcome.alone)
+        left += Counter(FITTED_BEFORE for c, i in before if c in own and (c, i) not in outcome.refused)
     return {
         "kind": group.kind,
         "estimator": group.estimator,

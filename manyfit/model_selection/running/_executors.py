@@ -55,7 +55,7 @@ class JoblibExecutor:
     on_cluster = False
 
     def __init__(self, context: RunContext, sink: ResultSink) -> None:
-        self._here, self._context, self._sink = ProcessExecutor(context), context, sink
+        self._process, self._context, self._sink = ProcessExecutor(context), context, sink
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
         """See `Executor`."""
@@ -63,7 +63,7 @@ class JoblibExecutor:
 
     def map(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
         """See `Executor`."""
-        yield from self._here.map([item for item in items if item.strategy.takes_all_cores])
+        yield from self._process.map([item for item in items if item.strategy.takes_all_cores])
         items = [item for item in items if not item.strategy.takes_all_cores]
         job = self._context.job
         if job.rowwise is not None:
@@ -73,7 +73,7 @@ class JoblibExecutor:
         arguments = [(item, self._context.for_item(item)) for item in items]
         parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
         for item, part in zip(items, parts, strict=True):
-            self._sink.take(part, alone=not item.strategy.shares_fits)
+            self._sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
 
 

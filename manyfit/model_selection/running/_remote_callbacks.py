@@ -46,7 +46,7 @@ class RemoteCallbacks:
     handles: list[tuple[Any, dict[str, Any]]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, search: Any) -> "RemoteCallbacks":
+    def from_search(cls, search: Any) -> "RemoteCallbacks":
         """The callbacks of a running search."""
         return cls([(callback, _handles(callback)) for callback in callbacks_of(search)])
 

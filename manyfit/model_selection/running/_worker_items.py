@@ -32,54 +32,39 @@ from manyfit.model_selection.strategies._strategy import RunContext, WorkItem
 
 @dataclass(frozen=True)
 class Common:
-    """What all items of a search have in common.
-
-    Attributes
-    ----------
-    job : Job
-    config : mapping
-        scikit-learn's configuration where the search was started.
-    filters : sequence of tuple
-        Which warnings are shown there, and which are errors.
-    callbacks : Callbacks
-        Of the search.
-    order : sequence or None
-        For each candidate a key that is equal where steps are shared.
-    versions : mapping of str to str
-        Of the packages that results depend on, where the search was started.
-    """
+    """The parts that all items of a search have in common."""
 
     job: Job
-    config: Mapping[str, Any]
-    filters: Sequence[Any]
+    config: Mapping[str, Any]  # scikit-learn's configuration in the search's process
+    filters: Sequence[Any]  # warning filters of the search's process
     callbacks: RemoteCallbacks = field(default_factory=RemoteCallbacks)
-    order: Sequence[Any] | None = None
-    versions: Mapping[str, str] = field(default_factory=versions)
+    order: Sequence[Any] | None = None  # for each candidate a key that is equal where steps are shared
+    versions: Mapping[str, str] = field(default_factory=versions)  # of the packages in the search's process
 
 
 def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
-    """Answer or fit one item on a worker, under the settings of the process that asks for it.
+    """Answer or fit one item on a worker, under the settings of the search's process.
 
-    An estimator's own `n_jobs` is threads there, as within tasks of joblib's other backends: a worker may
-    start no processes, and joblib would warn of each fit.
+    An estimator's own `n_jobs` starts threads, as within tasks of joblib's other backends: a worker may start
+    no processes.
     """
-    here = versions()
-    if here != common.versions:
-        _refuse_versions(here, common.versions)
-    told = config(host_fallback=common.job.options.host_fallback)
-    with parallel_config(backend="threading"), told, common.callbacks.collect() as messages:
+    own = versions()
+    if own != common.versions:
+        _require_same_versions(own, common.versions)
+    fallback = config(host_fallback=common.job.options.host_fallback)
+    with parallel_config(backend="threading"), fallback, common.callbacks.collect() as messages:
         done = _run_under(item, common)
     outcome = done.result if isinstance(done, PartialResult) else done
     outcome.messages = messages
-    if here != common.versions:
-        outcome.versions = here
+    if own != common.versions:
+        outcome.versions = own
     return done
 
 
-def _refuse_versions(here: Mapping[str, str], asked: Mapping[str, str]) -> None:
-    """Raise if this worker has other versions than who asks: what it computed would not be taken."""
-    there, theirs = ({name.lower(): one for name, one in of.items()} for of in (here, asked))
-    wrong, _ = version_differences(there, theirs)
+def _require_same_versions(own: Mapping[str, str], search: Mapping[str, str]) -> None:
+    """Raise if decisive packages of this worker have other versions than those of the search's process."""
+    lowered = ({name.lower(): version for name, version in one.items()} for one in (own, search))
+    wrong, _ = version_differences(*lowered)
     if wrong:
         raise versions_error(wrong, "A worker")
 
@@ -110,7 +95,7 @@ def _run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
 
 
 def _context(common: Common) -> RunContext:
-    """What items of one task have in common: settings are read, and short fits' rows are cut, once a task."""
+    """The context of all items of a task: settings are read, and rows of short fits are cut, once a task."""
     scratch = task_scratch()
     if scratch is None:  # the item is the only one
         return _make_context(common, many_items=False)
@@ -130,8 +115,8 @@ def _stop_if_unwanted() -> None:
 
 
 class _WorkerSink(ResultSink):
-    """Keeps nothing, since results return with their item; stops shared work that nobody wants any more."""
+    """Keeps nothing, since results return with their item; stops shared work of a cancelled search."""
 
-    def add(self, results: Mapping[Pair, Result], *, alone: bool, **how: Any) -> None:
-        if not alone:
+    def add(self, results: Mapping[Pair, Result], *, individual: bool, **how: Any) -> None:
+        if not individual:
             _stop_if_unwanted()

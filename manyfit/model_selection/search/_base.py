@@ -221,7 +221,7 @@ class SharedSearch:
         X = X if source is None else IndexedRows(source)
         X, y, *values = compute_dask_inputs((X, y, *params.values()), type(self).__name__)
         params = dict(zip(params, values, strict=True))
-        (X, y), brought = indexable(X, y), TransferCache()
+        (X, y), copy_to_host = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
         # The plan has consumed a `cv` that can be read only once. Any other depends on y.
@@ -230,14 +230,14 @@ class SharedSearch:
             cv = frozen.cv
         else:
             # For a classifier, `check_cv` reads the kind of y.
-            y_read = brought(y, "y") if is_classifier(self.estimator) else y
+            y_read = copy_to_host(y, "y") if is_classifier(self.estimator) else y
             cv = check_cv(self.cv, y_read, classifier=is_classifier(self.estimator))
         split_params = routed.splitter.split
         cv = check_input(self, cv, X, y, split_params)
         memory_limit_in_bytes(self.memory_limit)
         n_splits = cv.get_n_splits(X, y, **split_params)
         X = X if source is None else source
-        return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, brought)
+        return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host)
 
     def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
         options = Options(
@@ -252,7 +252,7 @@ class SharedSearch:
         return Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
             self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
-            brought=setup.brought,
+            copy_to_host=setup.copy_to_host,
         )  # fmt: skip
 
     def _take_frozen(self) -> Frozen | None:

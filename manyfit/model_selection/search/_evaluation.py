@@ -148,7 +148,7 @@ class Evaluation:
         """The job with its data on the configured device, sent once for all settings of the search."""
         if self._sent is None:
             self._sent = place_data(job)
-        return replace(job, X=self._sent.X, y=self._sent.y, home=self._sent.home)
+        return replace(job, X=self._sent.X, y=self._sent.y, host_data=self._sent.host_data)
 
     def data_for(self, estimator: Any) -> tuple[Any, Any, Mapping[str, Any]]:
         """X, y and weights for a fit of an estimator: as given, on the configured device, or on the host."""

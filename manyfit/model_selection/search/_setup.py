@@ -38,7 +38,7 @@ class Setup:
     routed: Any
     cv: Any
     n_splits: int
-    brought: TransferCache
+    copy_to_host: TransferCache
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _content(value: Any) -> Any:
 def draw_splits(setup: Setup, cv: Any) -> Splits:
     X = IndexedRows(setup.X) if isinstance(setup.X, RowSource) else setup.X
     given = X, setup.y, num_samples(setup.X), setup.routed.splitter.split
-    splits = Splits.draw(cv, *given, copy_to_host=setup.brought)
+    splits = Splits.draw(cv, *given, copy_to_host=setup.copy_to_host)
     if splits.n_splits != setup.n_splits:
         raise ValueError(
             "cv.split and cv.get_n_splits return inconsistent results. "

@@ -48,10 +48,8 @@ def _has(method: str) -> Callable[[Any], bool]:
 class CachedTransformer(Wrapped):
     """A transformer in a composite whose fits and outputs come from the cache of a fold.
 
-    A transformer that is not shareable (known at fit, with the shape of the input) is wrapped and fitted as
-    usual: only wrappers get lent arrays, so that none changes under its token. One that may write into its
-    input works on copies. `copies` makes copies of the outputs for a next step that may write into them.
-    Pickles and deep copies are of the transformer without its wrapper.
+    One that is not shareable is fitted as usual; one that may write into its input works on copies. `copies`
+    copies outputs for a next step that may write into them. Pickles and deep copies are without the wrapper.
     """
 
     def __init__(self, inner: Any, cache: FoldCache, copies: OwnRows | None = None) -> None:
@@ -135,7 +133,7 @@ class CachedTransformer(Wrapped):
             if composite_class(estimator) is ColumnTransformer:
                 name_fit_slices(estimator, token)
             X = X if token is None else cache.protected(X, token)
-            output = getattr(estimator, method)(X, cache.lend(y) if cache.is_known(y) else y, **params)
+            output = getattr(estimator, method)(X, cache.share(y) if cache.is_known(y) else y, **params)
         else:
             output = self._shared_rowwise_output(token, params) if method == "fit_transform" else None
             if output is not None:
@@ -156,12 +154,12 @@ class CachedTransformer(Wrapped):
         return method(*(read_only_view(X) if token is not None or known(X) else X for X in data), **params)
 
     def _shared_rowwise_output(self, token: int | None, params: dict[str, Any]) -> Any:
-        """The output, cut from that for all rows of the search; None where there is none."""
+        """The output, cut from that for all rows of the search; None if the search has none."""
         rowwise = self._shared_cache.rowwise
         return None if rowwise is None or params else rowwise.output(self._shared_inner, token)
 
     def _shared_entry(self, fitted: Any, output: Any, method: str) -> CacheEntry | None:
-        """The cache's entry for a fit; None for one that belongs to this setting alone."""
+        """The cache's entry for a fit; None for one that no other setting reads."""
         if shares_parts(fitted) and not was_fully_shareable(fitted):
             return None
         volatile = holds_generator(fitted)
@@ -173,7 +171,7 @@ class CachedTransformer(Wrapped):
 
     def _shared_may_cache(self, output: Any) -> bool:
         """Whether settings can read the same output: not if its items can be changed."""
-        return self._shared_cache.can_lend(output) and not has_mutable_items(output)
+        return self._shared_cache.can_share(output) and not has_mutable_items(output)
 
     def _shared_is_registered(self, output: Any) -> bool:
         """Whether a wrapper at the end of a Pipeline has registered the output."""
@@ -183,7 +181,7 @@ class CachedTransformer(Wrapped):
         return output if self._shared_is_registered(output) else private_copy(output)
 
     def _shared_private_output(self, output: Any) -> Any:
-        """An output that belongs to this setting alone."""
+        """An output that no other setting reads."""
         if output is None or self._shared_is_registered(output):
             return output
         return self._shared_cache.register(output, None)

@@ -166,19 +166,19 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     calls_scorer = needs_estimator(options.scorer)
     copies_X = bool(ready.strange_steps or (ready.strange_scorers and calls_scorer))
 
-    def lent(rows: Any, copied: bool) -> Any:
-        shared = None if rows is None else fold.cache.lend(rows)
+    def cached(rows: Any, copied: bool) -> Any:
+        shared = None if rows is None else fold.cache.share(rows)
         return fold.cache.register_copy(copies.copy(shared), shared) if copied else shared
 
     def scored(X: Any, y: Any, rows: Any) -> Any:
         params = folds.cut(options.score_params, rows)
         with label_transfers("scores"):
-            return score(model, lent(X, copies_X), lent(y, bool(ready.strange)), strict, params, "raise")
+            return score(model, cached(X, copies_X), cached(y, bool(ready.strange)), strict, params, "raise")
 
     if folds.share_steps:
         model = share_prefixes(model, fold.cache, copies=copies if copies_X else None)
-    targets = () if fold.y_train is None else (lent(fold.y_train, copies_X),)
-    model.fit(lent(fold.X_train, copies_X), *targets, **folds.cut(options.fit_params, fold.train))
+    targets = () if fold.y_train is None else (cached(fold.y_train, copies_X),)
+    model.fit(cached(fold.X_train, copies_X), *targets, **folds.cut(options.fit_params, fold.train))
     fitted = time.perf_counter()
     if calls_scorer:
         model = unshare(model)

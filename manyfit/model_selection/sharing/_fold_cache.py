@@ -49,20 +49,15 @@ class CacheEntry:
 class FoldCache:
     """Fitted transformers and outputs that the settings of one fold share.
 
-    An input or output has a *token*, a number that stands for its content. Arrays from the cache are known by
-    identity (a weak reference that is compared with the object, since identities are used again), others by
-    a hash of their content. The token of an output is the key of the work that made it, so that repeated work
-    gives the same token.
-
-    `memory_limit` is in bytes of entries; the least recently used are dropped. `device_arrays`: arrays of
-    other libraries than NumPy are lent, too, unprotected. `fits` and `saved` count fits of transformers (the
-    parts of composites), `repeated` the work that was done again because its results had been dropped.
-    `bytes` counts memory once that several entries have in common, and lent memory not at all.
+    A *token* stands for the content of an array: of cached arrays by identity, of others by a hash, of an
+    output by the work that made it. The least recently used entries beyond `memory_limit` bytes are dropped.
     """
 
     def __init__(self, memory_limit: int | None = None, device_arrays: bool = False) -> None:
+        # Arrays of other libraries than NumPy are shared, unprotected, with `device_arrays`.
         self.memory_limit, self._device_arrays = memory_limit, device_arrays
         self.rowwise: FoldRowwise | None = None  # of steps that transform all rows of a search at once
+        # Fits of transformers (parts of composites), fits saved, and work repeated after drops.
         self.fits = self.saved = self.repeated = 0
         self.failed = FailedFits()
         self._lock = threading.RLock()
@@ -71,7 +66,7 @@ class FoldCache:
     def clear(self) -> None:
         """Drop all arrays and fitted transformers; the counts stay."""
         with self._lock:
-            self.bytes = 0
+            self.bytes = 0  # shared memory counts once, memory of the fold's own rows not at all
             self._numbers: dict[Hashable, int] = {}
             self._tokens: dict[int, tuple[weakref.ref[Any], int | None]] = {}
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
@@ -107,7 +102,7 @@ class FoldCache:
         """A key of keyword arguments: arrays by token, other values by structure; else `Unkeyable`."""
         key = []
         for name, value in sorted(params.items()):
-            is_data = self.is_known(value) or self.can_lend(value)
+            is_data = self.is_known(value) or self.can_share(value)
             # Unlike constructor parameters, they are not copied for each fit, which may draw from them.
             token = self.token(value) if is_data else structural_key(value, by_identity=False)
             if token is None:
@@ -134,17 +129,17 @@ class FoldCache:
 
     # Arrays for estimators
 
-    def can_lend(self, X: Any) -> bool:
+    def can_share(self, X: Any) -> bool:
         """Whether several fits can be given `X`, as it is or protected."""
         return is_protectable(X) or (self._device_arrays and is_xp_array(X))
 
-    def lend(self, X: T) -> T:
-        """Register data of the fold, and return it protected, to be given to estimators.
+    def share(self, X: T) -> T:
+        """Register data of the fold, and return it protected, to be passed to estimators once a fit.
 
-        An array gives the same view each time. A sparse matrix or frame gives a new object on the same memory
-        and a list a copy: call it once a fit. A pandas frame is copied once. `X` must not change meanwhile.
+        An array gives the same view each time, a sparse matrix or frame a new object on the same memory, a
+        list a copy. `X` must not change meanwhile.
         """
-        if not self.can_lend(X):
+        if not self.can_share(X):
             return read_only_view(X)
         with self._lock:
             if self.is_known(X):  # lent before
@@ -156,7 +151,7 @@ class FoldCache:
         return protected if _is_lent_as_one(X) else self.protected(protected, token)  # type: ignore[no-any-return]
 
     def _protect(self, X: Any) -> tuple[weakref.ref[Any], Any, int]:
-        token = self.number("lent", len(self._numbers))
+        token = self.number("shared rows", len(self._numbers))
         protected = self.register(read_only_view(X), token) if _is_lent_as_one(X) else private_copy(X)
         for identity, _ in _memory(protected):
             self._held[identity] += 1  # the caller's memory never counts

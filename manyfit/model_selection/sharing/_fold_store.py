@@ -54,7 +54,7 @@ class SharedFold:
     def _tokens(self) -> list[tuple[int | None, Any]]:
         cache = self.cache
         rows = ((self.X_train, self.train), (self.X_test, self.test))
-        return [(cache.token(cache.lend(X)), index) for X, index in rows]
+        return [(cache.token(cache.share(X)), index) for X, index in rows]
 
 
 def _device_rows(X: Any, y: Any, rows: Any) -> tuple[Any, Any]:

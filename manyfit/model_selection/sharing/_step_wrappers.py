@@ -27,7 +27,7 @@ def share_prefixes(
     """Wrap the transformers of an unfitted estimator, in place, so that they take fits from the cache.
 
     `ends_in_transformer`: the last step of a Pipeline is shared, too. `copies` makes copies of what shared
-    steps pass to the predictor. Fit and predict on arrays of `cache.lend`; afterwards see `unshare`.
+    steps pass to the predictor. Fit and predict on arrays of `cache.share`; afterwards see `unshare`.
     """
     if not writes_in_place(estimator):
         _wrap_inside(estimator, cache, copies, ends_in_transformer)

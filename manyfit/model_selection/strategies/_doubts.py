@@ -27,23 +27,10 @@ Doubt = Mapping[str, float]
 
 
 class Doubts:
-    """How much `tol` leaves open of the test scores of a split.
+    """The doubt of each test score of a split: how far it may change within `tol`.
 
-    Two answers within `tol` may give some rows different labels. For accuracy, the doubt is the share of
-    these rows among all rows. For any other scorer of labels, it is their number divided by the size of the
-    rarest class. For a scorer of probabilities, decisions or numbers, the doubt is the largest change of
-    the score when all coefficients move as far as `tol` allows, on either side. On a device only scorers of
-    labels have doubts.
-
-    Parameters
-    ----------
-    scoring, answers, n_settings, folded, i, options
-        As for `start_scores`.
-
-    Attributes
-    ----------
-    device_scores : list of array
-        Arrays to be fetched from a device.
+    For a scorer of labels: the share of rows whose label may change, among all rows (accuracy) or those of
+    the rarest class. For others, not on a device: the largest change when all coefficients move by `tol`.
     """
 
     def __init__(
@@ -55,9 +42,9 @@ class Doubts:
         i: int,
         options: Options,
     ) -> None:
-        self.device_scores: list[Any] = []
+        self.device_scores: list[Any] = []  # to be fetched, and passed to `finish`
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if not answers.varies_within_tol or len(answers.alone) == n_settings:
+        if not answers.varies_within_tol or len(answers.refused) == n_settings:
             return
         fold = folded.fold(i)
         if answers.classes is not None and scoring.label_scorers:
@@ -107,8 +94,8 @@ def _known_scores(
     scoring: SharedScoring, answers: Answers, n_settings: int, fold: Fold, memory_limit: int
 ) -> dict[str, Array]:
     """Scores of all settings by metrics that need no scorer to be called; NaN where one would be."""
-    y, given = fold.targets("test"), fold.scored_targets("test")
-    truth = ScoredTargets(y, fold.score_weight("test"), answers.classes, getattr(given, "dtype", None))
+    y, scored = fold.targets("test"), fold.scored_targets("test")
+    truth = ScoredTargets(y, fold.score_weight("test"), answers.classes, getattr(scored, "dtype", None))
     parts = []
     for block in blocks_of_settings(range(n_settings), len(y), answers, memory_limit // 8):
         parts.append(scoring.from_responses(answers.subset(block).respond("test", fold), truth))
@@ -127,25 +114,9 @@ def _difference(score: Any, other: float, name: str) -> float:
 def as_good_as_best(
     scores: Array, best: int, doubts: Mapping[Pair, Doubt], name: str, n_splits: int
 ) -> list[int]:
-    """Settings whose mean test score `tol` leaves as good as that of the best one.
+    """Settings other than `best` whose mean test score is as good within `tol`.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_settings,)
-        Mean test scores.
-    best : int
-        The setting that was chosen.
-    doubts : mapping of pair to Doubt
-        Of scores that come of shared iterations; all others are exact.
-    name : str
-        The scorer.
-    n_splits : int
-        Number of splits.
-
-    Returns
-    -------
-    list of int
-        Without the best one.
+    `scores`, (n_settings,): mean test scores. Those without `doubts` are exact.
     """
     means = np.zeros(len(scores))
     for (c, _), doubt in doubts.items():

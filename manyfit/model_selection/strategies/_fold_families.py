@@ -59,8 +59,8 @@ from manyfit.model_selection.strategies._strategy import (
     Schedule,
     Strategy,
     WorkItem,
+    refusal_reason,
     scoring_of,
-    why_not,
 )
 
 
@@ -105,16 +105,18 @@ class FoldFamilyStrategy(Strategy):
         # Fits in scikit-learn's order come later, and find the folds of all splits.
         fits_rest = plan.order is not None and not plan.by_candidate if schedule.in_process else True
         others = schedule.planned if schedule.in_process and fits_rest else ()
-        others = tuple(pair for pair in others if not sink.restore([pair], alone=True))
+        others = tuple(pair for pair in others if not sink.restore([pair], individual=True))
         items: list[WorkItem] = []
         for i in range(schedule.job.splits.n_splits):
             left = [group for group in groups if not sink.restore([(c, i) for c in group.candidates])]
             own = tuple(c for c, split in others if split == i)
             pairs = tuple((c, i) for group in left for c in group.candidates)
             if pairs or own:
-                kept = tuple(sorted(c for c, _ in sink.kept_alone(pairs)))
+                fitted_before = tuple(sorted(c for c, _ in sink.individual_results(pairs)))
                 items.append(
-                    WorkItem(self, pairs or tuple((c, i) for c in own), tuple(left), own, kept, fits_rest)
+                    WorkItem(
+                        self, pairs or tuple((c, i) for c in own), tuple(left), own, fitted_before, fits_rest
+                    )
                 )
         if not items:
             return []
@@ -129,25 +131,25 @@ class FoldFamilyStrategy(Strategy):
         folds = self._folds(item, context, job)
         before = folds.work
         for group in _not_refused(item, context, folds, outcome):
-            asked = time.perf_counter()
+            began = time.perf_counter()
             try:
                 answered = _answer(group, i, folds, context, outcome)
             except Exception as error:
                 # scikit-learn fits these pairs one by one, and raises what the user should see.
-                outcome.alone.update({(c, i): why_not(error) for c in group.candidates})
-                outcome.seconds += time.perf_counter() - asked
+                outcome.refused.update({(c, i): refusal_reason(error) for c in group.candidates})
+                outcome.seconds += time.perf_counter() - began
             else:
-                context.add(answered, alone=False)
+                context.add(answered, individual=False)
         if item.fits_rest and context.may_fit_rest:
             _fit_rest(item, context, folds, outcome, limit)
         outcome.work.update(folds.work_since(before))
         if context.sink is not None:
             context.sink.steps_saved += outcome.work["transformer_fits_saved"]
         outcome.seconds = time.perf_counter() - start
-        left = tuple(pair for pair in outcome.left if pair[0] not in item.kept)
+        left = tuple(pair for pair in outcome.left if pair[0] not in item.fitted_before)
         if context.returns_early and left and not item.divisible:
             outcome.unfinished = WorkItem(SHARED_STEPS, left)
-        context.refused.update(outcome.alone)
+        context.refused.update(outcome.refused)
         return outcome
 
     def _folds(self, item: WorkItem, context: RunContext, job: Job) -> FoldStore:
@@ -181,7 +183,7 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     if facts.must_share:
         raise Unsupported("scikit-learn cuts the rows of a fold for it, and cannot read X")
     if not facts.may_share_rows:
-        raise Unsupported("rows of a device are not lent to estimators that may write into them")
+        raise Unsupported("rows of a device are not shared with estimators that may write into them")
     if facts.fits_on_device and is_xp_array(job.X):
         as_matrix(job.X)  # or the reason why not
     if len(batch.candidates) < 2:
@@ -192,7 +194,7 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     if drawing is not None:
         step = spec.steps[drawing]
         drawn = f"{step.cls.__name__} draws random numbers anew in each fit"
-        raise Unsupported(step.why_not_shared or drawn)
+        raise Unsupported(step.unshared_reason or drawn)
     if facts.checks.writes_into_input(spec):
         raise Unsupported(WRITES)
 
@@ -200,9 +202,9 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
 def _not_refused(
     item: WorkItem, context: RunContext, folds: FoldStore, outcome: TaskResult
 ) -> Sequence[Group]:
-    """The groups of an item, without those that were left as a whole on an earlier split.
+    """The groups of an item, without those that were refused as a whole on an earlier split.
 
-    Where not all folds are kept, steps that are fitted for a group that is left would be fitted again.
+    If some folds are dropped, steps that are fitted for a refused group would be fitted again.
     """
     if context.folds is None or folds.keeps_all:
         return item.groups
@@ -213,7 +215,7 @@ def _not_refused(
             found.append(group)
         else:
             why = context.refused[pairs[0]]
-            outcome.alone.update({(c, item.split): why for c in group.candidates})
+            outcome.refused.update({(c, item.split): why for c in group.candidates})
     return found
 
 
@@ -222,19 +224,19 @@ def _fit_rest(
 ) -> None:
     """Fit what families have left, and the others of the item, on the same fold.
 
-    The time that families took to leave their settings is added to the first fit: it has the steps.
+    The seconds of refusals are added to the first fit, which reads the steps that they fitted.
     """
     seconds_refused, start, i = outcome.seconds, time.perf_counter(), item.split
     job, order = context.fitted, context.order
     folds, sizes = folds.with_options(job.options), (len(job.candidates), job.splits.n_splits)
-    left = [c for c in item.candidates if (c, i) in outcome.alone and c not in item.kept]
+    left = [c for c in item.candidates if (c, i) in outcome.refused and c not in item.fitted_before]
     waiting = dict.fromkeys([*left, *item.others])
     for c in sorted(waiting, key=lambda c: (() if order is None else order[c], c)):
         result = evaluate(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
         result["fit_time"], seconds_refused = result["fit_time"] + seconds_refused, 0.0
         outcome.results[c, i] = result
         outcome.fitted.add((c, i))
-        context.add({(c, i): result}, alone=True)
+        context.add({(c, i): result}, individual=True)
         if (context.returns_early or item.divisible) and limit.is_over():
             break
     outcome.seconds_fitting += time.perf_counter() - start
@@ -243,21 +245,21 @@ def _fit_rest(
 def _answer(
     group: Group, i: int, folds: FoldStore, context: RunContext, outcome: TaskResult
 ) -> dict[Pair, Result]:
-    """The results that the family has for a group; what it leaves is noted."""
+    """The family's results for a group; refused settings are noted."""
     job = context.answered
     first = job.candidates[group.candidates[0]]
     model = clone(job.estimator).set_params(**clone(dict(first), safe=False))
     fold = folds.get(i, model)
     before, answered = fold.cache.fits_requested, dict[Pair, Result]()
     try:
-        answered = _ask_family(group, i, model, fold, folds, context, outcome)
+        answered = _fit_family(group, i, model, fold, folds, context, outcome)
     finally:
-        # The fits of steps for the family stand for those of one setting; those that it leaves count theirs.
+        # The family's fits of steps count as those of one setting; refused settings count their own.
         fold.cache.count_saved((len(answered) - 1) * (fold.cache.fits_requested - before))
     return answered
 
 
-def _ask_family(
+def _fit_family(
     group: Group,
     i: int,
     model: Any,
@@ -321,13 +323,13 @@ def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> Non
 
 def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedScoring) -> FoldArrays:
     """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
-    family, lend = group.family, fold.cache.lend
+    family, share = group.family, fold.cache.share
     assert family is not None
-    X_train, X_test = lend(fold.X_train), lend(fold.X_test)
+    X_train, X_test = share(fold.X_train), share(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:
         before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, ends_in_transformer=True)
-        X_fitted = before.fit_transform(X_train, lend(fold.y_train))
+        X_fitted = before.fit_transform(X_train, share(fold.y_train))
         X_test = before.transform(X_test)
         X_score = before.transform(X_train) if job.options.return_train_score else X_fitted
         X_train = X_fitted
@@ -379,7 +381,7 @@ def _require_deterministic_last_step(batch: Batch, facts: SearchFacts) -> None:
 
 
 def _planned_fits(group: Group, facts: SearchFacts) -> int:
-    """Fits that the family says it makes on data of the size of X; it may be asked again behind the steps."""
+    """Fits that the family says it makes on data of the size of X; behind the steps it may be others."""
     assert group.family is not None
     try:
         shape = facts.data.rough_shape(group.prototype)

@@ -126,13 +126,13 @@ def individual_items(pairs: Sequence[Pair], schedule: Schedule) -> list[WorkItem
     In the process of the search all are one item, on folds that are cut once.
     """
     job, plan = schedule.job, schedule.plan
-    pairs = [pair for pair in pairs if not schedule.sink.restore([pair], alone=True)]
+    pairs = [pair for pair in pairs if not schedule.sink.restore([pair], individual=True)]
     if not pairs:
         return []
     strategy = INDIVIDUAL_FITS if plan.order is None else SHARED_STEPS
     if job.by_split:
         pairs = sorted(pairs, key=lambda pair: pair[::-1])
-    if schedule.in_process and not plan.alone:
+    if schedule.in_process and not plan.by_sklearn:
         return [WorkItem(strategy, tuple(pairs))]
     n_slots = schedule.n_slots(sorted({c for c, _ in pairs}))
     pieces = cut_into_pieces(pairs, plan.order, n_slots)
@@ -166,7 +166,7 @@ def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
         total.results[c, i] = result
         if sink.shown:
             sink.steps_saved = saved_before + folds.work_since(before)["transformer_fits_saved"]
-        sink.add({(c, i): result}, alone=True)
+        sink.add({(c, i): result}, individual=True)
     total.work = folds.work_since(before)
     total.seconds = time.perf_counter() - start
     return total
@@ -185,7 +185,7 @@ def _fit_piece(
     for c, _ in item.pairs:
         result = fit(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
         outcome.results[c, i] = result
-        context.add({(c, i): result}, alone=True)
+        context.add({(c, i): result}, individual=True)
         if context.returns_early and limit.is_over():
             break
     outcome.work = folds.work_since(before)
@@ -212,7 +212,7 @@ def _fit_in_callback_context(item: WorkItem, context: RunContext) -> TaskResult:
         caller=job.search,
         callback_ctx=job.contexts[c * k + i],
     )
-    context.add({(c, i): result}, alone=True)
+    context.add({(c, i): result}, individual=True)
     return TaskResult({(c, i): result}, seconds=time.perf_counter() - start)
 
 

@@ -34,8 +34,8 @@ from manyfit.model_selection.strategies._strategy import (
     Strategy,
     WorkItem,
     leave,
+    refusal_reason,
     scoring_of,
-    why_not,
 )
 
 # A long group is cut into parts of at least so many nanoseconds, as its family expects. Its coarse problems,
@@ -109,7 +109,7 @@ class IterationStrategy(Strategy):
             _answer(group, context, outcome)
         except Exception as error:
             # scikit-learn fits these pairs one by one, and raises what the user should see.
-            leave(outcome, item.pairs, why_not(error))
+            leave(outcome, item.pairs, refusal_reason(error))
         outcome.seconds = time.perf_counter() - start
         return outcome
 
@@ -139,10 +139,10 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
         lambda: _fit_all(group, seen), lambda: f"the iterations of {group.estimator}"
     )
     for i, answers in enumerate(fitted):
-        taken = time.perf_counter() - start
-        if i == 0:  # it is then that all are fitted
-            of_all, taken = taken / (n * k), 0.0
-        fit_time = of_all + taken / n
+        elapsed = time.perf_counter() - start
+        if i == 0:  # all splits are fitted with the first
+            mean_fit_time, elapsed = elapsed / (n * k), 0.0
+        fit_time = mean_fit_time + elapsed / n
         start = time.perf_counter()
         pending, doubts = retry_in_smaller_blocks(
             partial(_start_scores, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
@@ -154,7 +154,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
         if pending.device_scores or doubts.device_scores:
             waiting.append(split)
         else:
-            context.add(split.finish([], [], outcome), alone=False)
+            context.add(split.finish([], [], outcome), individual=False)
         start = time.perf_counter()
     # Scores of all splits are fetched from a device together.
     arrays = [one for split in waiting for one in (*split.pending.device_scores, *split.doubts.device_scores)]
@@ -162,7 +162,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     for split in waiting:
         scores = [next(on_host) for _ in split.pending.device_scores]
         shifted = [next(on_host) for _ in split.doubts.device_scores]
-        context.add(split.finish(scores, shifted, outcome), alone=False)
+        context.add(split.finish(scores, shifted, outcome), individual=False)
 
 
 def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:

@@ -26,8 +26,8 @@ from manyfit.model_selection.strategies._strategy import (
     Strategy,
     WorkItem,
     leave,
+    refusal_reason,
     scoring_of,
-    why_not,
 )
 
 Array = NDArray[Any]
@@ -119,7 +119,7 @@ class MomentStrategy(Strategy):
                 context.data.require_weights(group.candidates[0], group.path, scorings[group.candidates])
             data = context.data.for_moments()
         except Exception as error:
-            leave(outcome, item.pairs, why_not(error))
+            leave(outcome, item.pairs, refusal_reason(error))
             return outcome
         root, passes_before = _StepTree(), data.passes
         for group in item.groups:
@@ -147,7 +147,7 @@ def _finish(waiting: list["_PendingFold"], outcome: TaskResult, context: RunCont
         own, on_host = on_host[: len(fold.device_scores)], on_host[len(fold.device_scores) :]
         fold.finish(own)
         outcome.add(fold.outcome)
-        context.add(fold.outcome.results, alone=False)
+        context.add(fold.outcome.results, individual=False)
     waiting.clear()
 
 
@@ -177,7 +177,7 @@ class _PendingFold:
             )
             self._walk(root, view)
         except Exception as error:
-            self._leave(root, why_not(error))
+            self._leave(root, refusal_reason(error))
         for key in sorted(self.linear, key=lambda key: bool(key[0])):
             self._start_batch(*self.linear[key], start)
             start = time.perf_counter()
@@ -193,7 +193,7 @@ class _PendingFold:
                 lambda: f"the scores of {len(candidates)} settings",
             )
         except Exception as error:
-            self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
+            self.outcome.refused.update({(c, self.i): refusal_reason(error) for c in candidates})
             return
         self._pending.append((candidates, fitted, pending))
         d = self.data.X.shape[1] + self.data.n_targets
@@ -208,7 +208,7 @@ class _PendingFold:
             try:
                 scored = pending.finish(own)
             except Exception as error:
-                self.outcome.alone.update({(c, self.i): why_not(error) for c in candidates})
+                self.outcome.refused.update({(c, self.i): refusal_reason(error) for c in candidates})
                 continue
             times = (fitted / n, (pending.seconds + time.perf_counter() - start) / n)
             scored.keep(self.outcome, candidates, self.i, times)
@@ -220,7 +220,7 @@ class _PendingFold:
                 folded = _ViewedFold(self.data, self.i, view)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
             except Exception as error:
-                self._leave(_StepTree(groups=[group]), why_not(error))
+                self._leave(_StepTree(groups=[group]), refusal_reason(error))
                 continue
             if isinstance(answers, Answers) and answers.reads_moments:
                 scoring = self.scorings[group.candidates]
@@ -237,11 +237,11 @@ class _PendingFold:
                 assert step is not None
                 self._walk(child, step.apply(child.step.build(), view))
             except Exception as error:
-                self._leave(child, why_not(error))
+                self._leave(child, refusal_reason(error))
 
     def _leave(self, node: _StepTree, why: str) -> None:
         for group in node.all_groups():
-            self.outcome.alone.update({(c, self.i): why for c in group.candidates})
+            self.outcome.refused.update({(c, self.i): why for c in group.candidates})
 
 
 def _titles(root: _StepTree) -> str:

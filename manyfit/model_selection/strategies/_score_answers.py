@@ -47,22 +47,12 @@ class ScoredRows:
 
 @dataclass(frozen=True)
 class FoldScores:
-    """The scores of a family's answers on one split.
-
-    Attributes
-    ----------
-    answers : Answers
-        To m settings.
-    scores : dict of str to list
-        For each role a score (a float, or a dict of floats by name) of each setting. An exception takes
-        the place of a score that cannot be given, and None where answers leave a setting alone.
-    warned : DeferredWarnings
-        What scorers warned of, by setting.
-    """
+    """The scores of a family's answers on one split."""
 
     answers: Answers
+    # By role and setting: a float, a dict by scorer, the exception of a scorer, or None if refused.
     scores: Mapping[str, Sequence[Any]]
-    warned: DeferredWarnings
+    warned: DeferredWarnings  # warnings of scorers, by setting
 
     def keep(
         self,
@@ -72,17 +62,16 @@ class FoldScores:
         times: tuple[float, float],
         left: Mapping[int, str] | None = None,
     ) -> dict[Pair, Result]:
-        """Note which settings are fitted alone on split `i` after all; note and return results of the others.
+        """Note which settings split `i` leaves to scikit-learn; note and return results of the others.
 
-        `times` are those of the fit and score of one setting, `left` settings that are fitted alone for
-        another reason. What the scorers warned of is shown where it
-        counts: a fit alone warns again.
+        `times`: seconds of the fit and score of one setting. `left`: other refused settings.
+        Warnings of scorers are shown for shared settings only: an individual fit warns again.
         """
         counted, results = set(), {}
         for j, c in enumerate(candidates):
-            why = self._why_alone(j) or (left or {}).get(j)
+            why = self._reason_refused(j) or (left or {}).get(j)
             if why is not None:
-                outcome.alone[c, i] = why
+                outcome.refused[c, i] = why
             else:
                 counted.add(j)
                 results[c, i] = _result(self.scores, j, *times)
@@ -90,10 +79,10 @@ class FoldScores:
         self.warned.emit(counted)
         return results
 
-    def _why_alone(self, j: int) -> str | None:
-        """Why setting `j` is fitted alone after all, or None."""
-        if j in self.answers.alone:
-            return self.answers.alone[j]
+    def _reason_refused(self, j: int) -> str | None:
+        """Why setting `j` is left to scikit-learn, or None."""
+        if j in self.answers.refused:
+            return self.answers.refused[j]
         for of_role in self.scores.values():
             if isinstance(of_role[j], Exception):
                 return str(of_role[j]) if isinstance(of_role[j], Unsupported) else "a scorer failed"
@@ -119,7 +108,7 @@ def score_answers(
 def start_scores(
     scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
 ) -> "PendingScores":
-    """Start to score the answers to some settings on the rows of split `i`; a device may still be at work."""
+    """Start to score the answers on split `i`; a device may still be at work."""
     start = time.perf_counter()
     with label_transfers("scores"):
         roles = [
@@ -130,14 +119,9 @@ def start_scores(
 
 
 class PendingScores:
-    """Scores of a split of which some may lie on a device still.
+    """Scores of a split, some of which may still lie on a device.
 
-    Attributes
-    ----------
-    device_scores : list of array
-        Arrays to be fetched, best together with those of other splits.
-    seconds : float
-        Time taken so far.
+    `device_scores` are best fetched with those of other splits. `seconds`: time so far.
     """
 
     def __init__(self, answers: Answers, roles: "Sequence[_SubsetScores]", seconds: float) -> None:
@@ -168,7 +152,7 @@ class _SubsetScores:
         self.rows = rows
         self._scoring, self._answers, self._limit = scoring, answers, memory_limit
         self._scores: list[Any] = [None] * n_settings
-        self._missing = [j for j in range(n_settings) if j not in answers.alone]
+        self._missing = [j for j in range(n_settings) if j not in answers.refused]
         self._from_moments()
         self.device_scores: list[Any] = []
         if self._missing and answers.reads_moments and _has_constant_target(self._y):
@@ -210,11 +194,11 @@ class _SubsetScores:
     def _score_on_device(self) -> list[Any]:
         """Scores of all missing settings, on the device; none if a scorer has to see predictions."""
         tables, fold, role = [], self.rows.fold, self.rows.role
-        given = getattr(fold.scored_targets(role), "dtype", None)
-        truth = ScoredTargets(self._y, fold.score_weight(role), self._answers.classes, given)
-        self._asked = [*self._missing]
+        dtype = getattr(fold.scored_targets(role), "dtype", None)
+        truth = ScoredTargets(self._y, fold.score_weight(role), self._answers.classes, dtype)
+        self._on_device = [*self._missing]
         for block in blocks_of_settings(
-            self._asked, len(self._y), self._answers, min(self._limit // 8, DEVICE_BLOCK_BYTES)
+            self._on_device, len(self._y), self._answers, min(self._limit // 8, DEVICE_BLOCK_BYTES)
         ):
             responses = self._answers.subset(block).respond(role, fold)
             if not self._scoring.gives_all_scores(responses):
@@ -225,7 +209,7 @@ class _SubsetScores:
     def finish(self, on_host: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
         """All scores; `on_host` is what `device_scores` became on the host."""
         if on_host:
-            self._take(np.concatenate(on_host, axis=1), self._asked)
+            self._take(np.concatenate(on_host, axis=1), self._on_device)
         if self._missing:
             self._from_predictions(warned)
         return self._scores
@@ -248,14 +232,14 @@ def has_device_rows(folded: FoldedData) -> bool:
 
 
 def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
-    """What methods return, on the host and as scikit-learn's do: codes are labels there."""
-    home = {}
+    """Predictions on the host as scikit-learn's methods return them, with labels in place of codes."""
+    on_host = {}
     for method, values in responses.items():
-        home[method] = values
+        on_host[method] = values
         if not isinstance(values, np.ndarray):
             host = to_host(values, label="predictions")
-            home[method] = classes[host] if method == "predict" and classes is not None else host
-    return home
+            on_host[method] = classes[host] if method == "predict" and classes is not None else host
+    return on_host
 
 
 def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Residuals | None:
@@ -288,7 +272,7 @@ def blocks_of_settings(
 
 
 class _FromResponses:
-    """Scores of settings from their predictions: of all at once where that is known, else by the scorers."""
+    """Scores from predictions: of all settings at once where possible, else by the scorers."""
 
     def __init__(
         self,
@@ -300,10 +284,10 @@ class _FromResponses:
     ) -> None:
         self.scoring, self.classes, self.warned = scoring, classes, warned
         self._strange = any_of(strangers_among_scorers(scoring.scorer))
-        self.given = rows.fold.scored_targets(rows.role)
+        self.scored_y = rows.fold.scored_targets(rows.role)
         self.params = scoring.params_of(rows.fold, rows.role)
         self.truth = ScoredTargets(
-            y, rows.fold.score_weight(rows.role), classes, getattr(self.given, "dtype", None)
+            y, rows.fold.score_weight(rows.role), classes, getattr(self.scored_y, "dtype", None)
         )
 
     def scores(self, responses: Mapping[str, Array], settings: Sequence[int]) -> list[Any]:
@@ -311,13 +295,13 @@ class _FromResponses:
         known = self.scoring.from_responses(responses, self.truth)
         scores: list[Any] = []
         for j, setting in enumerate(settings):
-            values = {name: float(of_all[j]) for name, of_all in known.items() if np.isfinite(of_all[j])}
-            asked = [name for name in self.scoring.named if name not in values]
+            values = {name: float(column[j]) for name, column in known.items() if np.isfinite(column[j])}
+            missing = [name for name in self.scoring.named if name not in values]
             try:
-                if asked:
+                if missing:
                     own = {name: array[j] for name, array in responses.items()}
                     with self.warned.under(setting):
-                        values.update(self._ask(asked, self.scoring.stub(own, self.classes)))
+                        values.update(self._call_scorers(missing, self.scoring.stub(own, self.classes)))
                 scores.append(
                     _as_scorer_result(self.scoring, {name: values[name] for name in self.scoring.named})
                 )
@@ -325,14 +309,14 @@ class _FromResponses:
                 scores.append(error)
         return scores
 
-    def _ask(self, names: list[str], stub: Any) -> dict[str, float]:
+    def _call_scorers(self, names: list[str], stub: Any) -> dict[str, float]:
         """Scores of one setting by scikit-learn's own scorers."""
-        # No scorer that is served reads X; the stub answers for the rows that it was made for. Where one
-        # writes into y or the weights, scikit-learn's own fit tells what the others make of it.
+        # No supported scorer reads X; the stub has the predictions for its rows. If a scorer writes into y or
+        # the weights, the setting is left to scikit-learn.
         rows = OwnRows()
         give = rows.copy if self._strange else read_only_view
         params = {name: give(value) for name, value in self.params.items()}
         scorer = raise_scorer_errors(self.scoring.scorer, names)
-        found = score(stub, None, give(self.given), scorer, params, "raise")
+        found = score(stub, None, give(self.scored_y), scorer, params, "raise")
         rows.require_unchanged()
         return found if self.scoring.multimetric else {"score": found}

@@ -64,44 +64,28 @@ class Batch:
         """The classes of the estimators, as the plan prints them."""
         return " > ".join(step.cls.__name__ for step in (*self.spec.steps, self.spec.final))
 
-    def narrowed(self, kept: Sequence[int]) -> Batch:
+    def subset(self, positions: Sequence[int]) -> Batch:
         """The settings at some positions."""
         return replace(
             self,
-            candidates=tuple(self.candidates[j] for j in kept),
-            specs=tuple(self.specs[j] for j in kept),
+            candidates=tuple(self.candidates[j] for j in positions),
+            specs=tuple(self.specs[j] for j in positions),
         )
 
 
 @dataclass(frozen=True)
 class WorkItem:
-    """Work that is restored, sent and run as one.
-
-    Attributes
-    ----------
-    strategy : Strategy
-        Runs it.
-    pairs : tuple of (candidate, split)
-        What it answers.
-    groups : tuple of Group
-        For shared fits: the settings in question.
-    others : tuple of int
-        Candidates that are fitted one by one on the same fold.
-    kept : tuple of int
-        Candidates that are not fitted if a family leaves them: the checkpoint has their results.
-    fits_rest : bool
-        Whether settings that a family leaves are fitted with the steps that were fitted for it.
-    divisible : bool
-        Whether fits that would take long are left, to be divided among workers.
-    """
+    """Work that is restored, sent and run as one."""
 
     strategy: Strategy
-    pairs: tuple[Pair, ...]
-    groups: tuple[Group, ...] = ()
-    others: tuple[int, ...] = ()
-    kept: tuple[int, ...] = ()
+    pairs: tuple[Pair, ...]  # the pairs that it answers
+    groups: tuple[Group, ...] = ()  # for shared fits: the groups of these pairs
+    others: tuple[int, ...] = ()  # candidates that are fitted one by one on the same fold
+    # Candidates that are not fitted if a family refuses them: the checkpoint has their results.
+    fitted_before: tuple[int, ...] = ()
+    # Whether refused settings are fitted with the steps that were fitted for the family.
     fits_rest: bool = False
-    divisible: bool = False
+    divisible: bool = False  # whether long fits are left, to be divided among workers
 
     @property
     def candidates(self) -> tuple[int, ...]:
@@ -117,61 +101,32 @@ class WorkItem:
 
 @dataclass(frozen=True)
 class Schedule:
-    """What strategies read of a run to cut groups into work items.
-
-    Attributes
-    ----------
-    n_slots : callable
-        Items that run at a time, for some candidates; 1 for items that take all cores.
-    in_process : bool
-        Whether items run one after the other in the process of the search.
-    planned : tuple of (candidate, split)
-        Pairs that are fitted one by one, and not in items of their own at the same time.
-    """
+    """The parts of a run that strategies read to cut groups into work items."""
 
     job: Job
     plan: Plan
     sink: ResultSink
+    # Items that run at a time, for some candidates; 1 for items that take all cores.
     n_slots: Callable[[Sequence[int]], int]
-    in_process: bool
+    in_process: bool  # whether items run one after the other in the process of the search
+    # Pairs that are fitted one by one, and not in items of their own at the same time.
     planned: tuple[Pair, ...] = ()
 
 
 @dataclass
 class RunContext:
-    """What items are run with: in the process of the search, in one of joblib, or on a worker.
+    """The data and settings of a run: in the process of the search, in one of joblib, or on a worker."""
 
-    Attributes
-    ----------
-    job : Job
-        The search, or the part of it that the items read.
-    order : sequence or None
-        For each candidate a key that is equal where steps are shared.
-    sink : ResultSink or None
-        Takes results as soon as they are made; None: those of an item are taken with it.
-    keeps_folds : bool
-        Whether fits that follow each other find the folds of those before them.
-    by_candidate : bool
-        Whether fits keep scikit-learn's order.
-    returns_early : bool
-        Whether an item that takes long is to return with what is done by then.
-    many_items : bool
-        Whether short items follow each other on a worker.
-    refused : dict of pair to str
-        What families have left so far.
-    folds : FoldStore or None
-        The folds that fits have left for those that follow.
-    """
-
-    job: Job
+    job: Job  # the search, or the part of it that the items read
+    # For each candidate a key that is equal where steps are shared.
     order: Sequence[Any] | Mapping[int, Any] | None = None
-    sink: ResultSink | None = None
-    keeps_folds: bool = False
-    by_candidate: bool = False
-    returns_early: bool = False
-    many_items: bool = False
-    refused: dict[Pair, str] = field(default_factory=dict)
-    folds: FoldStore | None = None
+    sink: ResultSink | None = None  # takes results as soon as they are made; None: after each item
+    keeps_folds: bool = False  # whether fits find the folds of earlier fits
+    by_candidate: bool = False  # whether fits keep scikit-learn's order
+    returns_early: bool = False  # whether a long item returns what is finished
+    many_items: bool = False  # whether short items follow each other on a worker
+    refused: dict[Pair, str] = field(default_factory=dict)  # pairs that families have refused so far
+    folds: FoldStore | None = None  # the folds of earlier fits
     _fitted: Job | None = None
     _answered: Job | None = None
     _splits: dict[frozenset[int], Splits] = field(default_factory=dict, repr=False)
@@ -192,7 +147,7 @@ class RunContext:
     def answered(self) -> Job:
         """The job as families behind fitted steps read it: y on the host, and the search's own scorers."""
         if self._answered is None:
-            y = self.job.brought(self.fitted.y, "y")
+            y = self.job.copy_to_host(self.fitted.y, "y")
             self._answered = replace(self.fitted, y=y, options=self.job.options)
         return self._answered
 
@@ -216,10 +171,10 @@ class RunContext:
         """Whether single fits read the same data as families."""
         return self.answered.y is self.fitted.y
 
-    def add(self, results: Mapping[Pair, Result], *, alone: bool) -> None:
-        """Hand finished results to the sink, if there is one."""
+    def add(self, results: Mapping[Pair, Result], *, individual: bool) -> None:
+        """Pass finished results to the sink, if any."""
         if self.sink is not None:
-            self.sink.add(results, alone=alone)
+            self.sink.add(results, individual=individual)
 
     def for_item(self, item: WorkItem) -> RunContext:
         """The part that another process needs to run an item."""
@@ -263,36 +218,22 @@ def _part(job: Job, candidates: set[int], splits: Splits) -> Job:
         search=None if contexts is None else job.search,
         contexts=contexts,
         client=None,
-        home=None,
-        brought=TransferCache(),
+        host_data=None,
+        copy_to_host=TransferCache(),
     )
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to answer groups of settings: serves them in a plan, cuts them into items, and runs these.
+    """One way to answer groups of settings: it serves them in a plan, cuts them into items and runs these."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in plans and reports.
-    title : str
-        The heading of its groups in a plan.
-    shares_fits : bool
-        Whether the fits of the last step are shared.
-    shares_steps : bool
-        Whether steps are fitted for several settings at once.
-    takes_all_cores : bool
-        Whether an item uses all cores, and so runs in the process of the search rather than in joblib's.
-    last_step_place : tuple of str
-        Where the last step works on data of a device, and why.
-    """
-
-    kind: ClassVar[str]
-    title: ClassVar[str]
-    shares_fits: ClassVar[bool] = False
-    shares_steps: ClassVar[bool] = False
+    kind: ClassVar[str]  # its name in plans and reports
+    title: ClassVar[str]  # the heading of its groups in a plan
+    shares_fits: ClassVar[bool] = False  # whether the fits of the last step are shared
+    shares_steps: ClassVar[bool] = False  # whether steps are fitted for several settings at once
+    # Whether an item uses all cores, and so runs in the process of the search.
     takes_all_cores: ClassVar[bool] = False
+    # Where the last step works on device data, and why.
     last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")
 
     def matches(self, batch: Batch) -> bool:
@@ -316,8 +257,8 @@ class Strategy:
         return ()
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
-        """What becomes of an item that workers died of: results, and items that are to be tried."""
-        return TaskResult(alone=dict.fromkeys(item.pairs, "the worker died of the shared work")), []
+        """Return the results of an item that killed its workers, and items to try instead."""
+        return TaskResult(refused=dict.fromkeys(item.pairs, "the worker died of the shared work")), []
 
 
 def scoring_of(group: Group, options: Options) -> SharedScoring:
@@ -325,11 +266,11 @@ def scoring_of(group: Group, options: Options) -> SharedScoring:
     return SharedScoring(options.scorer, options.score_params, group.prototype)
 
 
-def why_not(error: Exception) -> str:
+def refusal_reason(error: Exception) -> str:
     """The reason that an exception in shared work gives; scikit-learn fits the pairs instead."""
     return str(error) if isinstance(error, Unsupported) else f"shared work failed ({type(error).__name__})"
 
 
 def leave(outcome: TaskResult, pairs: Sequence[Pair], why: str) -> None:
     """Leave those of some pairs that have no result to scikit-learn."""
-    outcome.alone.update(dict.fromkeys((pair for pair in pairs if pair not in outcome.results), why))
+    outcome.refused.update(dict.fromkeys((pair for pair in pairs if pair not in outcome.results), why))

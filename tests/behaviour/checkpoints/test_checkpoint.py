@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from manyfit.cluster.inspection.versions import versions_here
+from manyfit.cluster.inspection.versions import process_versions
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.checkpoint import _search_identity as _identity
 from manyfit.model_selection.results import _progress_bar as _progress
@@ -305,8 +305,8 @@ def test_types_of_values_are_told_apart(path):
 )
 def test_another_version_is_refused(package, said, path, monkeypatch):
     GridSearchCV(**FROZEN, checkpoint=path, refit=False).fit(X, Y)
-    here = dict(versions_here())
-    monkeypatch.setattr(_identity, "versions_here", lambda: here | {package: "1.8.99"})
+    here = dict(process_versions())
+    monkeypatch.setattr(_identity, "process_versions", lambda: here | {package: "1.8.99"})
     with pytest.raises(
         ValueError, match=f"- version of {said}: {re.escape(here[package])} in the file, 1.8.99"
     ):

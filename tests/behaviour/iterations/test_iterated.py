@@ -227,7 +227,7 @@ def test_the_gradient_is_as_small_as_tol_asks(kind, tol, offset):
     data = PassData(Z, y, splits.atom_groups, None, [None] * 3)
     answers = family_of(type(estimator)).fit_many(estimator, [{name: value} for value in values], data)
     for (train, _), one in zip(splits, answers, strict=True):
-        assert not one.alone
+        assert not one.refused
         for j, value in enumerate(values):
             penalty = value if kind == "poisson" else 1.0 / (value * len(train))
             coef = one.linear.coef[:, j, 0]

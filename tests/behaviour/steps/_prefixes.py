@@ -108,12 +108,12 @@ def both(base, settings, X, y, X_test, cache=None, **fit_params):
         plain = clone(base).set_params(**clone(setting, safe=False))
         shared = share_prefixes(clone(base).set_params(**clone(setting, safe=False)), cache)
         plain.fit(copy.deepcopy(X), y, **fit_params)
-        shared.fit(cache.lend(X), cache.lend(y), **fit_params)
+        shared.fit(cache.share(X), cache.share(y), **fit_params)
         for part in (X_test, X):
             expected = np.asarray(plain.predict(copy.deepcopy(part)))
             # Bit for bit; but before 3, pandas rearranges the memory of a frame where it is copied.
             rtol = 0 if COPY_ON_WRITE else 1e-12
-            assert_allclose(np.asarray(shared.predict(cache.lend(part))), expected, rtol=rtol, atol=rtol)
+            assert_allclose(np.asarray(shared.predict(cache.share(part))), expected, rtol=rtol, atol=rtol)
         yield plain, shared, cache
 
 

@@ -107,7 +107,7 @@ def test_lookups_by_fit_and_by_fit_transform_are_separate():
     X, _ = data()
     cache = FoldCache(None)
     first, second = (CachedTransformer(OwnFitTransform("own"), cache) for _ in range(2))
-    lent = cache.lend(X)
+    lent = cache.share(X)
     assert_array_equal(first.fit_transform(lent), second.fit(lent).transform(lent) + 1000.0)
     assert cache.fits == 2
 
@@ -119,7 +119,7 @@ def test_the_exception_of_a_failed_fit_passes_and_nobody_tries_again():
     model = make_pipeline(Counting("a"), Exploding(shift=7), Ridge())
     for error, text in ((ArithmeticError, "^shift 7$"), (Unsupported, r"^shared work failed \(Arithm")):
         with pytest.raises(error, match=text):
-            share_prefixes(clone(model), cache).fit(cache.lend(X), y)
+            share_prefixes(clone(model), cache).fit(cache.share(X), y)
     assert CALLS["exploding.fit"] == 1 and CALLS["a.fit"] == 1 and cache.fits == 1
 
 
@@ -215,7 +215,7 @@ def test_the_same_columns_of_other_data_are_other_input():
 def test_a_branch_used_by_itself_after_the_fit_reads_what_it_is_given():
     X, y, X_test, _ = fold(*data())
     cache = FoldCache(None)
-    model = share_prefixes(make_pipeline(branches(), Ridge()), cache).fit(cache.lend(X), y)
+    model = share_prefixes(make_pipeline(branches(), Ridge()), cache).fit(cache.share(X), y)
     branch = model[0].named_transformers_["two"]
     assert_array_equal(branch.transform(X_test[:, 1:3]), X_test[:, 1:3] - X[:, 1:3].mean(axis=0))
 
@@ -344,14 +344,14 @@ def test_a_lent_sparse_matrix_cannot_be_changed(kind):
     ).asformat(kind)
     before = X.toarray()
     cache = FoldCache(None)
-    lent = cache.lend(X)
-    assert type(lent) is type(X) and cache.token(lent) == cache.token(cache.lend(X)) and lent is not X
+    lent = cache.share(X)
+    assert type(lent) is type(X) and cache.token(lent) == cache.token(cache.share(X)) and lent is not X
     assert_array_equal(lent.toarray(), before)
     with pytest.raises(ValueError, match="read-only"):
         lent.data[:] = 0
     lent.data = np.zeros_like(X.data)  # the lent object is the borrower's own, what it points to is not
     assert_array_equal(X.toarray(), before)
-    assert_array_equal(cache.lend(X).toarray(), before)
+    assert_array_equal(cache.share(X).toarray(), before)
 
 
 def test_metadata_routing():

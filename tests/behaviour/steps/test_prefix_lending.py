@@ -136,7 +136,7 @@ def test_what_writes_into_its_input_is_found_out_and_changes_nobody_elses(step, 
     agree(base.set_params(f="passthrough"), ALPHAS, X, y, X_test, cache)
     fits = cache.fits
     with pytest.raises(InputWritten):
-        share_prefixes(clone(base).set_params(f=clone(step)), cache).fit(cache.lend(X), y)
+        share_prefixes(clone(base).set_params(f=clone(step)), cache).fit(cache.share(X), y)
     assert unchanged(before, X)
     # and the others are none the worse for it
     agree(base, ALPHAS, X, y, X_test, cache)
@@ -161,7 +161,7 @@ def test_what_returns_its_own_state_is_found_out():
     cache = FoldCache(None)
     model = share_prefixes(make_pipeline(Views(), KNeighborsRegressor()), cache)
     with pytest.raises(InputWritten, match="keeps what it returns"):
-        model.fit(cache.lend(X), y)
+        model.fit(cache.share(X), y)
 
 
 def first_columns(X):
@@ -204,10 +204,10 @@ def test_lent_frames_have_the_same_token_and_are_not_changed(library, kind):
     X = getattr(library, kind)(values)
     before = X.to_numpy().copy()
     cache = FoldCache(None)
-    lent, again = cache.lend(X), cache.lend(X)
+    lent, again = cache.share(X), cache.share(X)
     assert type(lent) is type(X) and lent is not X and lent is not again
-    assert cache.token(lent) == cache.token(again) == cache.token(cache.lend(lent))
-    assert cache.token(lent) != cache.token(cache.lend(copy.deepcopy(X)))
+    assert cache.token(lent) == cache.token(again) == cache.token(cache.share(lent))
+    assert cache.token(lent) != cache.token(cache.share(copy.deepcopy(X)))
     if kind == "Series":
         lent[0] = 7.0
     elif library is pd:
@@ -216,7 +216,7 @@ def test_lent_frames_have_the_same_token_and_are_not_changed(library, kind):
     else:
         lent[0, "a"] = 7.0
     assert lent.to_numpy().max() == 7.0
-    for other in (X, again, cache.lend(X)):
+    for other in (X, again, cache.share(X)):
         assert_array_equal(other.to_numpy(), before)
 
 
@@ -226,7 +226,7 @@ def test_a_lent_frame_has_the_layout_of_the_original(order):
     X.attrs["note"] = 1
     blocks = pd.concat([X, X.add_prefix("more")], axis=1)
     for frame in (X, blocks, blocks.astype({"more0": "category"}), X.take([2, 0]), X.astype("Float64")):
-        lent = FoldCache(None).lend(frame)
+        lent = FoldCache(None).share(frame)
         pd.testing.assert_frame_equal(lent, frame)
         assert lent.attrs == frame.attrs == {"note": 1}
         for ours, theirs in (
@@ -240,7 +240,7 @@ def test_a_lent_frame_has_the_layout_of_the_original(order):
 @pytest.mark.skipif(not COPY_ON_WRITE, reason="without copy-on-write every borrower gets a copy")
 def test_frames_of_several_types_are_locked_column_by_column():
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2], "c": ["x", "y"], "d": [3.0, 4.0]})
-    lent = FoldCache(None).lend(X)
+    lent = FoldCache(None).share(X)
     for part in (lent["a"], lent[["a"]], lent["b"], lent[["d"]]):
         with pytest.raises(ValueError, match="WRITEABLE"):
             part.to_numpy().flags.writeable = True
@@ -250,14 +250,14 @@ def test_frames_of_several_types_are_locked_column_by_column():
 def test_what_is_lent_twice_is_the_same_view():
     X, _ = data()
     cache = FoldCache(None)
-    lent = cache.lend(X)
-    assert cache.lend(X) is lent and cache.lend(lent) is lent
+    lent = cache.share(X)
+    assert cache.share(X) is lent and cache.share(lent) is lent
     assert not lent.flags.writeable and X.flags.writeable and lent.base is X
     for other in (("a",), {"a": 1}, None, scipy.sparse.lil_array((2, 2)), np.ma.masked_array([1.0])):
-        assert cache.lend(other) is other and read_only_view(other) is other
+        assert cache.share(other) is other and read_only_view(other) is other
     rows = [[1], [2]]
-    own = cache.lend(rows)
-    assert own == rows and own is not rows and cache.lend(rows) is not own
+    own = cache.share(rows)
+    assert own == rows and own is not rows and cache.share(rows) is not own
 
 
 # The limit
@@ -282,10 +282,10 @@ def test_bytes_are_those_of_the_outputs_and_memory_counts_once():
     X, y = data(100, 10)
     cache = FoldCache(None)
     model = Pipeline([("inner", make_pipeline(Counting("a"), Counting("b"))), ("ridge", Ridge())])
-    share_prefixes(model, cache).fit(cache.lend(X), y)
+    share_prefixes(model, cache).fit(cache.share(X), y)
     means = 2 * X[0].nbytes
     assert cache.bytes == 2 * X.nbytes + means  # the outputs of a and b; the pipeline's is that of b
-    share_prefixes(make_pipeline(FunctionTransformer(), Ridge()), cache).fit(cache.lend(X), y)
+    share_prefixes(make_pipeline(FunctionTransformer(), Ridge()), cache).fit(cache.share(X), y)
     assert cache.bytes == 2 * X.nbytes + means  # what was lent is not the cache's
     cache.clear()
     assert cache.bytes == 0 and cache.fits == 3
@@ -294,7 +294,7 @@ def test_bytes_are_those_of_the_outputs_and_memory_counts_once():
 def test_least_recently_used_goes_first():
     X, _ = data(100, 10)
     cache = FoldCache(5 * X.nbytes // 2)
-    lent = cache.lend(X)
+    lent = cache.share(X)
     for shift in (0, 1, 0, 2, 0, 1):  # there is room for two
         CachedTransformer(Counting("a", shift), cache).fit_transform(lent)
     assert CALLS["a.fit"] == 4  # only 1 was dropped and came again
@@ -304,9 +304,9 @@ def test_what_follows_a_dropped_output_is_found_again():
     X, y = data(100, 10)
     cache = FoldCache(3 * X.nbytes)
     model = make_pipeline(Counting("a"), Counting("b"), Ridge())
-    share_prefixes(clone(model), cache).fit(cache.lend(X), y)
+    share_prefixes(clone(model), cache).fit(cache.share(X), y)
     b = next(key for key in reversed(cache._entries))
     for key in [key for key in cache._entries if key != b]:
         cache._drop(key)
-    share_prefixes(clone(model), cache).fit(cache.lend(X), y)
+    share_prefixes(clone(model), cache).fit(cache.share(X), y)
     assert CALLS["a.fit"] == 2 and CALLS["b.fit"] == 1

@@ -88,8 +88,8 @@ class LeavesSome(RidgeFamily):
         if self.fails:
             raise Unsupported("not today")
         for answers in super().fit_many(prototype, settings, folded):
-            alone = {j: "left" for j, one in enumerate(settings) if one["alpha"] in self.left}
-            yield replace(answers, alone={**answers.alone, **alone})
+            refused = {j: "left" for j, one in enumerate(settings) if one["alpha"] in self.left}
+            yield replace(answers, refused={**answers.refused, **refused})
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])

@@ -89,7 +89,7 @@ def steps(monkeypatch):
 
 def alike(found, expected):
     for one, other in zip(expected, found, strict=True):
-        assert not one.alone and not other.alone
+        assert not one.refused and not other.refused
         scale = one.linear.coef.std(axis=(1, 2), keepdims=True) + np.abs(one.linear.coef)
         # Both have a gradient of tol / 100; the smallest penalty holds a coefficient to 1e3 of that.
         np.testing.assert_allclose(other.linear.coef / scale, one.linear.coef / scale, rtol=0, atol=1e-7)
@@ -135,7 +135,7 @@ def test_nothing_of_the_size_of_the_rows_crosses_or_is_copied():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert not any(one.alone for one in answers)
+    assert not any(one.refused for one in answers)
     # y comes home; labels and codes go there.
     assert moved.bytes_to_host < y.nbytes + 200_000 < big.nbytes / 8
     assert moved.bytes_to_device < 2 * y.nbytes + n * 8 * 2 < big.nbytes / 3

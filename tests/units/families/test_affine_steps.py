@@ -174,7 +174,7 @@ def test_pca_refuses(step, message):
 def test_auto_is_refused_where_sklearn_draws_random_numbers():
     Z = rng.normal(size=(600, 520))
     assert PCA(5).fit(Z)._fit_svd_solver == "randomized"
-    with pytest.raises(Unsupported, match="svd_solver='auto' resolves to the randomized solver here"):
+    with pytest.raises(Unsupported, match="svd_solver='auto' resolves to the randomized solver"):
         apply(PCA(5), view_of(Z))
 
 

@@ -48,7 +48,7 @@ def assert_like(linear, j, fitted, X, rtol=1e-9):
 def test_ridge_has_sklearns_coefficients(q, intercept, weights):
     y = Y[:, 0] if q == 1 else Y
     out = answers(Ridge(fit_intercept=intercept), y=y, weights=weights)
-    assert not out.alone
+    assert not out.refused
     for j, alpha in enumerate(ALPHAS):
         fitted = Ridge(alpha=alpha, fit_intercept=intercept, solver="svd").fit(X, y, sample_weight=weights)
         assert_like(out.linear, j, fitted, X)
@@ -76,7 +76,7 @@ def test_ridge_is_optimal():
 def test_more_columns_than_rows():
     Z = rng.normal(size=(20, 40))
     out = answers(Ridge(), Z, Y[:20], alphas=[0.0, 1.0])
-    assert list(out.alone) == [0]
+    assert list(out.refused) == [0]
     assert_like(out.linear, 1, Ridge(alpha=1.0, solver="svd").fit(Z, Y[:20]), Z)
 
 
@@ -84,8 +84,8 @@ def test_more_columns_than_rows():
 def test_ill_conditioned_settings_are_left_alone():
     Z = np.c_[X, X[:, 0]]
     out = answers(Ridge(), Z)
-    assert set(out.alone) == {0}
-    assert out.alone[0] == "the normal equations are (nearly) singular"
+    assert set(out.refused) == {0}
+    assert out.refused[0] == "the normal equations are (nearly) singular"
 
 
 @pytest.mark.invariant("Decisions that depend on rounding are left to scikit-learn")
@@ -148,6 +148,6 @@ def test_what_sklearn_warns_of_is_left_to_it():
     y = Y[:, 0].astype(np.float32)
     alphas = np.logspace(-6, 2, 33)
     warned = {j for j, alpha in enumerate(alphas) if warns(alpha, Z, y)}
-    left = set(answers(Ridge(), Z, y, alphas=alphas).alone)
+    left = set(answers(Ridge(), Z, y, alphas=alphas).refused)
     assert warned and warned <= left < set(range(len(alphas)))
-    assert not answers(Ridge(solver="svd"), Z, y, alphas=alphas).alone
+    assert not answers(Ridge(solver="svd"), Z, y, alphas=alphas).refused

@@ -64,7 +64,7 @@ def test_only_an_integer_random_state_is_shared(state, shared):
     base = make_pipeline(Drawing(random_state=state), Counting("after"), Ridge())
     assert has_shareable_prefix(base) is is_shareable(base[0]) is shared
     for _ in range(3):
-        share_prefixes(clone(base), cache).fit(cache.lend(X), y)
+        share_prefixes(clone(base), cache).fit(cache.share(X), y)
     assert CALLS["drawing.fit"] == CALLS["after.fit"] == (1 if shared else 3)
 
 
@@ -73,7 +73,7 @@ def test_what_comes_before_a_random_step_is_shared():
     cache = FoldCache(None)
     for _ in range(3):
         model = make_pipeline(Counting("before"), Drawing(), Counting("after"), Ridge())
-        share_prefixes(model, cache).fit(cache.lend(X), y)
+        share_prefixes(model, cache).fit(cache.share(X), y)
     assert CALLS["before.fit"] == 1 and CALLS["drawing.fit"] == CALLS["after.fit"] == 3
 
 
@@ -86,8 +86,8 @@ def test_branches_beside_a_random_one_are_shared():
         )
         model = make_pipeline(columns, Counting("after"), Ridge())
         assert has_shareable_prefix(model)
-        share_prefixes(model, cache).fit(cache.lend(X), y)
-        model.predict(cache.lend(X))
+        share_prefixes(model, cache).fit(cache.share(X), y)
+        model.predict(cache.share(X))
     assert CALLS["a.fit"] == 1 and CALLS["drawing.fit"] == CALLS["after.fit"] == 3
     assert CALLS["a.transform"] == 1 and CALLS["drawing.transform"] == 6
 
@@ -197,7 +197,9 @@ def test_the_solver_that_auto_stands_for_is_found_when_the_shape_is_known():
         X, y = rng.standard_normal((n, 60)), rng.standard_normal(n)
         cache = FoldCache(None)
         fitted = [
-            share_prefixes(make_pipeline(StandardScaler(), PCA(3), Ridge(alpha)), cache).fit(cache.lend(X), y)
+            share_prefixes(make_pipeline(StandardScaler(), PCA(3), Ridge(alpha)), cache).fit(
+                cache.share(X), y
+            )
             for alpha in (1.0, 2.0)
         ]
         assert {model[1]._fit_svd_solver for model in fitted} == {"full" if once else "randomized"}
@@ -219,7 +221,7 @@ def test_a_nested_pipeline_is_not_shared_where_a_part_of_it_turns_out_to_draw():
     cache = FoldCache(None)
     columns = ColumnTransformer([("a", make_pipeline(StandardScaler(), PCA(3)), slice(0, 60))])
     models = [
-        share_prefixes(make_pipeline(clone(columns), Ridge()), cache).fit(cache.lend(X), y) for _ in range(2)
+        share_prefixes(make_pipeline(clone(columns), Ridge()), cache).fit(cache.share(X), y) for _ in range(2)
     ]
     components = [unshare(model)[0].named_transformers_["a"][1].components_ for model in models]
     assert cache.fits == 1 + 2 and not np.array_equal(*components)
@@ -304,7 +306,7 @@ def test_what_has_no_key_is_fitted_for_each_setting():
         assert structural_key(step) != structural_key(clone(step))
         with pytest.raises(Unkeyable):
             structural_key(step, by_identity=False)
-        share_prefixes(make_pipeline(step, Counting("b"), Ridge()), cache).fit(cache.lend(X), y)
+        share_prefixes(make_pipeline(step, Counting("b"), Ridge()), cache).fit(cache.share(X), y)
     assert CALLS["a.fit"] == CALLS["b.fit"] == 2
 
 
@@ -321,8 +323,8 @@ def test_the_configuration_of_scikit_learn_is_part_of_the_key():
     for container in ("default", "pandas", "default"):
         with sklearn.config_context(transform_output=container):
             model = share_prefixes(make_pipeline(StandardScaler(), Ridge()), cache)
-            model.fit(cache.lend(X), y)
-            assert isinstance(model[0].transform(cache.lend(X)), pd.DataFrame) is (container == "pandas")
+            model.fit(cache.share(X), y)
+            assert isinstance(model[0].transform(cache.share(X)), pd.DataFrame) is (container == "pandas")
     assert cache.fits == 2
 
 
@@ -361,7 +363,7 @@ def test_arrays_of_other_libraries_are_not_shared_and_not_hashed():
 
     X = Opaque()
     cache = FoldCache(None)
-    assert cache.lend(X) is X and cache.token(X) is None
+    assert cache.share(X) is X and cache.token(X) is None
     for _ in range(2):
         CachedTransformer(Counting("a"), cache).fit(X)
     assert CALLS["a.fit"] == 2

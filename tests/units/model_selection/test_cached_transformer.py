@@ -44,7 +44,7 @@ from tests.behaviour.steps._prefixes import (
 def fitted_wrapper():
     X, _ = data()
     cache = FoldCache(None)
-    return CachedTransformer(StandardScaler(), cache).fit(cache.lend(X)), cache, X
+    return CachedTransformer(StandardScaler(), cache).fit(cache.share(X)), cache, X
 
 
 def test_clone_of_a_wrapper_is_an_unfitted_wrapper_with_the_same_cache():
@@ -57,7 +57,7 @@ def test_clone_of_a_wrapper_is_an_unfitted_wrapper_with_the_same_cache():
     with pytest.raises(NotFittedError, match="This StandardScaler instance is not fitted yet"):
         other.transform(X)
     check_is_fitted(wrapper)
-    other.set_params(with_mean=False).fit(cache.lend(X))
+    other.set_params(with_mean=False).fit(cache.share(X))
     assert cache.fits == 2 and wrapper.get_params()["with_mean"] is True
 
 
@@ -115,7 +115,7 @@ def test_a_wrapper_has_the_methods_of_what_it_wraps():
 
 def test_set_output_after_the_fit_is_for_one_setting_only():
     wrapper, cache, X = fitted_wrapper()
-    other = CachedTransformer(StandardScaler(), cache).fit(cache.lend(X))
+    other = CachedTransformer(StandardScaler(), cache).fit(cache.share(X))
     assert other._shared_target is wrapper._shared_target
     wrapper.set_output(transform="pandas")
     assert isinstance(wrapper.transform(X), pd.DataFrame) and isinstance(other.transform(X), np.ndarray)
@@ -146,9 +146,9 @@ def test_many_threads_on_one_cache():
     def run(i):
         setting = {"columntransformer__a__shift": i % 5}
         plain = clone(base).set_params(**setting).fit(X, y)
-        shared = share_prefixes(clone(base).set_params(**setting), cache).fit(cache.lend(X), cache.lend(y))
+        shared = share_prefixes(clone(base).set_params(**setting), cache).fit(cache.share(X), cache.share(y))
         for part in (X_test, X):
-            assert_array_equal(shared.predict(cache.lend(part)), plain.predict(part))
+            assert_array_equal(shared.predict(cache.share(part)), plain.predict(part))
         return True
 
     with ThreadPoolExecutor(8) as pool:
@@ -191,7 +191,7 @@ def test_unshare_leaves_no_wrapper(fitted):
     if fitted:
         plain.fit(X, y)
         for one in (*others, model):
-            one.fit(cache.lend(X), cache.lend(y))
+            one.fit(cache.share(X), cache.share(y))
     before = len(wrappers(others[0]))
     bare = unshare(model)
     assert bare is model and not wrappers(bare)
@@ -200,7 +200,7 @@ def test_unshare_leaves_no_wrapper(fitted):
         assert cache.fits == 9
         for part in (X_test, X):
             assert_array_equal(bare.predict(part), plain.predict(part))
-            assert others[0].predict(cache.lend(part)).shape == (
+            assert others[0].predict(cache.share(part)).shape == (
                 len(part),
             )  # those who share are as they were
         assert not wrappers(unshare(others[0]))
@@ -279,7 +279,7 @@ def test_callbacks_see_every_fit():
                 share_prefixes(model, cache)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # most steps have no callbacks
-                model.set_callbacks(log).fit(cache.lend(X), y)
+                model.set_callbacks(log).fit(cache.share(X), y)
             assert not hasattr(model[0], "_parent_callback_ctx")
         logs.append(log.seen)
     assert logs[0] == logs[1] and len(logs[0]) > 8

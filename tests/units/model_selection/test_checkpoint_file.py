@@ -33,7 +33,7 @@ def path(tmp_path):
 @pytest.fixture
 def filled(path):
     with Checkpoint(path, OURS) as file:
-        file.add({(c, i): result(c + i / 7) for c in range(200) for i in range(5)}, alone=True)
+        file.add({(c, i): result(c + i / 7) for c in range(200) for i in range(5)}, individual=True)
     return path
 
 
@@ -49,10 +49,10 @@ def test_a_score_comes_back_as_it_was(score, path):
     given = result(score, train_scores=score, fit_error="Traceback: caf\xe9 \udcff \0\n")
     with Checkpoint(path, OURS) as file:
         assert file.stored == {}
-        file.add({(3, 1): given}, alone=True)
+        file.add({(3, 1): given}, individual=True)
     with Checkpoint(path, OURS) as file:
-        ((pair, (back, alone, versions, doubted)),) = file.stored.items()
-    assert pair == (3, 1) and alone is True and versions is None and doubted is False
+        ((pair, (back, individual, versions, doubted)),) = file.stored.items()
+    assert pair == (3, 1) and individual is True and versions is None and doubted is False
     assert list(back) == list(given) and repr(back) == repr(given)
     types = [type(one) for one in (score.values() if isinstance(score, dict) else [score])]
     back = back["test_scores"]
@@ -69,15 +69,15 @@ def test_what_is_no_number_is_left_out(score, path):
     with pytest.raises(NotStored):
         encoded(result(score))
     with Checkpoint(path, OURS) as file:
-        file.add({(0, 0): result(score), (0, 1): result(1.0)}, alone=True)
+        file.add({(0, 0): result(score), (0, 1): result(1.0)}, individual=True)
     with Checkpoint(path, OURS) as file:
         assert list(file.stored) == [(0, 1)]
 
 
 def test_a_later_result_takes_the_place_of_an_earlier_one(path):
-    for score, alone in ((1.0, False), (2.0, True)):
+    for score, individual in ((1.0, False), (2.0, True)):
         with Checkpoint(path, OURS) as file:
-            file.add({(0, 0): result(score)}, alone=alone)
+            file.add({(0, 0): result(score)}, individual=individual)
     with Checkpoint(path, OURS) as file:
         assert file.stored == {(0, 0): (result(2.0), True, None, False)}
 
@@ -180,7 +180,7 @@ def test_awkward_names(name, tmp_path, monkeypatch):
     for kept in (0, 1):
         with Checkpoint(name, OURS) as file:
             assert len(file.stored) == kept
-            file.add({(0, 0): result(1.0)}, alone=True)
+            file.add({(0, 0): result(1.0)}, individual=True)
     assert [one.name for one in tmp_path.iterdir()] == [name]
 
 
@@ -198,7 +198,7 @@ def test_many_threads_begin_and_write_at_once(path):
         barrier.wait()
         with Checkpoint(path, OURS) as file:
             for c in range(40):
-                file.add({(c, i): result(c / 3) for i in range(k, k + 2)}, alone=True)
+                file.add({(c, i): result(c / 3) for i in range(k, k + 2)}, individual=True)
                 file.write()
 
     with ThreadPoolExecutor(8) as pool:
@@ -226,17 +226,17 @@ def test_writing_takes_its_share_of_the_time(path, monkeypatch):
         file._cost = 0.01
         for j in range(5000):
             now[0] += 0.001
-            file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, alone=True)
+            file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, individual=True)
         assert 9 <= len(writes) <= 11  # five seconds of fits
         file._cost = 60.0  # a disk that is very slow
         for j in range(5000, 7500):
             now[0] += 0.001
-            file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, alone=True)
+            file.add({(j, 0): result(1.0) | {"fit_time": 0.0009, "score_time": 0.0001}}, individual=True)
             file._cost = 60.0
         assert 11 <= len(writes) <= 13  # each second
         file._cost = 0.01
         # A long fit is written as it comes, however short ago the last writing was.
-        file.add({(9999, 0): result(1.0) | {"fit_time": 60.0, "score_time": 0.0}}, alone=True)
+        file.add({(9999, 0): result(1.0) | {"fit_time": 60.0, "score_time": 0.0}}, individual=True)
         assert writes[-1] == pytest.approx(now[0] - 0.01)
 
 
@@ -250,14 +250,14 @@ def test_what_cannot_be_written_does_not_end_the_search(path, monkeypatch):
         monkeypatch.setattr(_database, "transaction", full)
         said = "cannot be written .database or disk is full.. The search continues"
         file._cost = 1e9  # not time to write yet
-        file.add({(0, 0): result(1.0)}, alone=True)
+        file.add({(0, 0): result(1.0)}, individual=True)
         with pytest.warns(RuntimeWarning, match=said):
             file.write()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             file.write()  # said once
         monkeypatch.setattr(_database, "transaction", real)
-        file.add({(0, 1): result(2.0)}, alone=True)
+        file.add({(0, 1): result(2.0)}, individual=True)
     with Checkpoint(path, OURS) as file:
         assert list(file.stored) == [(0, 0), (0, 1)]
 
@@ -277,7 +277,7 @@ def test_a_file_that_another_process_holds(path, filled, monkeypatch):
 def kinds(path):
     with Checkpoint(path, OURS) as file:
         return {
-            pair: ("alone" if one.alone else "doubted" if one.doubted else "shared")
+            pair: ("individual" if one.individual else "doubted" if one.doubted else "shared")
             for pair, one in file.stored.items()
         }
 
@@ -285,13 +285,13 @@ def kinds(path):
 def test_results_that_are_to_be_replaced_are_marked_until_they_are(path):
     pairs = [(0, 0), (0, 1), (1, 0)]
     with Checkpoint(path, OURS) as file:
-        file.add({pair: result(0.1) for pair in pairs}, alone=False)
-        file.add({(1, 1): result(0.2)}, alone=True)
+        file.add({pair: result(0.1) for pair in pairs}, individual=False)
+        file.add({(1, 1): result(0.2)}, individual=True)
     again = file.reopened([*pairs, (1, 1), (7, 7)])
-    assert kinds(path) == {**dict.fromkeys(pairs, "doubted"), (1, 1): "alone"}
+    assert kinds(path) == {**dict.fromkeys(pairs, "doubted"), (1, 1): "individual"}
     with again:
-        again.add({(0, 0): result(0.3)}, alone=True)
-    assert kinds(path) == {(0, 0): "alone", (0, 1): "doubted", (1, 0): "doubted", (1, 1): "alone"}
+        again.add({(0, 0): result(0.3)}, individual=True)
+    assert kinds(path) == {(0, 0): "individual", (0, 1): "doubted", (1, 0): "doubted", (1, 1): "individual"}
     with Checkpoint(path, OURS) as file:
         assert file.doubted == {(0, 1), (1, 0)}
         assert file.stored[0, 0].result["test_scores"] == 0.3
@@ -300,20 +300,20 @@ def test_results_that_are_to_be_replaced_are_marked_until_they_are(path):
 def test_shared_work_replaces_no_fit_that_scikit_learn_made_after_all(path):
     """Two processes run one search, and one is behind."""
     with Checkpoint(path, OURS) as ahead, Checkpoint(path, OURS) as behind:
-        ahead.add({(0, 0): result(0.1)}, alone=True)
+        ahead.add({(0, 0): result(0.1)}, individual=True)
         ahead.write()
-        behind.add({(0, 0): result(0.2), (0, 1): result(0.2)}, alone=False)
+        behind.add({(0, 0): result(0.2), (0, 1): result(0.2)}, individual=False)
     with Checkpoint(path, OURS) as file:
         assert [one.result["test_scores"] for one in file.stored.values()] == [0.1, 0.2]
     with Checkpoint(path, OURS) as other:  # of other versions: it was computed again
-        other.add({(0, 0): result(0.4)}, alone=False, versions={"numpy": np.__version__})
+        other.add({(0, 0): result(0.4)}, individual=False, versions={"numpy": np.__version__})
     with pytest.warns(RuntimeWarning, match="workers of other versions"):
         assert kinds(path)[0, 0] == "shared"
 
 
 def test_a_file_that_cannot_be_opened_again_is_said_and_done_without(path):
     with Checkpoint(path, OURS) as file:
-        file.add({(0, 0): result(0.1)}, alone=False)
+        file.add({(0, 0): result(0.1)}, individual=False)
     path.write_bytes(b"something else" * 100)
     with pytest.warns(RuntimeWarning, match="cannot be written .*The search continues without it"):
         assert file.reopened([(0, 0)]) is None

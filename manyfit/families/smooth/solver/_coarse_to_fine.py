@@ -46,33 +46,17 @@ MARGIN_OF_ERROR = 2.0
 
 @dataclass(frozen=True)
 class Model:
-    """A linear model with a penalty, for many settings of the penalty.
+    """A linear model with a penalty, for many settings of the penalty."""
 
-    Attributes
-    ----------
-    rowwise : RowLoss
-        Loss, targets and weights of all rows; on the host.
-    penalties : callable
-        From the sum of the weights of a training set to the penalties of all settings, (m,), relative to the
-        mean loss.
-    intercept : {"free", "penalised", "none"}
-        See `LinearProblem`.
-    tol : float
-        Size of the gradient of the mean loss at which scikit-learn stops.
-    norm : {"largest", "euclidean"}
-        Norm of the gradient; the euclidean one is relative to that at zero.
-    start : ndarray of shape (n_splits,), or float
-        Linear predictor that each split starts at if the intercept is free; from its training rows alone.
-    stopping : Stopping or None
-        Where scikit-learn's solver stops short of `tol`; used if `PassData.sklearn_stops` says so.
-    """
-
-    rowwise: RowLoss
+    rowwise: RowLoss  # loss, targets and weights of all rows; on the host
+    # From the weight of a training set to the penalties, (m,), relative to the mean loss.
     penalties: Callable[[float], Array]
-    intercept: Intercept
-    tol: float
-    norm: Norm = "largest"
+    intercept: Intercept  # see `LinearProblem`
+    tol: float  # size of the gradient of the mean loss at which scikit-learn stops
+    norm: Norm = "largest"  # of the gradient; the euclidean one is relative to that at zero
+    # Start of the linear predictor with a free intercept, (n_splits,); from training rows only.
     start: Array | float = 0.0
+    # Where scikit-learn's solver stops short of `tol`; for `PassData.sklearn_stops`.
     stopping: Stopping | None = None
 
 

@@ -40,12 +40,7 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class HalfBinomial:
-    """``log(1 + exp(z)) - t z`` with t in {0, 1}.
-
-    References
-    ----------
-    sklearn.linear_model.LogisticRegression (1.9), two classes.
-    """
+    """``log(1 + exp(z)) - t z`` with t in {0, 1}, as in LogisticRegression (1.9) with two classes."""
 
     n_outputs: int = 1
 
@@ -62,9 +57,7 @@ class HalfBinomial:
 class HalfMultinomial:
     """``log(sum_k exp(z_k)) - sum_k t_k z_k`` with t the indicator of the class.
 
-    References
-    ----------
-    sklearn.linear_model.LogisticRegression (1.9), three classes or more.
+    As in LogisticRegression (1.9) with three classes or more.
     """
 
     n_outputs: int
@@ -81,14 +74,9 @@ class HalfMultinomial:
 
 @dataclass(frozen=True)
 class HalfTweedie:
-    """Half the deviance of a Tweedie distribution with a logarithmic link, up to a constant.
+    """Half the deviance of a Tweedie distribution with a log link, up to a constant.
 
-    ``power=1`` is Poisson, ``power=2`` Gamma, between them compound Poisson. Convex for these, and for no
-    other power.
-
-    References
-    ----------
-    sklearn.linear_model.TweedieRegressor, PoissonRegressor, GammaRegressor (1.9).
+    As in TweedieRegressor (1.9); ``power=1`` is Poisson, ``power=2`` Gamma. Convex for these and between.
     """
 
     power: float
@@ -146,12 +134,7 @@ def _two_powers(Z: Any, power: float) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class SquaredHinge:
-    """``max(0, 1 - t z)^2`` with t in {-1, 1}.
-
-    References
-    ----------
-    sklearn.svm.LinearSVC (1.9), ``loss="squared_hinge"``.
-    """
+    """``max(0, 1 - t z)^2`` with t in {-1, 1}, as in LinearSVC (1.9)."""
 
     n_outputs: int = 1
 
@@ -171,12 +154,7 @@ class SquaredHinge:
 
 @dataclass(frozen=True)
 class SquaredEpsilonInsensitive:
-    """``max(0, |z - t| - epsilon)^2``.
-
-    References
-    ----------
-    sklearn.svm.LinearSVR (1.9), ``loss="squared_epsilon_insensitive"``.
-    """
+    """``max(0, |z - t| - epsilon)^2``, as in LinearSVR (1.9)."""
 
     epsilon: float
     n_outputs: int = 1

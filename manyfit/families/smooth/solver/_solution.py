@@ -14,29 +14,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class PathSolution:
-    """All settings of one split.
+    """All settings of one split."""
 
-    Attributes
-    ----------
-    linear : LinearPredictors
-        On the columns of X.
-    error : LinearPredictors
-        About how far from the optimum an answer with a gradient of `tol` may lie: Newton's step for such a
-        gradient, with entries of equal size and random signs.
-    converged : ndarray of bool of shape (m,)
-        Whether the gradient is as small as `tol`.
-    trusted : ndarray of bool of shape (m,)
-        Whether scikit-learn's solver is expected to be as near; others were not followed.
-    rows_read : int
-        Rows of X that were read, each as often as it was. The first split counts for all that were fitted
-        together.
-    """
-
-    linear: LinearPredictors
-    error: LinearPredictors
-    converged: Array
-    trusted: Array
-    rows_read: int
+    linear: LinearPredictors  # on the columns of X
+    error: LinearPredictors  # Newton's step for a gradient of `tol`: about the distance from the optimum
+    converged: Array  # (m,), whether the gradient is as small as `tol`
+    trusted: Array  # (m,), whether scikit-learn's solver is expected to be as near; others are not fitted
+    rows_read: int  # rows of X, each as often as it was read; the first split counts for all
 
     @classmethod
     def side_by_side(cls, parts: Sequence["PathSolution"]) -> "PathSolution":

@@ -53,28 +53,14 @@ LIBLINEAR_RESOLUTION = 1e-12
 
 @dataclass(frozen=True)
 class Stopping:
-    """Where scikit-learn's solver stops short of its tolerance.
+    """Where scikit-learn's solver stops short of its tolerance."""
 
-    Attributes
-    ----------
-    max_iter : int
-        Its iterations.
-    enough : int or None
-        Iterations in which a Newton method meets its tolerance if the Hessian is regular. None: L-BFGS and
-        its kin, which are tried.
-    resolution : float
-        The smallest change of the loss that it sees, relative to `loss`.
-    loss : float
-        Size of the mean loss.
-    steepest : float
-        Curvature, relative to `loss`, above which it is not trusted: a tolerance relative to a large gradient
-        at the start leaves the coefficients of small columns open.
-    """
-
-    max_iter: int
+    max_iter: int  # iterations of scikit-learn's solver
+    # Iterations that a Newton method needs if the Hessian is regular; None: L-BFGS, which is tried.
     enough: int | None
-    resolution: float
-    loss: float
+    resolution: float  # the smallest change of the loss that it sees, relative to `loss`
+    loss: float  # size of the mean loss
+    # Curvature, relative to `loss`, above which small columns are not trusted to converge.
     steepest: float = np.inf
 
 

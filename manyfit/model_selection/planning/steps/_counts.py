@@ -91,14 +91,14 @@ class StepCounts:
             for _, candidates in cut_into_pieces(self._job.pairs(sorted(rest)), order, self._n_workers):
                 yield candidates, 1
             return
-        kept = retained_folds(self._job.X, k, self._job.options.memory_limit) if by_candidate else k
-        if kept == k:
+        n_retained = retained_folds(self._job.X, k, self._job.options.memory_limit) if by_candidate else k
+        if n_retained == k:
             yield [*families, *rest], k
             return
-        # Setting by setting, all but the last of the folds that can be kept are found again.
-        yield [*families, *rest], kept - 1
-        yield families, k - kept + 1
-        yield from (([c], k - kept + 1) for c in rest)
+        # Setting by setting, all retained folds but the last are found again.
+        yield [*families, *rest], n_retained - 1
+        yield families, k - n_retained + 1
+        yield from (([c], k - n_retained + 1) for c in rest)
 
     def _fits_or_none(self, c: int) -> _Fits:
         try:
@@ -109,7 +109,7 @@ class StepCounts:
     def _fits(self, c: int) -> _Fits:
         chain = self._chains[c] if self._chains else ""
         if not isinstance(chain, PipelineSpec):
-            return _Fits(tuple(_of_last(self._model(c), (), c)))
+            return _Fits(tuple(_last_step_keys(self._model(c), (), c)))
         n_once, drawing = self._n_once(chain), self._drawing(chain)
         source: Key = ()
         found: tuple[list[Key], list[Key]] = ([], [])
@@ -117,9 +117,9 @@ class StepCounts:
             one = step.build()
             if j == drawing and not _holds_parts(one):  # of parts some may draw, and others not
                 source = (source, c)
-            fits, source = _of_step(one, source, c)
+            fits, source = _step_keys(one, source, c)
             found[j < n_once].extend(fits)
-        found[0].extend(_of_last(chain.final.build(), source, c))
+        found[0].extend(_last_step_keys(chain.final.build(), source, c))
         return _Fits(tuple(found[0]), tuple(found[1]))
 
     def _model(self, c: int) -> Any:
@@ -134,7 +134,7 @@ def _is_family_behind_steps(group: Group) -> bool:
     return group.strategy.shares_steps and group.strategy.shares_fits
 
 
-def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
+def _step_keys(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
     """Keys of the fits of a step of a pipeline, and of its output.
 
     `own` is the setting: steps that draw are fitted for it anew, and so is every step behind them.
@@ -144,14 +144,14 @@ def _of_step(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
     fits: list[Key] = []
     if composite_class(step) is Pipeline and step.memory is None:
         for child in children(step):
-            more, source = _of_step(child.estimator, source, own)
+            more, source = _step_keys(child.estimator, source, own)
             fits += more
         return fits, source
     output = (source, _key(step, own))
     if not _holds_parts(step):
         return [output], output
     for one, columns in _parts(step):
-        fits += _of_step(one, (source, columns), own)[0]
+        fits += _step_keys(one, (source, columns), own)[0]
     return fits, output
 
 
@@ -160,7 +160,7 @@ def _holds_parts(step: Any) -> bool:
 
 
 def _parts(step: Any) -> Iterator[tuple[Any, Key]]:
-    """The parts of a step that works side by side, and a key of the columns that each is given."""
+    """The parts of a step that works side by side, and a key of the columns of each."""
     parts = children(step)
     if composite_class(step) is FeatureUnion:
         yield from ((part.estimator, ()) for part in parts)
@@ -172,18 +172,18 @@ def _parts(step: Any) -> Iterator[tuple[Any, Key]]:
     yield remainder.estimator, ("remainder", _key([part.columns for part in branches], 0))
 
 
-def _of_last(estimator: Any, source: Key, own: int) -> Iterator[Key]:
+def _last_step_keys(estimator: Any, source: Key, own: int) -> Iterator[Key]:
     """Keys of the fits of transformers inside of an estimator that predicts."""
     kind = composite_class(estimator)
     if kind is TransformedTargetRegressor:
         others = {name: v for name, v in estimator.get_params(deep=False).items() if name != "regressor"}
-        yield from _of_last(estimator.regressor, (source, _key(others, own)), own)
+        yield from _last_step_keys(estimator.regressor, (source, _key(others, own)), own)
     elif kind is Pipeline and estimator.memory is None:
         *before, last = [child.estimator for child in children(estimator)]
         for step in before:
-            fits, source = _of_step(step, source, own)
+            fits, source = _step_keys(step, source, own)
             yield from fits
-        yield from _of_last(last, source, own)
+        yield from _last_step_keys(last, source, own)
 
 
 def _key(thing: Any, own: int) -> Key:

@@ -39,9 +39,8 @@ def _samples(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]
             ends = chain.steps[0].key if chain.steps else None, chain.final.cls
         if ends not in seen:
             seen.add(ends)
-            alone = isinstance(chain, PipelineSpec) and not chain.final.path
             # Without `set_params`, whose calls an estimator may count.
-            if isinstance(chain, PipelineSpec) and alone:
+            if isinstance(chain, PipelineSpec) and not chain.final.path:
                 yield chain.final.build()
             else:
                 yield sample(job, c) if _may_change_steps(job.candidates[c]) else job.estimator

@@ -19,35 +19,18 @@ _SPARSE = ("OneHotEncoder", "TfidfTransformer")
 
 
 class Part(NamedTuple):
-    """One part of a ColumnTransformer or FeatureUnion.
+    """One part of a ColumnTransformer or FeatureUnion."""
 
-    Attributes
-    ----------
-    name : str
-        As ``get_params`` has it.
-    estimator : estimator or "passthrough"
-        Which may be a pipeline.
-    cut : bool
-        Whether it is handed some of the columns.
-    columns : tuple of int or None
-        Which these are; None where only a fit tells.
-    """
-
-    name: str
-    estimator: Any
-    cut: bool = False
-    columns: tuple[int, ...] | None = None
+    name: str  # as in `get_params`
+    estimator: Any  # may be a pipeline, or "passthrough"
+    cut: bool = False  # whether it gets some of the columns only
+    columns: tuple[int, ...] | None = None  # numbers of these columns; None if only a fit tells
 
 
 def parts_of(step: Any, p: int | None) -> list[Part] | None:
-    """The parts of a composite step, without those that are dropped; None for any other step.
+    """The parts of a composite step that are not dropped; None for any other step.
 
-    Parameters
-    ----------
-    step : estimator
-        Unfitted.
-    p : int or None
-        Columns that it is handed, where they are known.
+    The input of `step`, which is not fitted, has `p` columns; None: not known.
     """
     try:
         return _parts(step, p)
@@ -154,8 +137,8 @@ def _powers(step: Any, p: int) -> int:
 
 
 def _components(step: Any, p: int) -> int | None:
-    asked = step.n_components
-    return p if asked is None else int(asked) if isinstance(asked, Integral) else None
+    n = step.n_components
+    return p if n is None else int(n) if isinstance(n, Integral) else None
 
 
 def _best(step: Any, p: int) -> int:

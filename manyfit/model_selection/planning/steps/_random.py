@@ -43,7 +43,7 @@ class DrawingSteps:
         sizes = self._sizes
         for j, step in enumerate(steps):
             one = step.build()
-            if step.why_not_shared is not None or is_deterministic(one, sizes) is False:
+            if step.unshared_reason is not None or is_deterministic(one, sizes) is False:
                 return j
             sparse = _is_sparse_behind(one, sizes.sparse)
             sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features), sparse)
@@ -60,12 +60,12 @@ class DrawingSteps:
 
         `in_order` says whether one process fits them in scikit-learn's order.
         """
-        found = dict.fromkeys(self._of_steps(chains.values()))
+        found = dict.fromkeys(self._advise_on_steps(chains.values()))
         if in_order and not found:
-            found |= dict.fromkeys(self._of_last_steps(chains.values()))
+            found |= dict.fromkeys(self._advise_on_last_steps(chains.values()))
         return tuple(found)
 
-    def _of_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
+    def _advise_on_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
         """Advice on steps that several settings have in common, and would share."""
         prefixes, steps = Counter[Any](), dict[Any, StepSpec]()
         for chain in chains:
@@ -77,40 +77,40 @@ class DrawingSteps:
         for key, n in prefixes.items():
             if n > 1:
                 cost = "it is fitted anew for each setting, and so is every step behind it"
-                yield _said(steps[key], cost, "they are fitted once a split")
+                yield _sentence(steps[key], cost, "they are fitted once a split")
 
-    def _of_last_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
+    def _advise_on_last_steps(self, chains: Iterable[PipelineSpec]) -> Iterable[str]:
         k, job = self._job.splits.n_splits, self._job
-        kept = retained_folds(job.X, k, job.options.memory_limit)
+        n_retained = retained_folds(job.X, k, job.options.memory_limit)
         cost = f"fits keep scikit-learn's order, for which the folds of all {k} splits are kept at once"
-        if kept < k:
+        if n_retained < k:
             cost = (
-                f"fits keep scikit-learn's order; {kept} of {k} folds fit in memory_limit, and on the others "
+                f"fits keep scikit-learn's order; {n_retained} of {k} folds fit in memory_limit, and on the "
+                "others steps are fitted anew for each setting"
             )
-            cost += "steps are fitted anew for each setting"
         for chain in chains:
             if chain.steps and self.last_draws(chain):
-                yield _said(chain.final, cost, "the search goes split by split")
+                yield _sentence(chain.final, cost, "the search goes split by split")
 
 
-def _is_sparse_behind(step: Any, given: bool) -> bool:
+def _is_sparse_behind(step: Any, sparse_input: bool) -> bool:
     """Whether the output of a step is known to be sparse."""
     if getattr(step, "encode", None) == "onehot" or makes_sparse(step):
         return True
-    return given and sklearn_class_of(type(step)) in (MaxAbsScaler, Normalizer, StandardScaler)
+    return sparse_input and sklearn_class_of(type(step)) in (MaxAbsScaler, Normalizer, StandardScaler)
 
 
-def _said(step: StepSpec, cost: str, gain: str) -> str:
-    if step.why_not_shared is not None:
-        return f"{step.why_not_shared}: {cost}."
+def _sentence(step: StepSpec, cost: str, gain: str) -> str:
+    if step.unshared_reason is not None:
+        return f"{step.unshared_reason}: {cost}."
     draw = find_random_parameter(step.build(), step.path)
     if draw is None:
         return f"{step.cls.__name__} may draw random numbers: {cost}."
-    who = _owner(step, draw)
+    owner = _owner(step, draw)
     if draw.name.rpartition("__")[2] not in SEEDS:
-        return f"{who} ({draw.name} {draw.why}): {cost}."
-    what = f"{who} draws random numbers ({draw.name} {draw.why}): {cost}."
-    return f"{what} Set {draw.name} to an integer, and {gain}."
+        return f"{owner} ({draw.name} {draw.why}): {cost}."
+    text = f"{owner} draws random numbers ({draw.name} {draw.why}): {cost}."
+    return f"{text} Set {draw.name} to an integer, and {gain}."
 
 
 def _owner(step: StepSpec, draw: RandomParameter) -> str:
