@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
@@ -70,11 +70,23 @@ class JoblibExecutor:
             # By this process: none of joblib's sees the rows of all splits.
             for c in sorted({c for item in items for c in item.strategy.setting_fronts(item)}):
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
-        arguments = [(item, self._context.for_item(item)) for item in items]
-        parts = run_tasks(_run_item, arguments, job.n_jobs, job.pre_dispatch)
+        parts = run_tasks(_run_item, _Arguments(items, self._context), job.n_jobs, job.pre_dispatch)
         for item, part in zip(items, parts, strict=True):
             self._sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
+
+
+class _Arguments(Sequence[Any]):
+    """An item and its part of the context, made when the item is sent: only some are held at a time."""
+
+    def __init__(self, items: Sequence[WorkItem], context: RunContext) -> None:
+        self._items, self._context = items, context
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, j: Any) -> Any:
+        return self._items[j], self._context.for_item(self._items[j])
 
 
 def _run_item(item: WorkItem, context: RunContext) -> TaskResult:

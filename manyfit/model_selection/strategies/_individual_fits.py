@@ -178,7 +178,7 @@ def _fit_piece(
     """Fit the pairs of one split, one after the other; on a worker until that takes long."""
     job, i, limit, start = context.fitted, item.split, TimeLimit(), time.perf_counter()
     if folds is None:
-        share_steps, split = fit is evaluate, {i: job.splits.indices(i)}
+        share_steps, split = fit is evaluate, {i: context.split_indices(i)}
         folds = FoldStore(job.X, job.y, split, job.options, share_steps, rowwise=job.rowwise)
     outcome, before = TaskResult(), folds.work
     sizes = (len(job.candidates), job.splits.n_splits)
@@ -201,7 +201,7 @@ def _fit_in_callback_context(item: WorkItem, context: RunContext) -> TaskResult:
     assert job.contexts is not None
     ((c, i),) = item.pairs
     k = job.splits.n_splits
-    folds = FoldStore(job.X, job.y, {i: job.splits.indices(i)}, job.options, False)
+    folds = FoldStore(job.X, job.y, {i: context.split_indices(i)}, job.options, False)
     progress = progress_of(c, i, (len(job.candidates), k))
     result = fit_with_sklearn(
         job.estimator,
