@@ -17,10 +17,11 @@ from unittest.mock import Mock
 import cloudpickle
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import CancelledError, Client, LocalCluster
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
+from manyfit.cluster.inspection.scheduler_info import SchedulerLost
 from manyfit.cluster.pool.held_workers import HeldWorkers
 from manyfit.cluster.pool.placement import Placement, get_placement
 from manyfit.cluster.pool.resource_queue import ResourceQueue
@@ -374,6 +375,31 @@ def test_items_of_a_pool_that_is_stopped_are_handed_back_once(stops: bool) -> No
     assert list(pool._retry(task, (), [])) == []
     assert (stopped, len(pool._running)) == ((["item"], 0) if stops else ([], 1))
     assert (pool.stop() or stopped) == ["item"]
+
+
+@pytest.mark.parametrize("status", ["running", "connecting", "closed"])
+def test_the_scheduler_is_blamed_only_without_a_connection(status: str) -> None:
+    pool, _, _ = _make_pool("b")
+    pool._client.status = status
+    for error in (ConnectionError("no route to a worker"), CancelledError(), ValueError("wrong")):
+        explained = pool.explain(error)
+        if status == "running":
+            assert explained is error
+        else:
+            assert isinstance(explained, SchedulerLost)
+            assert explained.__cause__ is error
+
+
+def test_a_question_that_the_scheduler_cannot_get_is_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection for questions may break before the client notices anything."""
+
+    def broken(client: Any) -> Any:
+        raise OSError("the connection is closed")
+
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.get_workers", broken)
+    pool, _, _ = _make_pool("b")
+    with pytest.raises(SchedulerLost, match="went away in the middle of the search"):
+        pool.check_workers()
 
 
 # ------------------------------------------------------------------------------------------ actors

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from manyfit.cluster import WorkerDied, local_cluster
 from manyfit.cluster.pool.placement import get_placement
+from manyfit.joblib_backend._shared_arguments import SharedArguments
 from tests.cluster._processes import running, wait_for
 from tests.joblib_backend._clusters import nothing_is_left, within
 
@@ -318,6 +319,20 @@ def test_tasks_that_others_cancel_are_handed_out_again(two):
     thread.join()
     assert found == list(range(40))
     assert cancelled
+
+
+def test_arguments_that_cannot_be_sent_again_are_no_fault_of_the_scheduler(two, monkeypatch):
+    def no_route(*args: Any) -> None:
+        raise ConnectionError("no route to the worker")
+
+    monkeypatch.setattr(SharedArguments, "send_again", no_route)
+    timer = threading.Timer(
+        0.25, lambda: two.cancel([Future(key, two) for key in list(two.futures)], force=True)
+    )
+    timer.start()
+    with pytest.raises(ConnectionError, match="no route to the worker"):
+        Parallel(backend="manyfit", batch_size=1)(delayed(fails_at)(i, -1) for i in range(100))
+    timer.join()
 
 
 class _OfNowhere:

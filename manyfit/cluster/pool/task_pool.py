@@ -15,7 +15,7 @@ from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, ResourceQueue, Resources
 from manyfit.cluster.pool.results import Results
 from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Copies, Task, TaskMaker, TaskResult
-from manyfit.cluster.pool.worker_monitor import CHECK_S, NoWorkerError, WorkerMonitor
+from manyfit.cluster.pool.worker_monitor import CHECK_S, WorkerMonitor
 from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
 from manyfit.cluster.worker.run_items import TaskRun
 
@@ -109,9 +109,7 @@ class TaskPool:
 
     def explain(self, error: Exception) -> Exception:
         """Return the error to raise for one that is no item's: a lost scheduler shows in many ways."""
-        if isinstance(error, SchedulerLost | NoWorkerError):
-            return error
-        if self._client.status == "running" and not isinstance(error, OSError | CancelledError):
+        if self._client.status == "running" or isinstance(error, SchedulerLost):
             return error
         lost = self.monitor.scheduler_lost()
         lost.__cause__ = error
