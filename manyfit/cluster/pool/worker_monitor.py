@@ -89,7 +89,7 @@ class WorkerMonitor:
 
     def assign(self) -> None:
         """Assign the workers to the queues."""
-        assign_workers(self._queues, self.workers, self.held.workers)
+        assign_workers(self._queues, self.workers, self.held.workers, self._options.reserves)
 
     def update(self, futures: "Iterable[Future]" = (), quiet_s: float = 0.0) -> None:
         """Find out which workers exist, died, or begin no tasks. `futures` are the tasks on the cluster, and
