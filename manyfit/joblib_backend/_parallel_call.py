@@ -15,7 +15,7 @@ from manyfit._compat import dispatch_more, fail_parallel
 from manyfit.cluster import WorkerDied
 from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.pool.options import PoolOptions
-from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, Resources
+from manyfit.cluster.pool.resource_queue import TASK_S, TASKS_PER_SLOT, Resources
 from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.pool.tasks import Call, Task, TaskResult
 from manyfit.cluster.worker.errors import WorkerLost
@@ -48,15 +48,7 @@ class ParallelCall:
     def __init__(self, client: Client, options: Options, needs_gpu: Callable[[Any], bool]) -> None:
         self._options, self._needs_gpu = options, needs_gpu
         self._packer, self._arguments = BatchPacker(options.apart_bytes), SharedArguments(client)
-        rules = PoolOptions(
-            subject="call of Parallel",
-            worker_names=options.workers,
-            no_worker_timeout=options.no_worker_timeout,
-            n_jobs=options.n_jobs,
-            isolates=False,
-            strict_versions=False,
-        )
-        self._pool = TaskPool(client, self, rules)
+        self._pool = TaskPool(client, self, pool_options(options))
         self._queue = self._pool.queue_for(options.resources)
         self._pool.check_workers()
         self._arguments.limit(self._pool.monitor.memory)
@@ -101,9 +93,10 @@ class ParallelCall:
 
     def close(self) -> None:
         """Cancel unfinished batches, and release all arguments."""
-        if self._pool.closed:
-            return
-        for batch in self._pool.stop():
+        batches = self._pool.stop()
+        if batches is None:
+            return  # another thread closed it
+        for batch in batches:
             self._arguments.release(batch.packed)
         self._arguments.end()
 
@@ -147,10 +140,12 @@ class ParallelCall:
 
     def _read(self, task: Task, result: TaskResult) -> None:
         if isinstance(result, WorkerLost):
-            result = WorkerDied(
+            died = WorkerDied(
                 f"Workers died each time that they ran {self.label(task)}: it ran out of memory, so that "
                 "Dask ended it, or crashed in native code. The log of the last one may say."
             )
+            died.__cause__ = result.error.__cause__  # Dask's error, which names that worker
+            result = died
         if isinstance(result, Exception):
             self._end_all(task.items, result)
             return
@@ -183,6 +178,21 @@ class ParallelCall:
     def _fail(self, error: Exception) -> None:
         """End all batches with an error of the cluster."""
         self._end_all(self._pool.clear(), error)
+
+
+def pool_options(options: Options) -> PoolOptions:
+    """Make the rules by which the pool of a call runs its batches."""
+    return PoolOptions(
+        subject="call of Parallel",
+        worker_names=options.workers,
+        no_worker_timeout=options.no_worker_timeout,
+        n_jobs=options.n_jobs,
+        long_s=TASK_S,
+        most_tries=8,
+        isolates=False,
+        reserves=False,
+        strict_versions=False,
+    )
 
 
 def _parts(task: Task) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from manyfit.cluster import local_cluster
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.running import _remote_callbacks as _callbacks
-from tests.behaviour.searches.test_callbacks import Recorder
+from tests._callback_recorder import Recorder
 
 callback = pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
 

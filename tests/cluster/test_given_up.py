@@ -8,7 +8,9 @@ import contextlib
 import gc
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +19,11 @@ from unittest.mock import Mock
 import cloudpickle
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import CancelledError, Client, KilledWorker, LocalCluster
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
+from manyfit.cluster.inspection.scheduler_info import SchedulerLost
 from manyfit.cluster.pool.held_workers import HeldWorkers
 from manyfit.cluster.pool.placement import Placement, get_placement
 from manyfit.cluster.pool.resource_queue import ResourceQueue
@@ -373,7 +376,68 @@ def test_items_of_a_pool_that_is_stopped_are_handed_back_once(stops: bool) -> No
     pool._client.submit = lambda *args, **options: _Future("k")
     assert list(pool._retry(task, (), [])) == []
     assert (stopped, len(pool._running)) == ((["item"], 0) if stops else ([], 1))
-    assert (pool.stop() or stopped) == ["item"]
+    assert pool.stop() == (None if stops else ["item"])
+    assert pool.stop() is None
+
+
+@pytest.mark.parametrize("way", ["_lose", "_retry", "_take_back"])
+def test_items_are_never_without_a_place(way: str) -> None:
+    """The lock is held from the end of a task until its items are suspects: no thread misses them."""
+    pool, futures, _ = _make_pool("a")
+    (queue,) = pool.queues
+
+    class Watched(deque[Any]):
+        def extend(self, tasks: Any) -> None:
+            assert pool._lock.locked()
+            super().extend(tasks)
+
+        def extendleft(self, tasks: Any) -> None:
+            assert pool._lock.locked()
+            super().extendleft(tasks)
+
+        append = appendleft = None  # type: ignore[assignment]
+
+    queue.suspects = Watched()
+    if way == "_take_back":
+        pool._take_back()
+    else:
+        task = pool._pop(futures[0])
+        results = pool._lose(replace(task, suspect=False)) if way == "_lose" else pool._retry(task, (), [])
+        assert list(results) == []
+    assert [task.items for task in queue.suspects] == [("item",)]
+    assert pool._in_hand is None
+
+
+@pytest.mark.parametrize("cause", [None, KilledWorker("task", Mock(address="tcp://10.0.0.7:1"), 3)])
+def test_a_loss_has_its_cause(cause: Exception | None) -> None:
+    pool, futures, _ = _make_pool("b")
+    ((_, lost),) = pool._lose(pool._pop(futures[0]), cause)
+    assert lost.error.__cause__ is cause
+
+
+@pytest.mark.parametrize("status", ["running", "connecting", "closed"])
+def test_the_scheduler_is_blamed_only_without_a_connection(status: str) -> None:
+    pool, _, _ = _make_pool("b")
+    pool._client.status = status
+    for error in (ConnectionError("no route to a worker"), CancelledError(), ValueError("wrong")):
+        explained = pool.explain(error)
+        if status == "running":
+            assert explained is error
+        else:
+            assert isinstance(explained, SchedulerLost)
+            assert explained.__cause__ is error
+
+
+def test_a_question_that_the_scheduler_cannot_get_is_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection for questions may break before the client notices anything."""
+
+    def broken(client: Any) -> Any:
+        raise OSError("the connection is closed")
+
+    monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.get_workers", broken)
+    pool, _, _ = _make_pool("b")
+    with pytest.raises(SchedulerLost, match="went away in the middle of the search"):
+        pool.check_workers()
 
 
 # ------------------------------------------------------------------------------------------ actors

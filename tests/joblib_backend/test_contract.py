@@ -7,6 +7,7 @@ import multiprocessing
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -23,10 +24,13 @@ from sklearn.utils.parallel import Parallel as SklearnParallel
 from sklearn.utils.parallel import delayed as sklearn_delayed
 from threadpoolctl import threadpool_info
 
-from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import ResourceQueue
 from manyfit.cluster.pool.task_pool import TaskPool
+from manyfit.cluster.pool.tasks import Task
 from manyfit.joblib_backend import ManyfitBackend
+from manyfit.joblib_backend._options import Options
+from manyfit.joblib_backend._parallel_call import ParallelCall, pool_options
+from manyfit.joblib_backend._shared_arguments import SharedArguments
 from tests.joblib_backend._clusters import within
 
 pytestmark = pytest.mark.slow
@@ -291,23 +295,68 @@ def test_a_cluster_that_grows_is_used(options, grows, monkeypatch):
 
 @pytest.mark.parametrize(
     ("n_jobs", "seconds", "needs", "most"),
-    [(-1, 0.0, 0, 8), (-1, 0.05, 0, 8), (-1, 1.0, 0, 40), (-2, 1.0, 0, 3), (-1, 1.0, 1, 8), (2, 1.0, 0, 2)]
-    + [(4, 1.0, 0, 8), (12, 1.0, 0, 12), (99, 1.0, 0, 40), (99, 0.05, 0, 8)],
+    [(-1, 0.0, 0, 8), (-1, 0.1, 0, 8), (-1, 0.39, 0, 8), (-1, 1.0, 0, 40), (-2, 1.0, 0, 3)]
+    + [(-1, 1.0, 1, 8), (2, 1.0, 0, 2)]
+    + [(4, 1.0, 0, 8), (12, 1.0, 0, 12), (99, 1.0, 0, 40), (99, 0.1, 0, 8)],
 )
 def test_how_many_tasks_are_under_way(n_jobs, seconds, needs, most):
     """On four slots: ten seconds of long tasks, by which a cluster grows, and no more than were asked for."""
+    pool, _ = _pool(n_jobs)
+    queue = _queue(pool, (("GPU", 1.0),) * needs, seconds)
+    pool.hand_out()
+    assert queue.running == most
+
+
+def test_the_tasks_of_all_resources_count_together():
+    pool, _ = _pool(-1)
+    queues = [_queue(pool, resources, 0.2) for resources in ((), (("GPU", 1.0),))]
+    queues[0].slots = 4  # the second queue has changed it
+    pool.hand_out()
+    assert [queue.running for queue in queues] == [8, 0]
+
+
+def test_tasks_without_resources_use_the_workers_that_others_need():
+    pool, _ = _pool(-1)
+    queues = [_queue(pool, resources) for resources in ((), (("GPU", 1.0),))]
+    worker = {"status": "running", "nthreads": 2, "memory_limit": 1, "metrics": {}}
+    pool.monitor.workers = {"cpu": {**worker, "resources": {}}, "gpu": {**worker, "resources": {"GPU": 1}}}
+    pool.monitor.assign()
+    assert [queue.slots for queue in queues] == [4, 1]
+    assert [queue.workers for queue in queues] == [{"cpu", "gpu"}, {"gpu"}]
+    assert not any(queue.keeps_away for queue in queues)
+
+
+def test_a_batch_that_is_lost_is_tried_eight_times():
+    pool, maker = _pool(-1)
+    maker.label = lambda task: "batch_of_abs_1_calls"
+    task = Task((1,), pool.queue_for(()), tries=8)
+    assert list(pool._retry(replace(task, tries=7), (), [])) == []
+    with pytest.raises(RuntimeError, match="batch_of_abs_1_calls was lost or cancelled 8 times"):
+        list(pool._retry(task, (), []))
+
+
+def _pool(n_jobs: int) -> tuple[Any, Any]:
+    """The pool of a call of Parallel without a cluster, and its maker, which it does not keep."""
     client: Any = Mock(scheduler=SimpleNamespace(address="tcp://s:1"))
     client.loop = SimpleNamespace(add_callback=lambda *a: None)
     client.submit = lambda *a, **options: Mock(key=options["key"])
     call = SimpleNamespace(function=abs, arguments=(), key="k", sent=None, priority=0)
     maker = Mock(make_call=lambda task: call)
-    queue = ResourceQueue((("GPU", 1.0),) * needs, range(200))
+    options = Options(n_jobs, (), None, 0, 0, None, None, 10.0, None)
+    pool = TaskPool(client, maker, pool_options(options))
+    pool._maker = maker
+    return pool, maker
+
+
+def _queue(pool: TaskPool, resources: Any, seconds: float = 0.0) -> ResourceQueue:
+    """A queue on four slots, of whose items one took so long."""
+    queue = pool.queue_for(resources)
+    for item in range(200):
+        pool.add(queue, item)
     queue.slots = 4
     if seconds:
         queue.chunks.record([0], seconds)
-    pool = TaskPool(client, maker, PoolOptions(n_jobs=n_jobs), [queue])
-    pool.hand_out()
-    assert queue.running == most
+    return queue
 
 
 def test_short_tasks_are_put_together(two):
@@ -353,6 +402,19 @@ def test_reuse_as_a_context_manager(two):
         with pytest.raises(ZeroDivisionError):
             parallel(delayed(divmod)(1, i) for i in range(8))
         assert parallel(delayed(square)(i) for i in range(8)) == [i * i for i in range(8)]
+
+
+def test_a_call_is_closed_once(two, monkeypatch):
+    """By whichever thread is the first."""
+    ended: list[Any] = []
+    monkeypatch.setattr(SharedArguments, "end", lambda self: ended.append(self))
+    call = ParallelCall(two, Options(-1, (), None, 0, 0, None, None, 10.0, None), lambda argument: False)
+    threads = [threading.Thread(target=call.close) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ended) == 1
 
 
 def test_nothing_to_do(two):

@@ -9,15 +9,17 @@ import pickle
 import signal
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, Future, Status, Worker
+from distributed import Client, Future, KilledWorker, Status, Worker
 from joblib import Parallel, delayed, parallel_config
 
 from manyfit.cluster import WorkerDied, local_cluster
 from manyfit.cluster.pool.placement import get_placement
+from manyfit.joblib_backend._shared_arguments import SharedArguments
 from tests.cluster._processes import running, wait_for
 from tests.joblib_backend._clusters import nothing_is_left, within
 
@@ -320,6 +322,30 @@ def test_tasks_that_others_cancel_are_handed_out_again(two):
     assert cancelled
 
 
+def test_workers_that_died_are_named(two, monkeypatch):
+    async def killed(*args: Any, **options: Any) -> None:
+        raise KilledWorker("task", SimpleNamespace(address="tcp://10.0.0.7:1234"), 3)
+
+    monkeypatch.setattr(Client, "gather", killed)
+    with pytest.raises(WorkerDied, match="died each time that they ran batch_of_identity") as raised:
+        Parallel(backend="manyfit")(delayed(identity)(i) for i in range(4))
+    assert "tcp://10.0.0.7:1234" in str(raised.value.__cause__)
+
+
+def test_arguments_that_cannot_be_sent_again_are_no_fault_of_the_scheduler(two, monkeypatch):
+    def no_route(*args: Any) -> None:
+        raise ConnectionError("no route to the worker")
+
+    monkeypatch.setattr(SharedArguments, "send_again", no_route)
+    timer = threading.Timer(
+        0.25, lambda: two.cancel([Future(key, two) for key in list(two.futures)], force=True)
+    )
+    timer.start()
+    with pytest.raises(ConnectionError, match="no route to the worker"):
+        Parallel(backend="manyfit", batch_size=1)(delayed(fails_at)(i, -1) for i in range(100))
+    timer.join()
+
+
 class _OfNowhere:
     def __reduce__(self) -> Any:
         return __import__, ("there_is_no_such_module",)
@@ -383,8 +409,9 @@ def dies(at: int, i: int) -> int:
 def test_a_task_that_kills_its_worker():
     with local_cluster(2, gpu=False):
         start = time.monotonic()
-        with pytest.raises(WorkerDied, match="died each time that they ran batch_of_dies_1_calls"):
+        with pytest.raises(WorkerDied, match="died each time that they ran batch_of_dies_1_calls") as raised:
             Parallel(backend="manyfit", batch_size=1)(delayed(dies)(3, i) for i in range(40))
+        assert "tcp://" in str(raised.value.__cause__)
         assert time.monotonic() - start < 30
 
 

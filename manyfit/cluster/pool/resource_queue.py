@@ -21,8 +21,8 @@ TASK_S = 0.4
 TASKS_LEFT = 3
 # No task is much shorter than it costs to send it.
 LEAST_TASK_S = 0.03
-# Where items take LONG_S or more, each slot gets AHEAD_S seconds of work. Dask lets a cluster grow that has
-# more work than it can soon do. Another search waits at most that long behind it.
+# Where items of a search take LONG_S or more, each slot gets AHEAD_S seconds of work. Dask lets a cluster
+# grow that has more work than it can soon do. Another search waits at most that long behind it.
 LONG_S, AHEAD_S = 0.1, 10.0
 # Earlier measurements of an item's duration lose weight by this factor with each chunk: the first chunk
 # imports modules.
@@ -32,12 +32,13 @@ FADE = 0.75
 class ChunkSizer:
     """Joins waiting items to chunks that take about as long as a task should.
 
-    `fuse` says whether an item may share a chunk; other items are a chunk of their own.
+    `fuse` says whether an item may share a chunk; other items are a chunk of their own. Items of `long_s`
+    seconds or more are long.
     """
 
-    def __init__(self, items: Iterable[Any], fuse: Callable[[Any], bool]) -> None:
+    def __init__(self, items: Iterable[Any], fuse: Callable[[Any], bool], long_s: float = LONG_S) -> None:
         self._items = deque(items)
-        self._fuse = fuse
+        self._fuse, self._long_s = fuse, long_s
         self._seconds = self._done = 0.0
 
     def __bool__(self) -> bool:
@@ -78,7 +79,7 @@ class ChunkSizer:
     def seconds(self) -> float:
         """Duration of a task of long items; 0 if items are short, or their duration is unknown."""
         each = self._seconds / self._done if self._done else 0.0
-        return max(each, TASK_S) if each >= LONG_S else 0.0
+        return max(each, TASK_S) if each >= self._long_s else 0.0
 
 
 class ResourceQueue:
@@ -89,9 +90,10 @@ class ResourceQueue:
         resources: Resources = (),
         items: Iterable[Any] = (),
         fuse: Callable[[Any], bool] = lambda item: True,
+        long_s: float = LONG_S,
     ) -> None:
         self.resources = resources
-        self.chunks = ChunkSizer(items, fuse)
+        self.chunks = ChunkSizer(items, fuse, long_s)
         self.suspects: deque[Any] = deque()  # tasks that run one by one, after all others
         self.running = 0  # tasks on the cluster
         self.stuck = 0  # tasks among these on workers that begin none
@@ -166,18 +168,21 @@ def describe_resources(resources: Resources) -> str:
 
 
 def assign_workers(
-    queues: Iterable[ResourceQueue], workers: Workers, held: frozenset[str] = frozenset()
+    queues: Iterable[ResourceQueue],
+    workers: Workers,
+    held: frozenset[str] = frozenset(),
+    reserves: bool = True,
 ) -> None:
     """Set the workers of each queue; `held` begin no tasks.
 
-    While tasks with resources are left, other tasks avoid the workers that have these, if they can: a long
-    fit on the host would hold the slot of a device.
+    If `reserves`, tasks without resources avoid the workers that have the resources of others, if they can,
+    while such tasks are left: a long fit on the host would hold the slot of a device.
     """
     queues = list(queues)
     needy = [queue for queue in queues if queue.resources]
     for queue in needy:
         queue.assign(workers, held)
-    reserved = {address for queue in needy if queue.is_waiting for address in queue.workers}
+    reserved = {one for queue in needy if reserves and queue.is_waiting for one in queue.workers}
     others = {address: info for address, info in workers.items() if address not in reserved}
     for queue in queues:
         if not queue.resources:

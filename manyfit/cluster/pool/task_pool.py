@@ -15,12 +15,10 @@ from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, ResourceQueue, Resources
 from manyfit.cluster.pool.results import Results
 from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Copies, Task, TaskMaker, TaskResult
-from manyfit.cluster.pool.worker_monitor import CHECK_S, NoWorkerError, WorkerMonitor
+from manyfit.cluster.pool.worker_monitor import CHECK_S, WorkerMonitor
 from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
 from manyfit.cluster.worker.run_items import TaskRun
 
-# A task is cancelled by other users of the cluster, or cannot get its data; it is tried again this often.
-MOST_TRIES = 20
 # Seconds that a cancellation waits for the scheduler.
 CANCEL_S = 5.0
 
@@ -61,7 +59,7 @@ class TaskPool:
             for queue in self.queues:
                 if queue.resources == resources:
                     return queue
-            queue = ResourceQueue(resources)
+            queue = ResourceQueue(resources, long_s=self._options.long_s)
             self.queues.append(queue)
             self.monitor.assign()
             return queue
@@ -79,9 +77,14 @@ class TaskPool:
         """Have `next_results` return at once."""
         self._results.wake()
 
-    def stop(self) -> list[Any]:
-        """Close the pool, and cancel all tasks; return the items without a result."""
+    def stop(self) -> list[Any] | None:
+        """Close the pool, and cancel all tasks; return the items without a result.
+
+        None means that the pool was closed before.
+        """
         with self._lock:
+            if self.closed:
+                return None
             self.closed = True
         return self.clear()
 
@@ -109,9 +112,7 @@ class TaskPool:
 
     def explain(self, error: Exception) -> Exception:
         """Return the error to raise for one that is no item's: a lost scheduler shows in many ways."""
-        if isinstance(error, SchedulerLost | NoWorkerError):
-            return error
-        if self._client.status == "running" and not isinstance(error, OSError | CancelledError):
+        if self._client.status == "running" or isinstance(error, SchedulerLost):
             return error
         lost = self.monitor.scheduler_lost()
         lost.__cause__ = error
@@ -144,14 +145,15 @@ class TaskPool:
         return replace(suspicious.suspects.popleft(), only=(worker,)) if worker else None
 
     def _most_tasks(self, queue: ResourceQueue) -> float:
-        """Tasks that `n_jobs` allows on the cluster."""
+        """Tasks of all queues that `n_jobs` allows on the cluster when this queue hands out one."""
         slots, n_jobs = max(1, queue.slots), self._options.n_jobs
+        if n_jobs is None:
+            return float("inf")
         at_a_time = n_jobs if n_jobs > 0 else max(1, slots + 1 + n_jobs)
         if at_a_time < slots:
             return at_a_time
-        if n_jobs < 0:
-            return float("inf")
-        return max(TASKS_PER_SLOT * slots, min(queue.tasks_per_slot * slots, at_a_time))
+        most = queue.tasks_per_slot * slots
+        return most if n_jobs < 0 else max(TASKS_PER_SLOT * slots, min(most, at_a_time))
 
     def _submit(self, task: Task, like: Future | None = None) -> None:
         """Send a task to the cluster; `like` is a running task that it copies."""
@@ -220,7 +222,7 @@ class TaskPool:
             yield from self._end(task, result)
         elif isinstance(result, KilledWorker):
             self._cancel(copies)
-            yield from self._lose(task)
+            yield from self._lose(task, result)
         elif isinstance(result, Exception) and status == "error":
             self._cancel(copies)
             self.monitor.require_versions()  # with other versions, the error says little
@@ -245,25 +247,32 @@ class TaskPool:
             task.queue.running -= 1
         return task
 
-    def _release_hand(self, task: Task) -> bool:
-        """Release the task in hand; return False if another thread has taken its items away."""
+    def _release_hand(self, task: Task, suspects: Sequence[Task] = (), first: bool = False) -> bool:
+        """Release the task in hand; return False if another thread has taken its items away.
+
+        Otherwise its queue gets these suspects, which are to run next if `first`.
+        """
         with self._lock:
             had = self._in_hand is task.items
             self._in_hand = None
+            if had and first:
+                task.queue.suspects.extendleft(reversed(suspects))
+            elif had:
+                task.queue.suspects.extend(suspects)
             return had
 
     def _end(self, task: Task, result: TaskResult) -> Iterator[tuple[Task, TaskResult]]:
         if self._release_hand(task):
             yield task, result
 
-    def _lose(self, task: Task) -> Iterator[tuple[Task, TaskResult]]:
-        """Run the items of a task that workers died with one by one, or give them up."""
+    def _lose(self, task: Task, cause: Exception | None = None) -> Iterator[tuple[Task, TaskResult]]:
+        """Workers died with a task, or with one beside it: its items run alone, or are given up."""
         if task.suspect or not self._options.isolates:
-            yield from self._end(task, WorkerLost(_died()))
-        elif self._release_hand(task):
+            yield from self._end(task, WorkerLost(_died(cause)))
+        else:
             deaths = max(task.deaths, SUSPECT_DEATHS)
-            singles = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
-            task.queue.suspects.extend(singles)
+            alone = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
+            self._release_hand(task, alone)
 
     def _retry(
         self, task: Task, missing: Sequence[str], copies: Sequence[Future]
@@ -273,7 +282,7 @@ class TaskPool:
             self._cancel(copies)
             yield from self._lose(task)
             return
-        if task.tries >= MOST_TRIES:
+        if task.tries >= self._options.most_tries:
             raise RuntimeError(
                 f"The task {self._maker.label(task)} was lost or cancelled {task.tries} times: the cluster "
                 f"at {self.monitor.address} does not keep its workers. Their logs may say why."
@@ -283,8 +292,7 @@ class TaskPool:
             self._release_hand(task)  # another worker runs it
         elif task.suspect:
             self._cancel(copies)  # a copy would give a second result when its worker goes on
-            if self._release_hand(task):
-                task.queue.suspects.appendleft(replace(task, only=()))
+            self._release_hand(task, [replace(task, only=())], first=True)
         elif copies:
             self._release_hand(task)
             self._submit(task, like=copies[0])
@@ -317,10 +325,10 @@ class TaskPool:
                 self._cancel([future])
                 continue
             self._cancel([future, *copies], in_hand=now)
-            if not task.suspect:
+            if task.suspect:
+                self._release_hand(now, [now])
+            else:
                 self._submit(now)
-            elif self._release_hand(now):
-                task.queue.suspects.append(now)
 
     def _is_stranded(self, task: Task) -> bool:
         return bool(task.only) and not any(one in self.monitor.workers for one in task.only)
@@ -374,7 +382,9 @@ class TaskPool:
             future.release()
 
 
-def _died() -> WorkerDied:
-    return WorkerDied(
+def _died(cause: Exception | None) -> WorkerDied:
+    died = WorkerDied(
         "It ran out of memory, so that Dask ended it, or crashed in native code: its log may say."
     )
+    died.__cause__ = cause
+    return died

@@ -33,10 +33,6 @@ PAUSED_S = 30.0
 FRESH_S = 5.0
 
 
-class NoWorkerError(TimeoutError):
-    """A call of Parallel has waited too long for a worker."""
-
-
 class WorkerMonitor:
     """Workers of a cluster, as of the last update, and their assignment to the queues of a pool."""
 
@@ -93,7 +89,7 @@ class WorkerMonitor:
 
     def assign(self) -> None:
         """Assign the workers to the queues."""
-        assign_workers(self._queues, self.workers, self.held.workers)
+        assign_workers(self._queues, self.workers, self.held.workers, self._options.reserves)
 
     def update(self, futures: "Iterable[Future]" = (), quiet_s: float = 0.0) -> None:
         """Find out which workers exist, died, or begin no tasks. `futures` are the tasks on the cluster, and
@@ -104,7 +100,12 @@ class WorkerMonitor:
         """
         if self._client.status != "running":
             raise self.scheduler_lost()
-        everyone = get_workers(self._client)
+        try:
+            everyone = get_workers(self._client)
+        except SchedulerLost:
+            raise
+        except OSError as error:  # the connection broke, which the client may not have noticed yet
+            raise self.scheduler_lost() from error
         self.workers = select_workers(everyone, self._options.worker_names)
         self.held.update(self.workers, futures, quiet_s)
         self.assign()
@@ -203,7 +204,7 @@ def no_worker_error(address: str, resources: Resources, names: WorkerNames, time
         which += f" among workers={list(names)}"
     if not timeout:
         return RuntimeError(f"The call of Parallel has no active worker{which} at {address}.")
-    return NoWorkerError(
+    return TimeoutError(
         f"The call of Parallel has no worker{which} after {timeout:g} seconds at {address}. Start one. If "
         "that takes longer, use parallel_config(backend='manyfit', wait_for_workers_timeout="
         f"{max(10.0, 2 * timeout):g})."

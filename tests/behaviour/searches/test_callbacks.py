@@ -9,6 +9,7 @@ from sklearn import model_selection
 from sklearn.linear_model import Ridge
 
 from manyfit.model_selection import GridSearchCV
+from tests._callback_recorder import Recorder
 from tests._same_results import X, Y, assert_same_results
 
 callback = pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
@@ -16,25 +17,6 @@ callback = pytest.importorskip("sklearn.callback", reason="callbacks came with s
 
 def test_the_search_takes_callbacks():
     assert hasattr(GridSearchCV(Ridge(), {"alpha": [1.0]}), "set_callbacks")
-
-
-class Recorder:
-    """Counts the tasks that it hears of, by name."""
-
-    def __init__(self):
-        self.begun, self.ended = [], []
-
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **kwargs):
-        self.begun.append(context.task_name)
-
-    def on_fit_task_end(self, estimator, context, **kwargs):
-        self.ended.append(context.task_name)
-
-    def teardown(self, estimator, context):
-        pass
 
 
 def heard(cls):
