@@ -207,11 +207,10 @@ def test_a_family_that_says_not_what_it_reads_is_refused():
     class Silent(Family):
         serves, free, result, reads = (Shrunk,), frozenset({"factor"}), "exact", "rows"
 
-    for family in (Old(), Silent()):
-        with pytest.raises(
-            TypeError, match=r"inherit from manyfit\.estimators\.Family, and have `reads` set"
-        ):
-            register_family(family)
+    with pytest.raises(TypeError, match=r"^Old should inherit from manyfit\.estimators\.Family"):
+        register_family(Old())
+    with pytest.raises(TypeError, match=r"^Silent\.reads should be MomentSums\(\)"):
+        register_family(Silent())
 
 
 @pytest.mark.parametrize("base", [ShrunkFamily, RowsFamily])
