@@ -138,6 +138,7 @@ def test_a_family_that_fails_is_replaced_by_sklearn(base, error, registered):
     report = both(Shrunk(), GRID, may_fail=True).report_
     assert report.fits_done == 15 and sum(report.left_to_sklearn.values()) == 15
     if type(error) is RuntimeError:
+        assert set(report.left_to_sklearn) == {"shared work failed (Failing.fit_many: RuntimeError: a bug)"}
         with pytest.raises(AssertionError, match="shared work failed"):
             both(Shrunk(), GRID)
 
