@@ -141,7 +141,7 @@ class SelectKBestStep:
 class PCAStep:
     """PCA (1.9) with a deterministic solver: eigenvectors of the centred scatter, nested in n_components.
 
-    Signs of components differ from scikit-learn's; nothing affine behind them depends on signs.
+    As in scikit-learn, the entry of largest magnitude of each component is positive.
     """
 
     serves = (PCA,)
@@ -169,7 +169,7 @@ class PCAStep:
         gap = max(MIN_EIGENGAP, MIN_EIGENGAP_EPS * view.eps)
         if k < p and values[k - 1] - values[k] <= gap * values[0]:
             raise Unsupported("eigenvalues at the cut (nearly) tie: the components are not determined")
-        vectors = (np.eye(p) if spectrum.vectors is None else spectrum.vectors)[:, :k]
+        vectors = _oriented((np.eye(p) if spectrum.vectors is None else spectrum.vectors)[:, :k])
         rotated = view.rotated(moments.x_mean, vectors, values[:k])
         if not step.whiten:
             return rotated
@@ -180,6 +180,12 @@ class PCAStep:
 
 def _min_whiten_ratio(view: TransformedMoments) -> float:
     return max(MIN_WHITEN_RATIO, MIN_WHITEN_EPS * view.eps)
+
+
+def _oriented(vectors: Array) -> Array:
+    """Columns with the signs of ``sklearn.utils.extmath.svd_flip`` with ``u_based_decision=False``."""
+    largest = np.argmax(np.abs(vectors), axis=0)
+    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
 
 
 def _n_components(n_components: Any, values: Array, near: float) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import inspect
+from collections.abc import Set
+from typing import Any, TypeVar
 
 from manyfit.families._protocol import AffineStep, Family, FoldRows, Iterations, MomentSums
 
@@ -31,16 +33,46 @@ def register_family(family: F) -> F:
     Raises
     ------
     TypeError
-        If it does not inherit from `Family`, or `reads` is not one of the objects that say what it reads.
+        If it is no instance of a subclass of `Family`, or one of its attributes is missing or not of the kind
+        that `Family` describes.
     """
-    if not (isinstance(family, Family) and isinstance(family.reads, MomentSums | Iterations | FoldRows)):
-        raise TypeError(
-            f"{type(family).__name__} should inherit from manyfit.estimators.Family, and have `reads` set to "
-            "MomentSums(), Iterations() or FoldRows()."
-        )
+    _require_valid(family)
     for cls in family.serves:
         _families[cls] = family
     return family
+
+
+def _require_valid(family: Any) -> None:
+    """Raise TypeError, with the family and the attribute, unless a search can read all its facts."""
+    if isinstance(family, type):
+        raise TypeError(f"{family.__name__} is a class: register an instance, {family.__name__}().")
+    name = type(family).__name__
+    if not isinstance(family, Family):
+        raise TypeError(f"{name} should inherit from manyfit.estimators.Family.")
+
+    def require(valid: bool, attribute: str, expected: str) -> None:
+        if not valid:
+            found = repr(getattr(family, attribute)) if hasattr(family, attribute) else "missing"
+            raise TypeError(f"{name}.{attribute} should be {expected}; it is {found}.")
+
+    serves, free = getattr(family, "serves", None), getattr(family, "free", None)
+    is_tuple = isinstance(serves, tuple) and len(serves) > 0 and all(isinstance(cls, type) for cls in serves)
+    require(is_tuple, "serves", "a tuple of estimator classes")
+    is_set = isinstance(free, Set) and all(isinstance(one, str) for one in free)
+    require(is_set, "free", "a frozenset of parameter names")
+    for cls in serves or ():
+        known = inspect.signature(cls).parameters
+        if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known.values()):
+            continue  # its parameters are not known without an instance
+        unknown = sorted(set(free or ()) - set(known))
+        require(not unknown, "free", f"parameters of {cls.__name__}, which has no {', '.join(unknown)}")
+    require(getattr(family, "result", None) in ("exact", "converged"), "result", "'exact' or 'converged'")
+    reads = getattr(family, "reads", None)
+    require(
+        isinstance(reads, MomentSums | Iterations | FoldRows),
+        "reads",
+        "MomentSums(), Iterations() or FoldRows()",
+    )
 
 
 def unregister_family(family: Family) -> None:

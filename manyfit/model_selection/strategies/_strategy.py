@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -276,7 +277,20 @@ def scoring_of(group: Group, options: Options) -> SharedScoring:
 
 def refusal_reason(error: Exception) -> str:
     """The reason that an exception in shared work gives; scikit-learn fits the pairs instead."""
-    return str(error) if isinstance(error, Unsupported) else f"shared work failed ({type(error).__name__})"
+    if isinstance(error, Unsupported):
+        return str(error)
+    lines = str(error).strip().splitlines()
+    what = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    return f"shared work failed ({_failed_family(error)}{what})"
+
+
+def _failed_family(error: Exception) -> str:
+    """The `fit_many` that an exception went through, as a prefix; empty if it went through none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        family = frame.f_locals.get("self")
+        if frame.f_code.co_name == "fit_many" and isinstance(family, Family):
+            return f"{type(family).__name__}.fit_many: "
+    return ""
 
 
 def leave(outcome: TaskResult, pairs: Sequence[Pair], why: str) -> None:
