@@ -51,8 +51,9 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     if rowwise is not None:
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
     results, report.fits_restored = taken.results, len(taken.restored)
-    report.fits_done = len({*total.alone, *planned} - taken.restored) + total.fits_made
-    report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
+    n_single, report.family_fits = len({*total.alone, *planned} - taken.restored), total.fits_made
+    report.fits_done = n_single + report.family_fits
+    report.fits_shared = job.n_pairs - n_single - report.fits_restored
     report.left_to_sklearn = dict(Counter(total.alone.values()))
     before = taken.restored - taken.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]

@@ -93,8 +93,8 @@ class FoldFamilyStrategy(Strategy):
         return replace(
             group,
             reason=reason,
-            fits_planned=(made := _planned_fits(group, facts)),
-            fits_undecided=group.fits_requested - made,
+            fits_planned=_planned_fits(group, facts),
+            fits_undecided=group.fits_requested,  # fits of the family may answer nothing
             decided_by=output,
             once=tuple(step.cls.__name__ for step in spec.steps[: facts.n_rowwise_steps(spec)]),
         )
