@@ -77,6 +77,10 @@ class FoldFamilyStrategy(Strategy):
     shares_steps = True
     last_step_place = ("device", "its shared fits read the rows where they lie")
 
+    def heading(self, group: Group) -> str:
+        """See `Strategy`."""
+        return self.title if group.steps else "fits of the last step shared where that pays"
+
     def matches(self, batch: Batch) -> bool:
         """See `Strategy`."""
         return batch.family is not None

@@ -295,6 +295,10 @@ class Strategy:
     takes_all_cores: ClassVar[bool] = False
     last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")
 
+    def heading(self, group: Group) -> str:
+        """The heading of a group in a plan."""
+        return self.title
+
     def matches(self, batch: Batch) -> bool:
         """Whether this is the way for a batch that a family serves."""
         return False

@@ -278,7 +278,8 @@ def test_plan_and_report_count_the_fits_of_a_family(n_jobs, registered):
     search = both(ByAverage(), FACTORS, ours={"n_jobs": n_jobs}, return_train_score=True)
     plan, report = search.plan(X, Y), search.report_
     assert (plan.fits_planned, plan.fits_undecided) == (5, 15)
-    assert "15 fits asked for, 5 to 20 to be made" in str(plan)
+    assert "15 fits asked for, 5 to 20 to be made; decided when the rows of a split are seen" in str(plan)
+    assert "─ fits of the last step shared where that pays\n" in str(plan)
     assert (report.fits_done, report.family_fits, report.fits_shared) == (5, 5, 15)
     assert re.search(r"made one by one +0\n.*made by families +5\n", str(report))
 
