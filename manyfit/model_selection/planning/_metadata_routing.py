@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from manyfit._compat import process_routing, routing_enabled
 from manyfit.folds import Unsupported
@@ -19,13 +20,18 @@ def requests_of(estimator: Any) -> str:
 def fit_weights(model: Any, path: str, params: Mapping[str, Any]) -> Any:
     """The sample weights among the `params` of ``model.fit`` that reach the last step, at `path`; or None.
 
-    Raises `Unsupported` if any step receives something else.
+    Raises `Unsupported` if any step receives something else, or if the fit of the last step takes no weights.
     """
     given = _not_none(params)
     if given and routing_enabled():
-        return _only_weights(_routed(model, "fit", given))
-    name = f"{path}__sample_weight" if path else "sample_weight"
-    return _only_weights(given, name)
+        weights = _only_weights(_routed(model, "fit", given))
+    else:
+        weights = _only_weights(given, f"{path}__sample_weight" if path else "sample_weight")
+    if weights is not None:
+        last = model.get_params()[path] if path else model
+        if not has_fit_parameter(last, "sample_weight"):
+            raise Unsupported(f"the fit of {type(last).__name__} takes no sample_weight")
+    return weights
 
 
 def require_scored_by_last_step(model: Any, params: Mapping[str, Any]) -> None:

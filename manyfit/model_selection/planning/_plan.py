@@ -15,8 +15,7 @@ class GroupStrategy(Protocol):
     @property
     def kind(self) -> str: ...
 
-    @property
-    def title(self) -> str: ...
+    def heading(self, group: "Group") -> str: ...
 
     @property
     def shares_fits(self) -> bool: ...
@@ -172,7 +171,8 @@ class _Row:
         if self.once:
             text += f"; {self.once} on all rows at once"
         if self.decided_by:
-            text += f"; decided when {self.decided_by} is seen"
+            verb = "are" if self.decided_by.startswith("the rows") else "is"
+            text += f"; decided when {self.decided_by} {verb} seen"
         return text
 
 
@@ -273,14 +273,15 @@ class Plan:
     def _by_kind(self) -> list[tuple[str, list[_Row]]]:
         """The lines of the plan below their headings: the strategy and, if not all is shared, the reason."""
         rows = []
-        for kind, reason in dict.fromkeys((group.kind, group.reason) for group in self.groups):
-            alike = [group for group in self.groups if (group.kind, group.reason) == (kind, reason)]
+        together: dict[tuple[str, str], list[Group]] = {}
+        for group in self.groups:
+            together.setdefault((group.strategy.heading(group), group.reason), []).append(group)
+        for (title, reason), alike in together.items():
             names = dict.fromkeys(group.estimator for group in alike)
             several = self.n_workers > 1
             lines = [
                 _Row.from_groups(name, [g for g in alike if g.estimator == name], several) for name in names
             ]
-            title = alike[0].strategy.title
             if self.from_predictions and alike[0].strategy.shares_fits:
                 title += "; scores from predictions, by scikit-learn's scorer once a setting and split"
             rows.append((f"{title}: {reason}" if reason else title, lines))

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from manyfit._compat import routing_enabled
 from manyfit.arrays import is_xp_array
 from manyfit.estimators import Shape
 from manyfit.folds import (
@@ -43,8 +42,7 @@ class SearchData:
     def require_weights(self, candidate: int, path: str, scoring: SharedScoring) -> None:
         """Take the weights of fits and scores; raise `Unsupported` if those of another group differ."""
         fit_params = self.job.options.fit_params
-        routed = routing_enabled() and fit_params
-        model = sample(self.job, candidate) if routed else self.job.estimator
+        model = sample(self.job, candidate) if fit_params else self.job.estimator
         raw = fit_weights(model, path, fit_params), scoring.weights
         self._raw_weights = self._raw_weights or raw
         if any(one is not other for one, other in zip(raw, self._raw_weights, strict=True)):

@@ -10,7 +10,7 @@ import numpy as np
 from manyfit.arrays import Crossings, Transfers
 
 _COUNTS = (
-    "fits_requested", "fits_done", "fits_shared", "fits_restored", "transformer_fits",
+    "fits_requested", "fits_done", "family_fits", "fits_shared", "fits_restored", "transformer_fits",
     "transformer_fits_saved", "steps_repeated", "passes", "bytes_to_device", "bytes_to_host",
     "synchronisations",
 )  # fmt: skip
@@ -27,10 +27,13 @@ class Report:
     fits_requested : int
         Settings times splits.
     fits_done : int
-        Fits of the last estimator that were made one by one (the refit is not counted). A group shared
-        through moments makes none.
+        Fits of the last estimator that were made, one by one or by families (the refit is not counted). A
+        group shared through moments makes none.
+    family_fits : int
+        Those of `fits_done` that families made to answer their settings; the others were made one by one.
     fits_shared : int
-        Fits that were answered without being made.
+        Requested fits that shared work answered. With those made one by one and `fits_restored` they add up
+        to `fits_requested`.
     fits_restored : int
         Fits whose results were in the checkpoint; they count neither as made nor as answered.
     transformer_fits : int
@@ -78,6 +81,7 @@ class Report:
 
     fits_requested: int = 0
     fits_done: int = 0
+    family_fits: int = 0
     fits_shared: int = 0
     fits_restored: int = 0
     transformer_fits: int = 0
@@ -199,7 +203,7 @@ class Report:
         rows: list[tuple[str, Any]] = [
             ("fits asked for", self.fits_requested),
             ("fits answered by shared work", self.fits_shared),
-            ("fits made one by one", self.fits_done),
+            ("fits made one by one", self.fits_done - self.family_fits),
             ("fits of shared transformers", self.transformer_fits),
             ("passes over X by shared work", f"{self.passes:.4g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
@@ -211,6 +215,8 @@ class Report:
         rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
         if self.fits_restored:
             rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
+        if self.family_fits:
+            rows.insert(3, ("fits made by families", self.family_fits))
         if self.transformer_fits_saved:
             place = [name for name, _ in rows].index("fits of shared transformers") + 1
             rows.insert(place, ("fits of transformers saved", self.transformer_fits_saved))

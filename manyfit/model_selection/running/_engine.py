@@ -52,8 +52,9 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     if rowwise is not None:
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
     results, report.fits_restored = finished.results, len(finished.restored)
-    report.fits_done = len({*total.refused, *planned} - finished.restored) + total.fits_made
-    report.fits_shared = job.n_pairs - report.fits_done - report.fits_restored
+    n_single, report.family_fits = len({*total.refused, *planned} - finished.restored), total.fits_made
+    report.fits_done = n_single + report.family_fits
+    report.fits_shared = job.n_pairs - n_single - report.fits_restored
     report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = finished.restored - finished.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]

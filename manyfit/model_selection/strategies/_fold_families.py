@@ -77,6 +77,10 @@ class FoldFamilyStrategy(Strategy):
     shares_steps = True
     last_step_place = ("device", "its shared fits read the rows where they lie")
 
+    def heading(self, group: Group) -> str:
+        """See `Strategy`."""
+        return self.title if group.steps else "fits of the last step shared where that pays"
+
     def matches(self, batch: Batch) -> bool:
         """See `Strategy`."""
         return batch.family is not None
@@ -93,8 +97,8 @@ class FoldFamilyStrategy(Strategy):
         return replace(
             group,
             reason=reason,
-            fits_planned=(made := _planned_fits(group, facts)),
-            fits_undecided=group.fits_requested - made,
+            fits_planned=_planned_fits(group, facts),
+            fits_undecided=group.fits_requested,  # fits of the family may answer nothing
             decided_by=output,
             once=tuple(step.cls.__name__ for step in spec.steps[: facts.n_rowwise_steps(spec)]),
         )

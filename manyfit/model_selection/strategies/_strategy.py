@@ -245,6 +245,10 @@ class Strategy:
     # Where the last step works on device data, and why.
     last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")
 
+    def heading(self, group: Group) -> str:
+        """The heading of a group in a plan."""
+        return self.title
+
     def matches(self, batch: Batch) -> bool:
         """Whether this is the way for a batch that a family serves."""
         return False

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,6 +12,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -273,9 +277,29 @@ def test_plan_and_report_count_the_fits_of_a_family(n_jobs, registered):
     registered(AverageFamily())
     search = both(ByAverage(), FACTORS, ours={"n_jobs": n_jobs}, return_train_score=True)
     plan, report = search.plan(X, Y), search.report_
-    assert (plan.fits_planned, plan.fits_undecided) == (5, 10)
-    assert "15 fits asked for, 5 to 15 to be made" in str(plan)
-    assert (report.fits_done, report.fits_shared) == (5, 10)
+    assert (plan.fits_planned, plan.fits_undecided) == (5, 15)
+    assert "15 fits asked for, 5 to 20 to be made; decided when the rows of a split are seen" in str(plan)
+    assert "─ fits of the last step shared where that pays\n" in str(plan)
+    assert (report.fits_done, report.family_fits, report.fits_shared) == (5, 5, 15)
+    assert re.search(r"made one by one +0\n.*made by families +5\n", str(report))
+
+
+def test_fits_of_a_family_whose_scorer_fails_are_counted_apart(registered):
+    """The family's own fits answer nothing, so scikit-learn makes every fit that was asked for."""
+
+    def fails(y_true, y_pred):
+        raise ValueError("this metric always fails")
+
+    registered(AverageFamily())
+    search = GridSearchCV(ByAverage(), FACTORS, scoring=make_scorer(fails), refit=False)
+    with pytest.warns(UserWarning, match="Scoring failed|non-finite"):
+        report = search.fit(X, Y).report_
+    assert (report.family_fits, report.fits_shared, report.fits_done) == (5, 0, 20)
+    plan = search.plan(X, Y)
+    assert report.fits_done == plan.fits_planned + plan.fits_undecided
+    assert re.search(r"shared work +0\n.*one by one +15\n.*by families +5\n", str(report))
+    assert pickle.loads(pickle.dumps(report)) == report
+    assert report.merged(report).family_fits == 10
 
 
 def test_a_family_reads_sparse_rows(registered):
@@ -325,6 +349,60 @@ def test_weights_that_a_family_does_not_read_are_named(registered):
     search = GridSearchCV(ByAverage(), FACTORS).fit(X, Y, sample_weight=WEIGHTS)
     assert search.report_.fits_done == 15
     assert [group["reason"] for group in search.report_.groups] == ["Unweighted does not read weights"]
+
+
+class Weightless(Shrunk):
+    """Its fit takes no weights, as that of `Shrunk`."""
+
+
+class AverageForWeightless(AverageFamily):
+    """A family that reads weights, of an estimator that takes none."""
+
+    serves = (Weightless,)
+
+    def fit_many(self, estimator, settings, folded):
+        for fold in map(folded.fold, range(folded.n_splits)):
+            yield Predictions({"predict": np.zeros((len(settings), len(fold.y_test)))})
+
+
+class WeightlessByMoments(ShrunkFamily):
+    serves = (Weightless,)
+
+
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),), (PolynomialFeatures(),)], ids=str)
+@pytest.mark.parametrize("family", [AverageForWeightless(), WeightlessByMoments()])
+def test_weights_that_a_fit_does_not_take_are_refused_as_by_sklearn(family, steps, registered):
+    registered(family)
+    model = make_pipeline(*steps, Weightless()) if steps else Weightless()
+    prefix = "weightless__" if steps else ""
+    weights = {f"{prefix}sample_weight": WEIGHTS}
+    search = GridSearchCV(model, {f"{prefix}factor": [0.5, 1.0]}, error_score="raise", refit=False)
+    assert {group.kind for group in search.plan(X, Y, **weights).groups} <= {"steps", "one by one"}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+        search.fit(X, Y, **weights)
+
+
+class RequestsWeights(Weightless):
+    """Requests weights through routing although its fit takes none."""
+
+    __metadata_request__fit = {"sample_weight": True}  # noqa: RUF012
+
+
+def test_routed_weights_that_a_fit_does_not_take_are_refused_as_by_sklearn(registered):
+    class Serves(AverageForWeightless):
+        serves = (RequestsWeights,)
+
+    registered(Serves())
+    with config_context(enable_metadata_routing=True):
+        scoring = get_scorer("r2").set_score_request(sample_weight=False)
+        for model, name in ((RequestsWeights(), ""), (make_pipeline(RequestsWeights()), "requestsweights__")):
+            search = GridSearchCV(
+                model, {f"{name}factor": [0.5, 1.0]}, scoring=scoring, error_score="raise", refit=False
+            )
+            plan = search.plan(X, Y, sample_weight=WEIGHTS)
+            assert "the fit of RequestsWeights takes no sample_weight" in str(plan)
+            with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
+                search.fit(X, Y, sample_weight=WEIGHTS)
 
 
 class ForestFamily(AverageFamily):
