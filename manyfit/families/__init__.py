@@ -1,6 +1,7 @@
 """Families: each answers many settings of one estimator at once."""
 
 from manyfit.families import _affine_steps, least_squares, smooth  # noqa: F401  (they register themselves)
+from manyfit.families._answer_checks import require_valid_answers
 from manyfit.families._answers import Answers, LinearAnswers, Predictions
 from manyfit.families._parameter_values import require_usual_numbers
 from manyfit.families._protocol import (
@@ -38,5 +39,6 @@ __all__ = [
     "register_affine_step",
     "register_family",
     "require_usual_numbers",
+    "require_valid_answers",
     "unregister_family",
 ]

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from manyfit.arrays import is_xp_array, label_transfers, to_host_together
 from manyfit.estimators import Answers, Family, FoldRows, Iterations, MomentSums, Shape
+from manyfit.families import require_valid_answers
 from manyfit.folds import (
     AtomGroup,
     FoldArrays,
@@ -287,7 +288,8 @@ def _fit_family(
     if not isinstance(answers, Answers):
         raise Unsupported(f"{type(family).__name__} has to give Answers, not {type(answers).__name__}")
     fitted = time.perf_counter() - start
-    n = len(group.candidates)
+    n, q = len(group.candidates), 1 if rows.y_train.ndim == 1 else rows.y_train.shape[1]
+    require_valid_answers(family, answers, n, rows.X_train.shape[1], q, lambda: rows)
     scored = score_answers(scoring, answers, n, folded, 0, options)
     doubts = Doubts(scoring, answers, n, folded, 0, options)
     found = doubts.finish(to_host_together(*doubts.device_scores, label="scores"), scored)

@@ -11,6 +11,7 @@ import numpy as np
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
 from manyfit.estimators import Answers, Iterations, affine_step_of
+from manyfit.families import require_valid_answers
 from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
@@ -131,6 +132,7 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     job, scoring = context.job, scoring_of(group, context.job.options)
     context.data.require_weights(group.candidates[0], group.path, scoring)
     data = context.data.for_iterations(group.prototype, bool(group.steps))
+    assert group.family is not None
     start = time.perf_counter()
     seen = _pass_data(job, group.steps, data)
     n, k = len(group.candidates), data.n_splits
@@ -144,6 +146,9 @@ def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
             mean_fit_time, elapsed = elapsed / (n * k), 0.0
         fit_time = mean_fit_time + elapsed / n
         start = time.perf_counter()
+        require_valid_answers(
+            group.family, answers, n, data.X.shape[1], data.n_targets, partial(data.fold, i)
+        )
         pending, doubts = retry_in_smaller_blocks(
             partial(_start_scores, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from manyfit.arrays import retry_in_smaller_blocks, to_host_together
 from manyfit.estimators import Answers, LinearAnswers, MomentSums, affine_step_of
+from manyfit.families import require_valid_answers
 from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Options
@@ -219,6 +220,11 @@ class _PendingFold:
             try:
                 folded = _ViewedFold(self.data, self.i, view)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
+                if isinstance(answers, LinearAnswers):
+                    require_valid_answers(
+                        group.family, answers, len(group.candidates), view.origin.size, self.data.n_targets,
+                        lambda: self.data.fold(self.i),
+                    )  # fmt: skip
             except Exception as error:
                 self._leave(_StepTree(groups=[group]), refusal_reason(error))
                 continue

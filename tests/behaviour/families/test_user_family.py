@@ -194,6 +194,40 @@ def test_a_family_of_moments_that_predicts_is_told_what_to_give(registered):
     assert report.left_to_sklearn == {why: 6}
 
 
+def _without_targets(found):
+    linear = found.linear
+    return LinearAnswers(LinearPredictors(linear.coef[:, :, 0], linear.at_origin, linear.origin))
+
+
+def _flat_at_origin(found):
+    linear = found.linear
+    return LinearAnswers(LinearPredictors(linear.coef, linear.at_origin[:, 0], linear.origin))
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "fact"),
+    [
+        (ShrunkFamily, _without_targets, r"coef of shape \(\d+, 3\), not \(\d+, 3, 1\)"),
+        (ShrunkFamily, _flat_at_origin, r"at_origin of shape \(3,\), not \(3, 1\)"),
+        (ShrunkFamily, lambda found: LinearAnswers(found.linear, {3: "late"}), "refused="),
+        (RowsFamily, lambda found: Predictions({"predict": found.test["predict"].T}), "predict of shape"),
+        (RowsFamily, lambda found: Predictions(found.test, found.test), "for the train rows"),
+        (RowsFamily, lambda found: Predictions(found.test, classes=np.array([0, 1])), "classes="),
+    ],
+)
+def test_answers_that_do_not_fit_the_fold_are_not_scored(base, change, fact, registered):
+    class Wrong(base):
+        def fit_many(self, estimator, settings, folded):
+            for answers in super().fit_many(estimator, settings, folded):
+                yield change(answers)
+
+    registered(Wrong())
+    report = both(Shrunk(), GRID, may_fail=True).report_
+    assert report.fits_done == 15
+    for why in report.left_to_sklearn:
+        assert re.search(rf"^shared work failed \(ValueError: Wrong\.fit_many gave .*{fact}", why)
+
+
 class NoAnswers(RowsFamily):
     def fit_many(self, estimator, settings, folded):
         yield {"predict": np.zeros((len(settings), 2))}
