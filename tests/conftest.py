@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import signal
+import sys
 from importlib.util import find_spec
 from typing import Any
 
 import array_api_compat as compat
+import dask
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -87,6 +89,17 @@ def _a_generator_of_its_own(request: pytest.FixtureRequest, monkeypatch: pytest.
     """
     if isinstance(getattr(request.module, "rng", None), np.random.Generator):
         monkeypatch.setattr(request.module, "rng", np.random.default_rng(1))
+
+
+@pytest.fixture(autouse=True)
+def _no_client_that_is_gone() -> None:
+    """Dask computes by itself again after a test whose client lost its scheduler before it was closed."""
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and dask.config.get("scheduler", None) == "dask.distributed":
+        try:
+            distributed.default_client()
+        except ValueError:
+            dask.config.set(scheduler=None)
 
 
 @pytest.fixture(autouse=True)
