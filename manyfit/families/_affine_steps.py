@@ -169,7 +169,7 @@ class PCAStep:
         gap = max(MIN_EIGENGAP, MIN_EIGENGAP_EPS * view.eps)
         if k < p and values[k - 1] - values[k] <= gap * values[0]:
             raise Unsupported("eigenvalues at the cut (nearly) tie: the components are not determined")
-        vectors = _oriented((np.eye(p) if spectrum.vectors is None else spectrum.vectors)[:, :k])
+        vectors = spectrum.oriented[:, :k]
         rotated = view.rotated(moments.x_mean, vectors, values[:k])
         if not step.whiten:
             return rotated
@@ -180,12 +180,6 @@ class PCAStep:
 
 def _min_whiten_ratio(view: TransformedMoments) -> float:
     return max(MIN_WHITEN_RATIO, MIN_WHITEN_EPS * view.eps)
-
-
-def _oriented(vectors: Array) -> Array:
-    """Columns with the signs of ``sklearn.utils.extmath.svd_flip`` with ``u_based_decision=False``."""
-    largest = np.argmax(np.abs(vectors), axis=0)
-    return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
 
 
 def _n_components(n_components: Any, values: Array, near: float) -> int:

@@ -42,6 +42,13 @@ class Spectrum:
         values, vectors = np.linalg.eigh(matrix)
         return cls(np.maximum(values[::-1], 0.0), vectors[:, ::-1])
 
+    @cached_property
+    def oriented(self) -> Array:
+        """Eigenvectors with the signs of ``sklearn.utils.extmath.svd_flip(u_based_decision=False)``."""
+        vectors = np.eye(self.values.size) if self.vectors is None else self.vectors
+        largest = np.argmax(np.abs(vectors), axis=0)
+        return vectors * np.sign(vectors[largest, np.arange(vectors.shape[1])])
+
     def onto_axes(self, b: Array) -> Array:
         """Coordinates of the columns of `b` along the eigenvectors."""
         return b if self.vectors is None else self.vectors.T @ b
