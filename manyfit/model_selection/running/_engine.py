@@ -115,24 +115,26 @@ class _Run:
         if self.executor.on_cluster:
             items = [item for items in self._shared_items(()) for item in items]
             self._execute([*items, *self._individual_items(planned)])
+            self._fit(self.total.left)
             self._print(self.total.results)
-            self.fit(self.total.left)
         else:
             for items in self._shared_items(planned):
                 self._execute(items)
             shared = self.total.results.keys() - self.total.fitted
             self._print({pair: self.total.results[pair] for pair in shared})
-            self.fit([*planned, *self.total.left])
+            self._fit([*planned, *self.total.left])
         return planned
 
     def fit(self, pairs: Sequence[Pair]) -> None:
-        """Fit those of some pairs one by one that have no result yet."""
-        before = set(self.total.results)
+        """Fit those of some pairs one by one that have no result yet, and print their lines."""
+        self._fit(pairs)
+        if self.executor.on_cluster:
+            self._print(self.total.results)
+
+    def _fit(self, pairs: Sequence[Pair]) -> None:
         pairs = sorted({*pairs} - self.sink.results.keys())
         self._require_readable(pairs)
         self._execute(self._individual_items(pairs))
-        if self.executor.on_cluster:
-            self._print({pair: one for pair, one in self.total.results.items() if pair not in before})
 
     def _require_readable(self, pairs: Sequence[Pair]) -> None:
         """Raise TypeError if scikit-learn has to fit some pairs, and only a `RowSource` reads X."""

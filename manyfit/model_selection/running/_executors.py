@@ -68,7 +68,7 @@ class JoblibExecutor:
         job = self._context.job
         if job.rowwise is not None:
             # By this process: none of joblib's sees the rows of all splits.
-            for c in sorted({c for item in items for c in item.strategy.setting_fronts(item)}):
+            for c in sorted({c for item in items for c in item.strategy.rowwise_candidates(item)}):
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
         parts = run_tasks(_run_item, _Arguments(items, self._context), job.n_jobs, job.pre_dispatch)
         for item, part in zip(items, parts, strict=True):

@@ -165,7 +165,7 @@ class FoldFamilyStrategy(Strategy):
         split = {item.split: job.splits.indices(item.split)}
         return FoldStore(job.X, job.y, split, job.options, True, rowwise=job.rowwise)
 
-    def setting_fronts(self, item: WorkItem) -> Sequence[int]:
+    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
         """See `Strategy`."""
         return [group.candidates[0] for group in item.groups]
 

@@ -60,18 +60,13 @@ class SharedSteps(Strategy):
                 names.update(dict.fromkeys(step.cls.__name__ for step in rowwise))
         return replace(_group(self, batch, facts.job), once=tuple(names))
 
-    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
-        """See `Strategy`."""
-        job = schedule.job
-        return individual_items(job.pairs(sorted(c for group in groups for c in group.candidates)), schedule)
-
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
         """See `Strategy`."""
         if context.keeps_folds:
             return _fit_in_order(item, context)
         return _fit_piece(item, context, evaluate)
 
-    def setting_fronts(self, item: WorkItem) -> Sequence[int]:
+    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
         """See `Strategy`."""
         return item.candidates
 
@@ -90,10 +85,6 @@ class IndividualFits(Strategy):
     def serve(self, batch: Batch, facts: SearchFacts) -> Group:
         """See `Strategy`."""
         return replace(_group(self, batch, facts.job), estimator=type(facts.job.estimator).__name__)
-
-    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
-        """See `Strategy`."""
-        return SHARED_STEPS.work_items(groups, schedule)
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
         """See `Strategy`."""

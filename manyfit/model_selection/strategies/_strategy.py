@@ -258,15 +258,18 @@ class Strategy:
         raise NotImplementedError
 
     def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
-        """The items of some groups, without those that the checkpoint has."""
+        """The items of some groups, without those that the checkpoint has.
+
+        Only strategies that share fits have it: `individual_items` cuts the groups of the others together.
+        """
         raise NotImplementedError
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
         """Answer an item; what shared work leaves is noted with its reason."""
         raise NotImplementedError
 
-    def setting_fronts(self, item: WorkItem) -> Sequence[int]:
-        """Candidates whose row-wise steps other processes find applied to all rows."""
+    def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
+        """Candidates whose row-wise steps this process applies to all rows, for the processes of joblib."""
         return ()
 
     def after_loss(self, item: WorkItem, job: Job, lost: WorkerLost) -> tuple[TaskResult, list[WorkItem]]:
