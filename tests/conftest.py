@@ -103,6 +103,6 @@ def _no_client_that_is_gone() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_told() -> None:
-    """Each test is told what others were."""
+def _every_warning_again() -> None:
+    """A warning that another test has seen is shown again."""
     reset_fallback_warnings()

@@ -37,7 +37,7 @@ __all__ = ["UNKNOWN_SIZES", "Sizes", "ignores_random_state"]
 
 
 class Sizes(NamedTuple):
-    """What is known about the input of a fit."""
+    """Facts about the input of a fit."""
 
     n_samples: int | None = None
     n_features: int | None = None

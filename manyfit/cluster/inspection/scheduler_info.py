@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Workers = Mapping[str, Mapping[str, Any]]
-"""What the scheduler knows of its workers, by address."""
+"""Facts that the scheduler has about its workers, by address."""
 
 # A busy scheduler answers in milliseconds. One that is silent for this many seconds counts as gone.
 ANSWER_S = 60.0

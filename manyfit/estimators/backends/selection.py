@@ -42,7 +42,7 @@ def cuml_class_of(estimator: Any) -> Cuml | None:
 def find_fitting_place(
     estimator: Any, place: Place, n_targets: int = 1
 ) -> tuple[Literal["device", "host"], str]:
-    """Where an unfitted drop-in estimator is fitted to X of a place, as far as parameters tell, and why.
+    """Say where and why an unfitted drop-in estimator would be fitted to X, as far as its parameters show.
 
     The reason names the backend that fits it on the device, or what each backend does not support.
     """

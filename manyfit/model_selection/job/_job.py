@@ -18,7 +18,7 @@ Pair = tuple[int, int]
 Sharing = Literal["auto", "exact", "optimum", "none"]
 """How far the settings of a search share their work."""
 Result = dict[str, Any]
-"""What scikit-learn's ``_fit_and_score`` returns for one pair."""
+"""The result of one pair, as scikit-learn's ``_fit_and_score`` returns it."""
 
 # Bytes for cached outputs of shared steps, blocks of predictions and folds, unless the user gives a limit.
 DEFAULT_MEMORY_LIMIT = 2**30

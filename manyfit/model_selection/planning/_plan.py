@@ -10,7 +10,7 @@ from manyfit.model_selection.planning._pipeline_spec import StepSpec
 
 
 class GroupStrategy(Protocol):
-    """What a plan reads of the strategy that answers a group; see `strategies._strategy.Strategy`."""
+    """The part of a strategy that a plan reads; see `strategies._strategy.Strategy`."""
 
     @property
     def kind(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What the strategies of a plan ask about a search before anything is fitted."""
+"""Facts about a search that strategies need before anything is fitted."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class WorkPlaces:
         self._n_targets = y.shape[1] if getattr(y, "ndim", 1) == 2 else 1
 
     def locate(self, group: Group) -> tuple[WorkPlace, ...]:
-        """Where the estimators of a group work; empty if the data stay in host memory."""
+        """The places where the estimators of a group work; empty if the data stay in host memory."""
         if self._reads_host_memory:
             return ()
         if self._job.client is not None:
@@ -59,7 +59,7 @@ class WorkPlaces:
         return tuple(dict.fromkeys(place for places in found for place in places))
 
     def locate_refit(self) -> tuple[WorkPlace, ...]:
-        """Where the estimators of the first setting would be fitted to all rows, in this process."""
+        """The places where the estimators of the first setting would be refitted, in this process."""
         if self._reads_host_memory or not getattr(self._job.search, "refit", False):
             return ()
         model = sample(self._job, 0)

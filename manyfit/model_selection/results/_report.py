@@ -1,4 +1,4 @@
-"""What a search really did."""
+"""The report of a search."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ _COUNTS = (
 
 @dataclass
 class Report:
-    """What a search really did; `search.report_`. Holds no data, and prints as a table.
+    """The work that a search has done; `search.report_`. It holds no data, and prints as a table.
 
     Reports are equal where the same amount of work was done, whatever it took and in whatever groups.
 
@@ -234,7 +234,7 @@ class Report:
         return "\n".join([*table, *self._decided(), *self.advice])
 
     def _decided(self) -> list[str]:
-        """What became of fits that the plan called undecided, a line for each chain of estimators."""
+        """Say how undecided fits of the plan were decided, a line for each chain of estimators."""
         asked, left = Counter[str](), dict[str, Counter[str]]()
         for group in self.groups:
             if group.get("fits_undecided"):

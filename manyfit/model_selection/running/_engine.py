@@ -192,7 +192,7 @@ class _Run:
 
 
 def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> dict[str, object]:
-    """What a report says of a group; `before` is what was fitted one by one before the search went on."""
+    """Describe a group for the report; `before` are pairs that were fitted one by one before a resume."""
     own = set(group.candidates)
     left = Counter(why for (c, _), why in outcome.refused.items() if c in own)
     if group.strategy.shares_fits:

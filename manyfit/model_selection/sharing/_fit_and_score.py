@@ -145,7 +145,7 @@ class _SharedSetting:
 
 
 def _prepare(estimator: Any, params: Mapping[str, Any], i: int, folds: FoldStore) -> _SharedSetting | None:
-    """What a setting needs to be fitted on shared rows; None if it needs its own."""
+    """The estimator and fold to fit a setting on shared rows; None if it needs rows of its own."""
     with suppress(Exception):
         # Before `set_params`, whose calls an estimator may count.
         if not folds.share_steps and any_of(strangers(estimator)):

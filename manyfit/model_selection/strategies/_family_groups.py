@@ -1,4 +1,4 @@
-"""What the strategies that share fits have in common when they serve a batch."""
+"""Code that the strategies with shared fits have in common when they serve a batch."""
 
 from __future__ import annotations
 

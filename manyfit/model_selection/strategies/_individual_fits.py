@@ -208,12 +208,12 @@ def _fit_in_callback_context(item: WorkItem, context: RunContext) -> TaskResult:
 
 
 def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:
-    """Where a fit stands among the settings and splits, as scikit-learn's messages say it."""
+    """The position of a fit among settings and splits, as scikit-learn's messages print it."""
     return (c, sizes[0]), (i, sizes[1])
 
 
 def _result_after_loss(job: Job, pair: Pair, lost: WorkerLost) -> Result:
-    """What scikit-learn makes of a fit that fails: an error score, or the exception."""
+    """The outcome of a failed fit in scikit-learn: an error score, or the exception."""
     c, i = pair
     params = dict(job.candidates[c])
     error = type(lost.error)(f"The worker died each time that it fitted {params} on split {i}. {lost.error}")

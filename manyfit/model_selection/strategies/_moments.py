@@ -167,7 +167,7 @@ class _PendingFold:
 
     @property
     def device_scores(self) -> list[Any]:
-        """What waits on a device, see `PendingScores`."""
+        """Arrays that wait on a device, see `PendingScores`."""
         return [table for _, _, pending in self._pending for table in pending.device_scores]
 
     def run(self, root: _StepTree) -> None:

@@ -201,7 +201,7 @@ class _Group:
         return tried
 
     def _zero(self) -> Array:
-        """Where the splits start, (n_splits, K, p + 1); no test row has a part in it."""
+        """The starting points of the splits, (n_splits, K, p + 1); no test row affects them."""
         splits = self.group.splits
         zero = np.zeros((len(splits), self.on_host.loss.n_outputs, self.problem.n_features + 1))
         if self.model.intercept == "free":

@@ -53,7 +53,7 @@ LIBLINEAR_RESOLUTION = 1e-12
 
 @dataclass(frozen=True)
 class Stopping:
-    """Where scikit-learn's solver stops short of its tolerance."""
+    """The limits at which scikit-learn's solver stops before its tolerance."""
 
     max_iter: int  # iterations of scikit-learn's solver
     # Iterations that a Newton method needs if the Hessian is regular; None: L-BFGS, which is tried.

@@ -1,4 +1,4 @@
-"""What an unfitted transformer makes, as far as its parameters tell: columns, and whether they are sparse."""
+"""The output of an unfitted transformer, as far as its parameters show: columns, sparse or dense."""
 
 from __future__ import annotations
 
