@@ -16,17 +16,18 @@ def score_differences(answer: Answer, reference: Answer) -> tuple[float | None, 
     if answer.means is None or reference.means is None or answer.splits is None or reference.splits is None:
         if answer.best is None or reference.best is None:
             return None, None
-        return _largest_difference(np.array([answer.best]), np.array([reference.best])), None
+        return largest_difference(np.array([answer.best]), np.array([reference.best])), None
     if set(answer.keys) != set(reference.keys) or answer.splits.shape != reference.splits.shape:
         return float("inf"), float("inf")
     order = [answer.keys.index(key) for key in reference.keys]
     return (
-        _largest_difference(answer.means[order], reference.means),
-        _largest_difference(answer.splits[:, order], reference.splits),
+        largest_difference(answer.means[order], reference.means),
+        largest_difference(answer.splits[:, order], reference.splits),
     )
 
 
-def _largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+def largest_difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return the largest difference of scores, of which NaN equals NaN and nothing else."""
     same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
     with np.errstate(invalid="ignore"):
         gaps = np.where(same, 0.0, np.abs(ours - theirs))

@@ -153,6 +153,30 @@ def ridge_cv(cv: int | None) -> Contender:
     return Contender(f"RidgeCV cv={cv}", "specialised", fit, read, note=note)
 
 
+def elastic_net_cv() -> Contender:
+    """Return scikit-learn's ElasticNetCV, or LassoCV where the grid has no l1_ratio.
+
+    They walk along alpha, each fit from the coefficients of the one before.
+    """
+
+    def fit(task: Task, X: Array, y: Array) -> Any:
+        from sklearn.linear_model import ElasticNetCV, LassoCV
+
+        if "l1_ratio" in task.grid:
+            model = ElasticNetCV(
+                l1_ratio=task.grid["l1_ratio"], alphas=task.grid["alpha"], cv=task.cv, n_jobs=-1
+            )
+        else:
+            model = LassoCV(alphas=task.grid["alpha"], cv=task.cv, n_jobs=-1)
+        return model.fit(X, y)
+
+    def read(model: Any) -> Answer:
+        return Answer(best=None)
+
+    note = "the same folds, warm starts, the squared error; one refit is part of it"
+    return Contender("LassoCV or ElasticNetCV n_jobs=-1", "specialised", fit, read, note=note)
+
+
 def himalaya_ridge_cv() -> Contender:
     """Return himalaya's RidgeCV, made for many targets.
 

@@ -64,6 +64,22 @@ def reading_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
     return Work(X.nbytes + y.nbytes, 0.0)
 
 
+def counts_work(task: Task, X: Any, y: NDArray[Any]) -> Work:
+    """Return the work of one count of each stored value, and of scores of every row for each setting.
+
+    A score multiplies and adds each value once for each class.
+    """
+    scores = 2.0 * stored_values(X) * len(np.unique(y)) * task.settings
+    return Work(stored_bytes(X) + y.nbytes, stored_values(X) + scores)
+
+
+def class_moments_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of second moments of X within classes, and of scores of every row for each setting."""
+    n, columns = X.shape
+    scores = 2.0 * n * columns * len(np.unique(y)) * task.settings
+    return Work(X.nbytes + y.nbytes, float(n * columns * (columns + 1)) + scores)
+
+
 def linear_passes_work(task: Task, X: Any, y: NDArray[Any]) -> Work:
     """Return the work of one gradient for each setting and fold, the least that shows that a fit is done.
 
@@ -81,9 +97,11 @@ def stored_values(X: Any) -> int:
 
 
 def stored_bytes(X: Any) -> int:
-    """Return the bytes of a dense matrix or of the parts of a CSR matrix."""
+    """Return the bytes of a dense matrix, a frame, or the parts of a CSR matrix."""
     if hasattr(X, "indptr"):
         return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    if hasattr(X, "memory_usage"):
+        return int(X.memory_usage(deep=True).sum())
     return int(X.nbytes)
 
 

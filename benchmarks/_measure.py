@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 from sklearn.metrics import check_scoring
+from sklearn.utils import _safe_indexing
 from tqdm import tqdm
 
 from benchmarks._benchmark import Answer, Benchmark, Contender
@@ -62,7 +63,7 @@ def _empty_result(benchmark: Benchmark, task: Task, data: Data, rounds: int, qui
         quick,
         rounds,
         shape=X.shape,
-        dtype=str(X.dtype),
+        dtype=str(getattr(X, "dtype", "frame")),
         bytes=stored_bytes(X),
         settings=task.settings,
         splits=len(task.splits(X, y)),
@@ -181,7 +182,7 @@ def _dearest_fit(
     def one_fit() -> float:
         estimator = task.with_params(reference.params[index])
         X, y = data
-        parts = X[train], y[train], X[test], y[test]
+        parts = _safe_indexing(X, train), y[train], _safe_indexing(X, test), y[test]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             start = time.perf_counter()

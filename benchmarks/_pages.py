@@ -162,10 +162,33 @@ def joblib_searches(results: Results) -> list[Cells]:
     ]
 
 
+def everyday(results: Results) -> list[Cells]:
+    """Everyday searches in scikit-learn and in manyfit: a row for each, and one for their mean."""
+    found = results.read("everyday")
+    rows = [
+        {
+            "Search": f"`{row['search']}`",
+            "scikit-learn, CPU": as_seconds(row["theirs_cpu"]),
+            "manyfit, CPU": as_seconds(row["ours_cpu"]),
+            "Times less CPU": rounded(row["times_cpu"]),
+            "Times less wall": rounded(row["times_wall"]),
+            "Largest difference": _gap(row["difference"]),
+            "Served by": row["served"],
+            "Fits made": row["fits"],
+        }
+        for row in found["rows"]
+    ]
+    means = {head: rounded(found["found"][clock]["geometric_mean"]) for head, clock in _CLOCKS.items()}
+    return [*rows, dict.fromkeys(rows[0], "-") | {"Search": "geometric mean", **means}]
+
+
+_CLOCKS = {"Times less CPU": "cpu", "Times less wall": "wall"}
+
 # The page and the rows of each table.
 TABLES: dict[str, tuple[str, Callable[[Results], list[Cells]]]] = {
     "benchmarks": ("README.md", searches),
     "contenders": ("docs/benchmarks.md", contenders),
+    "everyday": ("docs/benchmarks.md", everyday),
     "metrics": ("docs/benchmarks.md", metrics),
     "timed": ("docs/clusters.md", on_clusters),
     "sent": ("docs/clusters.md", bytes_sent),

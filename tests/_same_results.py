@@ -39,13 +39,13 @@ def failures(search):
     return [why for why in search.report_.left_to_sklearn if why.startswith("shared work failed")]
 
 
-def both(estimator, grid, X=X, y=Y, fit_params=None, ours=None, may_fail=False, **params):
+def both(estimator, grid, X=X, y=Y, fit_params=None, ours=None, may_fail=False, compare=None, **params):
     """Fit both searches and compare their results; returns ours."""
     targets = () if y is None else (y,)
     theirs = model_selection.GridSearchCV(clone(estimator), grid, **params)
     theirs.fit(X, *targets, **(fit_params or {}))
     search = GridSearchCV(estimator, grid, **params, **(ours or {}))
     search.fit(X, *targets, **(fit_params or {}))
-    assert_same_results(search, theirs)
+    assert_same_results(search, theirs, **(compare or {}))
     assert may_fail or not failures(search), failures(search)
     return search

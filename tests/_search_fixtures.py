@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from sklearn.linear_model import Lasso
 
 from manyfit.arrays.transfer import _containers
 from manyfit.arrays.transfer import _host_device as _transfer
 from manyfit.estimators import family_of, register_family, unregister_family
 from tests.behaviour.steps._prefixes import CALLS
 
-__all__ = ["_count_from_zero", "_sharing_does_not_fail", "crossed", "registered"]
+__all__ = ["RANDOM_LASSO", "_count_from_zero", "_sharing_does_not_fail", "crossed", "registered"]
+
+# A quick model that no family serves.
+RANDOM_LASSO = Lasso(selection="random", random_state=0)
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--invariants", action="store_true", help="list the invariants with their tests, run none"
     )
+    parser.addoption(
+        "--cases", type=int, help="run at most so many cases of each test, the first and the last ones"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # after -m, -k and --deselect
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    limit = config.getoption("--cases")
+    if limit is None:
+        return
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {
+        id(item)
+        for cases in tests.values()
+        for item in (*cases[: limit - limit // 2], *cases[len(cases) - limit // 2 :])
+    }
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = [item for item in items if id(item) in kept]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -106,3 +126,19 @@ def _no_client_that_is_gone() -> None:
 def _every_warning_again() -> None:
     """A warning that another test has seen is shown again."""
     reset_fallback_warnings()
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Hand the arguments of each call of a function to another one first: ``watch(owner, name, see)``."""
+
+    def watched(owner: Any, name: str, see: Any) -> None:
+        function = getattr(owner, name)
+
+        def seen(*args: Any, **kwargs: Any) -> Any:
+            see(*args, **kwargs)
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, seen)
+
+    return watched

@@ -5,14 +5,26 @@ another version has all of these names, every search is fitted one by one, and i
 """
 
 # ruff: noqa: F403
-from manyfit._compat import _array_api, _callbacks, _dask, _estimators, _joblib, _scorers, _search
+from manyfit._compat import (
+    _array_api,
+    _callbacks,
+    _dask,
+    _estimators,
+    _joblib,
+    _neighbors,
+    _scorers,
+    _search,
+    _text,
+)
 from manyfit._compat._array_api import *
 from manyfit._compat._callbacks import *
 from manyfit._compat._dask import *
 from manyfit._compat._estimators import *
 from manyfit._compat._joblib import *
+from manyfit._compat._neighbors import *
 from manyfit._compat._scorers import *
 from manyfit._compat._search import *
+from manyfit._compat._text import *
 
 __all__ = []
 __all__ += _array_api.__all__
@@ -20,5 +32,7 @@ __all__ += _callbacks.__all__
 __all__ += _dask.__all__
 __all__ += _estimators.__all__
 __all__ += _joblib.__all__
+__all__ += _neighbors.__all__
 __all__ += _scorers.__all__
 __all__ += _search.__all__
+__all__ += _text.__all__

@@ -16,7 +16,6 @@ __all__ = [
     "callbacks_of",
     "deliver_message",
     "has_callbacks",
-    "holds_callbacks",
     "is_message_handle",
     "keep_messages",
     "pass_on_callback_context",
@@ -58,16 +57,6 @@ def takes_callback_context(method: Callable[..., Any]) -> bool:
 def has_callbacks(estimator: Any) -> bool:
     """Whether callbacks are attached to an estimator or will be handed down to it."""
     return bool(getattr(estimator, "_skl_callbacks", ()))
-
-
-def holds_callbacks(thing: Any) -> bool:
-    """Whether callbacks are attached to an object or to the estimators among its parameters."""
-    inner = (
-        thing.get_params(deep=True).values()
-        if hasattr(thing, "get_params") and not isinstance(thing, type)
-        else ()
-    )
-    return any(map(has_callbacks, (thing, *inner)))
 
 
 def callbacks_of(search: Any) -> list[Any]:

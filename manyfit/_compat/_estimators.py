@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
 import sklearn
+import sklearn.naive_bayes
 from sklearn.base import _fit_context
+from sklearn.utils._indexing import _get_column_indices
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 __all__ = [
@@ -12,12 +14,16 @@ __all__ = [
     "Interval",
     "StrOptions",
     "check_parameters",
+    "column_indices",
     "fit_context",
     "has_glm_loss",
+    "lda_svd_divisor",
+    "naive_bayes_log_sum_exp",
     "output_container",
     "output_wrapping",
     "parameter_constraints",
     "pca_is_randomized",
+    "prune_tree",
     "replace_hstack",
     "set_glm_loss",
     "validate_parameters",
@@ -35,6 +41,11 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], 
         prefer_skip_nested_validation=prefer_skip_nested_validation
     )
     return decorate
+
+
+def column_indices(X: Any, key: Any) -> list[int]:
+    """Positions of columns of a frame or matrix that a ``ColumnTransformer`` chooses by `key`."""
+    return [int(j) for j in _get_column_indices(X, key)]
 
 
 def validate_parameters(estimator: Any) -> None:
@@ -81,6 +92,27 @@ def has_glm_loss(estimator: Any) -> bool:
 def set_glm_loss(estimator: Any) -> None:
     """Set the loss that a generalised linear model needs to predict on the host."""
     estimator._base_loss = estimator._get_loss()
+
+
+def lda_svd_divisor(n_samples: int, n_classes: int) -> int:
+    """The number by which LinearDiscriminantAnalysis divides the scatter within classes, ``solver="svd"``."""
+    newest = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+    return n_samples if newest else n_samples - n_classes
+
+
+def naive_bayes_log_sum_exp(joint: Any) -> Any:
+    """``log(sum(exp(joint)))`` of each row, by the function that ``predict_proba`` of naive Bayes calls.
+
+    Its last bit decides which rows have equal probabilities. It is SciPy's, and scikit-learn's own from 1.8.
+    """
+    module: Any = sklearn.naive_bayes
+    function = module._logsumexp if hasattr(module, "_logsumexp") else module.logsumexp
+    return function(joint, axis=1)
+
+
+def prune_tree(tree: Any) -> None:
+    """Prune a grown decision tree by its `ccp_alpha`, as the end of its fit does."""
+    tree._prune_tree()
 
 
 def output_container(estimator: Any) -> str:

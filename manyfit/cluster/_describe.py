@@ -143,6 +143,8 @@ def describe(client: "Client") -> ClusterDescription:
     >>> with local_cluster(2) as client:  # doctest: +SKIP
     ...     print(describe(client))
     """
+    from distributed.versions import get_versions
+
     _check(client)
     scheduler: Any = client.scheduler
     identity = _ask(client, scheduler.identity, n_workers=-1)
@@ -160,7 +162,7 @@ def describe(client: "Client") -> ClusterDescription:
     return ClusterDescription(
         address=identity["address"],
         workers=tuple(sorted(workers, key=_by_name)),
-        client_versions=plain_versions(_own_versions(names), PACKAGES),
+        client_versions=plain_versions(get_versions(packages=names), PACKAGES),
         scheduler_versions=plain_versions(of_scheduler, PACKAGES),
     )
 
@@ -185,12 +187,6 @@ def _ask(client: Any, question: Any, **arguments: Any) -> Any:
         return client.sync(question, **arguments, callback_timeout=TIMEOUT_S)
     except (TimeoutError, OSError):
         return None
-
-
-def _own_versions(packages: list[str]) -> dict[str, Any]:
-    from distributed.versions import get_versions
-
-    return get_versions(packages=packages)
 
 
 def _worker(address: str, info: Mapping[str, Any], versions: Mapping[str, str | None]) -> WorkerDescription:

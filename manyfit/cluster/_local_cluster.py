@@ -115,6 +115,11 @@ def local_cluster(
     >>> with local_cluster(2) as client:  # doctest: +SKIP
     ...     search.fit(X, y)
     """
+    import dask
+    from distributed.system import MEMORY_LIMIT
+
+    from manyfit.cluster.worker.run_items import IgnoreInterrupts
+
     if "asynchronous" in kwargs:
         raise TypeError(
             "local_cluster takes no asynchronous=: await distributed.LocalCluster(asynchronous=True) instead"
@@ -131,7 +136,7 @@ def local_cluster(
     options = {
         "n_workers": workers,
         "threads_per_worker": threads,
-        "memory_limit": _memory_share(workers) if memory_limit == "auto" else memory_limit,
+        "memory_limit": int(MEMORY_LIMIT) // (workers + 1) if memory_limit == "auto" else memory_limit,
         "security": _security(security),
         "dashboard_address": _DASHBOARD,
         **kwargs,
@@ -139,13 +144,13 @@ def local_cluster(
     with _worker_environment(max(1, cpu_count() // (workers * threads))):
         if not with_gpus and options.get("processes", True):
             # Otherwise a restarted worker would get Dask's configuration at that time.
-            options.setdefault("config", deepcopy(_configuration()))
+            options.setdefault("config", deepcopy(dask.config.config))
         cluster = _start(_cluster_class(with_gpus), options)
     client = None
     try:
         # On one machine, data need not go through the scheduler.
         client = _client_class()(cluster, direct_to_workers=True)
-        client.register_plugin(_interrupt_plugin())
+        client.register_plugin(IgnoreInterrupts())
         return client
     except BaseException:
         (client or cluster).close()  # the client closes both
@@ -164,12 +169,6 @@ def _gpu_threads(threads: int | None, slots: int) -> int:
             f"local_cluster: threads_per_worker={threads} cannot run slots_per_gpu={slots} tasks at a time"
         )
     return threads or slots
-
-
-def _memory_share(workers: int) -> int:
-    from distributed.system import MEMORY_LIMIT
-
-    return int(MEMORY_LIMIT) // (workers + 1)
 
 
 def _security(security: "bool | Security | None") -> "Security | None":
@@ -252,19 +251,6 @@ def _start(cls: Any, options: dict[str, Any]) -> "Cluster":
             f"local_cluster: the cluster did not start: {root}. Worker processes import the script that "
             'starts them, so that a script has to call local_cluster under if __name__ == "__main__":'
         ) from error
-
-
-def _configuration() -> Any:
-    """Return Dask's present configuration."""
-    import dask
-
-    return dask.config.config
-
-
-def _interrupt_plugin() -> Any:
-    from manyfit.cluster.worker.run_items import IgnoreInterrupts
-
-    return IgnoreInterrupts()
 
 
 @cache

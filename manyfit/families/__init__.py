@@ -1,23 +1,47 @@
 """Families: each answers many settings of one estimator at once."""
 
-from manyfit.families import _affine_steps, least_squares, smooth  # noqa: F401  (they register themselves)
-from manyfit.families._answer_checks import require_valid_answers
-from manyfit.families._answers import Answers, LinearAnswers, Predictions
-from manyfit.families._parameter_values import require_usual_numbers
-from manyfit.families._protocol import (
+from manyfit.families import (  # noqa: F401  (they register themselves)
+    _affine_steps,
+    columns,
+    generative,
+    kernels,
+    least_squares,
+    meta_estimators,
+    neighbours,
+    nested,
+    smooth,
+)
+from manyfit.families.columns._composites import View, apply_step, check_step, map_behind, moments_behind
+from manyfit.families.meta_estimators import (
+    TargetFunction,
+    WrappedFamily,
+    family_in,
+    inner_estimator,
+    is_of_manyfit,
+    target_function,
+    wrapper_of,
+)
+from manyfit.families.protocol import (
     AffineStep,
+    Answers,
     Cost,
     Family,
     FoldRows,
     Iterations,
+    LeavesOut,
+    LeftOut,
+    LinearAnswers,
     MomentSums,
+    Predictions,
+    Responses,
     Shape,
-)
-from manyfit.families._registry import (
     affine_step_of,
+    column_step_of,
     family_of,
     register_affine_step,
     register_family,
+    require_usual_numbers,
+    require_valid_answers,
     unregister_family,
 )
 from manyfit.families.smooth import GLMAnswers
@@ -30,15 +54,31 @@ __all__ = [
     "FoldRows",
     "GLMAnswers",
     "Iterations",
+    "LeavesOut",
+    "LeftOut",
     "LinearAnswers",
     "MomentSums",
     "Predictions",
+    "Responses",
     "Shape",
+    "TargetFunction",
+    "View",
+    "WrappedFamily",
     "affine_step_of",
+    "apply_step",
+    "check_step",
+    "column_step_of",
+    "family_in",
     "family_of",
+    "inner_estimator",
+    "is_of_manyfit",
+    "map_behind",
+    "moments_behind",
     "register_affine_step",
     "register_family",
     "require_usual_numbers",
     "require_valid_answers",
+    "target_function",
     "unregister_family",
+    "wrapper_of",
 ]

@@ -10,7 +10,7 @@ from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regressi
 from sklearn.preprocessing import StandardScaler
 
 from manyfit._compat import pca_is_randomized
-from manyfit.families._registry import register_affine_step
+from manyfit.families.protocol import register_affine_step
 from manyfit.folds import TransformedMoments, Unsupported
 
 Array = NDArray[Any]

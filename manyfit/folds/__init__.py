@@ -4,13 +4,36 @@ from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import FoldedMatrix, Weights
+from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
 from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
 from manyfit.folds._single_fold import SingleFold, moments_of_rows
+from manyfit.folds.encodings._columns import (
+    CategoryColumn,
+    EncodedFold,
+    FoldColumns,
+    LinearColumns,
+    MomentsNeeded,
+    NumberColumn,
+    as_categories,
+    from_moments,
+)
+from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.encodings._table import Table
+from manyfit.folds.encodings._term_counts import TermCounts
+from manyfit.folds.encodings._term_selection import TermSelection
+from manyfit.folds.encodings._text import (
+    FittedVectorizer,
+    Texts,
+    counts_texts,
+    selection_key,
+    tokens_key,
+)
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
 from manyfit.folds.passes._device import DevicePasses
+from manyfit.folds.passes._mixed import MixedPasses
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._samples import RowSample
@@ -19,15 +42,24 @@ from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
 from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr
+from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._registry import (
     as_row_source,
+    is_row_source,
     own_row_source,
     register_row_source,
     unregister_row_source,
     wrap_rows,
 )
 from manyfit.folds.rows._source import RowSource
-from manyfit.folds.rows._targets import as_labels, as_targets, as_weights, distinct_labels
+from manyfit.folds.rows._targets import (
+    as_labels,
+    as_targets,
+    as_weights,
+    class_indicators,
+    distinct_labels,
+    indicated_classes,
+)
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
@@ -36,18 +68,30 @@ __all__ = [
     "SPLITTERS",
     "AtomGroup",
     "AtomMoments",
+    "CategoryColumn",
     "CsrRows",
     "DensePasses",
     "DevicePasses",
     "DeviceRows",
+    "EncodedFold",
+    "Encoding",
     "FeatureMoments",
+    "FittedVectorizer",
     "Fold",
     "FoldArrays",
+    "FoldColumns",
     "FoldedData",
     "FoldedMatrix",
     "HostRows",
+    "LinearColumns",
+    "MixedMatrix",
+    "MixedPasses",
+    "MixedRows",
     "Moments",
+    "MomentsNeeded",
     "NumPyRows",
+    "NumberColumn",
+    "OneHot",
     "PassData",
     "Passes",
     "RowSample",
@@ -57,9 +101,14 @@ __all__ = [
     "SparsePasses",
     "Spectrum",
     "Splits",
+    "Table",
+    "TermCounts",
+    "TermSelection",
+    "Texts",
     "TransformedMoments",
     "Unsupported",
     "Weights",
+    "as_categories",
     "as_labels",
     "as_matrix",
     "as_matrix_or_csr",
@@ -67,8 +116,13 @@ __all__ = [
     "as_targets",
     "as_weights",
     "check_blas_threads",
+    "class_indicators",
+    "counts_texts",
     "distinct_labels",
     "finite_middle",
+    "from_moments",
+    "indicated_classes",
+    "is_row_source",
     "map_threads",
     "merge_rare_features",
     "moments_of_rows",
@@ -77,9 +131,11 @@ __all__ = [
     "register_row_source",
     "require_classes",
     "row_blocks",
+    "selection_key",
     "splitter_arguments",
     "take_last",
     "take_rows",
+    "tokens_key",
     "train_test_split",
     "unregister_row_source",
     "wrap_rows",

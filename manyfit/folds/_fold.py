@@ -90,8 +90,15 @@ class FoldedData(Protocol):
     def n_splits(self) -> int:
         """Number of splits."""
 
+    @property
+    def classes(self) -> Array | None:
+        """Classes whose indicators the moments are of, in the order of the targets; None for numbers."""
+
     def fold(self, i: int) -> Fold:
         """The rows of split `i`."""
+
+    def fitted_targets(self, i: int) -> Array:
+        """Targets of the training rows of split `i`, with as many dimensions as y; no rows of X are read."""
 
     def view(self, i: int) -> TransformedMoments:
         """Training moments of split `i`."""

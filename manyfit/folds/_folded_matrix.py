@@ -1,6 +1,7 @@
 """Folded data: X, y, weights and the splits, with moments that are summed on first use, once a search."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,9 +14,12 @@ from manyfit.arrays import is_xp_array, label_transfers, to_host
 from manyfit.folds._fold import Fold
 from manyfit.folds._row_index import take_rows
 from manyfit.folds._single_fold import as_columns
+from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
+from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments
 from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
+from manyfit.folds.rows._host import HostRows
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.splits._splits import Splits
 
@@ -37,8 +41,9 @@ class FoldedMatrix:
     """Folded data over the rows of one X: the moments of every split are merged from the same atoms.
 
     `y` holds numbers or labels, on the host or where X lies; `given` is y as the user gave it, for scorers of
-    the user's own; `targets` are the numbers for moments if y holds labels. `copy_to_host` copies y to the
-    host. `passes` counts the passes over X that summed moments.
+    the user's own; `targets` are the numbers for moments if y holds labels, of which `classes` are the
+    different ones. `copy_to_host` copies y to the host. `passes` counts the passes over X that summed
+    moments.
     """
 
     def __init__(
@@ -50,8 +55,9 @@ class FoldedMatrix:
         given: Any = None,
         targets: Array | None = None,
         copy_to_host: Callable[[Any], Any] = to_host,
+        classes: Array | None = None,
     ) -> None:
-        self._copy_to_host = copy_to_host
+        self._copy_to_host, self.classes = copy_to_host, classes
         self.X, self.splits = wrap_rows(X), splits
         self._y, self._given = y, y if given is None else given
         self.weights = Weights() if weights is None else weights
@@ -60,12 +66,17 @@ class FoldedMatrix:
         self._sent: dict[int, Any] = {}
         self._atoms: dict[tuple[int, int], AtomMoments] = {}
         self._ranges: dict[int, AtomRanges] = {}
-        self._group_of = {i: g for g, group in enumerate(splits.atom_groups) for i in group.splits}
+        self._whole: TransformedMoments | None = None
+        _ = splits.n_atom_groups  # raises IndexError for a bad index
 
     @property
     def n_splits(self) -> int:
         """Number of splits."""
         return self.splits.n_splits
+
+    @cached_property
+    def _group_of(self) -> dict[int, int]:
+        return {i: g for g, group in enumerate(self.splits.atom_groups) for i in group.splits}
 
     @cached_property
     def y(self) -> Array:
@@ -84,25 +95,79 @@ class FoldedMatrix:
         return int(self._Y.shape[1])
 
     @property
+    def single_target(self) -> bool:
+        """Whether y is one-dimensional."""
+        return bool(self._y.ndim == 1)
+
+    @property
     def moment_bytes(self) -> int:
         """Host memory that the moments of all atoms of one group take at most."""
         d = self.X.shape[1] + self._Y.shape[1]
         sets = len({id(None), id(self.weights.fit), id(self.weights.score)})
-        return max(len(group.rows) for group in self.splits.atom_groups) * d * d * 8 * sets
+        most = self.splits.most_atoms
+        return (most + 5 * math.isqrt(most)) * d * d * 8 * sets
 
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""
         return _SplitFold(self, i)
+
+    def fitted_targets(self, i: int) -> Array:
+        """Targets of the training rows of split `i`."""
+        return self.fold(i).y_train
 
     def view(self, i: int) -> TransformedMoments:
         """Training moments of split `i`."""
         plain = weighted = self._merged(i, "train", None)
         if self.weights.fit is not None:
             weighted = self._merged(i, "train", self.weights.fit)
-        single_target = self._y.ndim == 1
         return TransformedMoments.root(
-            plain, weighted, lambda columns: self._constant(i, columns), self.X, single_target
+            plain, weighted, lambda columns: self._constant(i, columns), self.X, self.single_target
         )
+
+    @property
+    def divides_rows(self) -> bool:
+        """Whether each split tests rows of its own and trains on all others, unweighted, in host memory."""
+        weights = self.weights.fit is None and self.weights.score is None
+        plain = self.X.dtype != np.float32 and isinstance(self.X, HostRows) and not self.X.nnz
+        return weights and plain and self.splits.test_sets is not None
+
+    def whole_view(self) -> TransformedMoments:
+        """Moments of all rows, as if a split trained on them all; unweighted."""
+        if self._whole is None:
+            rows = slice(0, self.X.shape[0])
+            ((moments, read),) = self.X.moments(self._send_once(self._Y, "y"), [rows], None)
+            self.passes += read / max(self.X.shape[0], 1)
+            moments, ranges = require_squares(moments, 0, "training", self.X.dtype), None
+
+            def constant(columns: Array) -> Array:
+                nonlocal ranges
+                ranges = ranges or AtomRanges(self.X, [rows])
+                return ranges.constant(columns, np.zeros(1, dtype=np.intp))
+
+            self._whole = TransformedMoments.root(moments, moments, constant, self.X, self.single_target)
+        return self._whole
+
+    def test_blocks(self, most: Callable[[int], int]) -> Iterator[tuple[Array, Array, Array]]:
+        """The splits of a block, the test rows of X, (k, m, p), and their numbers of y, (k, m, q).
+
+        All test sets of a block have one size m; ``most(m)`` is the number of splits of a block at most.
+        """
+        sets = self.splits.test_sets
+        assert sets is not None
+        for m in map(int, np.unique(sets.sizes)):
+            of_size = np.flatnonzero(sets.sizes == m)
+            for start in range(0, len(of_size), max(1, most(m))):
+                splits = of_size[start : start + max(1, most(m))]
+                rows = sets.rows(splits)
+                Y = np.asarray(self._Y[rows], dtype=np.float64)
+                yield splits, self.X.take(rows).reshape(len(splits), m, -1), Y.reshape(len(splits), m, -1)
+
+    def start(self, i: int) -> FoldColumns | TransformedMoments:
+        """Split `i` before any step: the columns of an encoding, else training moments."""
+        if not isinstance(self.X, Encoding):
+            return self.view(i)
+        train, test = self.splits.indices(i)
+        return FoldColumns.start(EncodedFold(self.X, train, test, lambda: self.view(i)))
 
     def scoring_moments(self, i: int, role: str) -> Moments:
         """Moments of the training or test rows of split `i`, with the weights of the scores."""
@@ -175,8 +240,9 @@ class _SplitFold:
     def _index(self, role: str) -> Any:
         return self._test if role == "test" else self._train
 
-    def rows(self, role: str) -> Array:
-        return self._data.X.take(self._index(role))
+    def rows(self, role: str) -> Any:
+        X, index = self._data.X, self._index(role)
+        return X.sample(index) if isinstance(X, Encoding) else X.take(index)
 
     def targets(self, role: str) -> Array:
         return take_rows(self._data.y, self._index(role))

@@ -1,5 +1,6 @@
 """Folded data of a single split whose rows are given as arrays."""
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -12,48 +13,71 @@ from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._source import RowSource
+from manyfit.folds.rows._targets import class_indicators
 from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
 
 
 class SingleFold:
-    """Folded data of one `Fold`, such as the output of shared steps; moments are summed once."""
+    """Folded data of one `Fold`, such as the output of shared steps; moments are summed once.
+
+    `classes` are those of the training rows if moments are of indicators of classes; `function` is applied to
+    the targets whose moments are summed.
+    """
 
     n_splits = 1
 
-    def __init__(self, fold: Fold) -> None:
-        self._fold = fold
-        self._view: TransformedMoments | None = None
+    def __init__(
+        self,
+        fold: Fold,
+        classes: Array | None = None,
+        function: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._fold, self.classes, self._function = fold, classes, function
         self._scoring: dict[str, Moments] = {}
         self.X: RowSource = wrap_rows(fold.X_train)
         self._ranges = AtomRanges(self.X, [slice(0, self.X.shape[0])])
 
     @property
+    def n_targets(self) -> int:
+        """Columns of the numbers that moments are of."""
+        return int(self._numbers(self._fold.y_train[:1]).shape[1])
+
+    @property
     def moment_bytes(self) -> int:
         """Host memory that the moments of the training and the test rows take."""
-        d = self.X.shape[1] + self._fold.y_train[0].size
+        d = self.X.shape[1] + self.n_targets
         return 2 * d * d * 8
 
     def fold(self, i: int) -> Fold:
         """The rows."""
         return self._fold
 
+    def fitted_targets(self, i: int) -> Array:
+        """Targets of the training rows."""
+        return self._fold.y_train
+
     def view(self, i: int) -> TransformedMoments:
         """Training moments."""
-        if self._view is None:
-            self._view = self._root()
-        return self._view
+        return self._root
 
     @cached_property
     def fitted_moments(self) -> Moments:
         """Moments of the training rows with the weights of the fit."""
-        return _moments(self.X, self._fold.y_train, self._fold.fit_weight, "train")
+        Y = self._numbers(self._fold.y_train)
+        return _moments(self.X, Y, self._fold.fit_weight, "train")
 
+    def _numbers(self, y: Any) -> Any:
+        if self.classes is not None:
+            return class_indicators(y, self.classes)
+        return as_columns(y if self._function is None else self._function(y))
+
+    @cached_property
     def _root(self) -> TransformedMoments:
         fold, plain = self._fold, self.fitted_moments
         if fold.fit_weight is not None:
-            plain = _moments(self.X, fold.y_train, None, "train")
+            plain = _moments(self.X, self._numbers(fold.y_train), None, "train")
         ranges = self._ranges  # not `self`, which keeps the view: X would wait for the garbage collector
 
         def constant(columns: Array) -> Array:
@@ -66,13 +90,13 @@ class SingleFold:
         """Moments of the ``"train"`` or ``"test"`` rows, with the weights of the scores."""
         if role not in self._scoring:
             fold = self._fold
-            found = _moments(wrap_rows(fold.rows(role)), fold.targets(role), fold.score_weight(role), role)
-            self._scoring[role] = found
+            Y = self._numbers(fold.targets(role))
+            self._scoring[role] = _moments(wrap_rows(fold.rows(role)), Y, fold.score_weight(role), role)
         return self._scoring[role]
 
 
-def _moments(X: RowSource, y: Any, weights: Any, role: str) -> Moments:
-    moments = moments_of_rows(X, X.send(as_columns(y), "y"), slice(0, X.shape[0]), weights)
+def _moments(X: RowSource, Y: Any, weights: Any, role: str) -> Moments:
+    moments = moments_of_rows(X, X.send(Y, "y"), slice(0, X.shape[0]), weights)
     return require_squares(moments, 0, role, X.dtype)
 
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.introspection.structural_key import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
+from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 __all__ = [
     "Child",

@@ -1,7 +1,6 @@
 """Digests of content that are the same in every process.
 
-Equal digests mean equal content; equal content may have two digests. (`structural_key` is for one search, and
-knows some objects by identity.)
+Equal digests mean equal content; equal content may have two digests.
 """
 
 from __future__ import annotations
@@ -10,10 +9,12 @@ import copyreg
 import enum
 import functools
 import hashlib
+import struct
 import sys
 import types
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,13 @@ from manyfit.introspection._code_digest import (
     names_read,
     package_version,
 )
-from manyfit.introspection.structural_key import SCALARS, Unkeyable, keeps_its_parameters, plain_state
+from manyfit.introspection.object_state import (
+    SCALARS,
+    Unkeyable,
+    is_plain,
+    keeps_its_parameters,
+    object_state,
+)
 
 __all__ = ["Digester", "ProcessDigester", "Unkeyable"]
 
@@ -67,35 +74,41 @@ class Digester:
 
     def __call__(self, thing: Any) -> str:
         """The digest of `thing`; `Unkeyable` names the part whose content cannot be compared."""
-        return self._of(thing).hex()
+        return digest_of_parts("digest", self._digest(thing)).hex()
 
-    def _of(self, thing: Any) -> bytes:
+    def _digest(self, thing: Any) -> bytes:
         kind = type(thing)
         if kind in SCALARS:
-            shown = thing if kind is bytes else _text(thing).encode("utf-8", "backslashreplace")
-            return _hash(kind.__name__, shown)
-        known = self._known.get(id(thing))
-        if known is not None:
-            return known[1]
-        if id(thing) in self._open:  # it holds itself
-            return _hash("again", str(len(self._open) - self._open[id(thing)]).encode())
+            return _scalar(kind, thing)
+        seen = self._seen(kind, thing)
+        if seen is not None:
+            return seen
         if len(self._open) > _DEEPEST:
             raise Unkeyable(f"a structure more than {_DEEPEST} deep")
         self._open[id(thing)] = len(self._open)
         try:
-            digest = self._look(kind, thing)
+            digest = self._content(kind, thing)
         finally:
-            del self._open[id(thing)]
+            self._open.pop(id(thing), None)
         self._known[id(thing)] = thing, digest
         return digest
 
-    def _all(self, tag: str, things: Iterable[Any]) -> bytes:
-        return _hash(tag, *map(self._of, things))
+    def _seen(self, kind: type, thing: Any) -> bytes | None:
+        """The digest of an object that was read before, or that holds itself; or None."""
+        known = self._known.get(id(thing))
+        if known is not None:
+            return known[1]
+        if id(thing) in self._open:
+            return digest_of_parts("again", str(len(self._open) - self._open[id(thing)]).encode())
+        return None
 
-    def _look(self, kind: type, thing: Any) -> bytes:
+    def _all(self, tag: str, things: Iterable[Any]) -> bytes:
+        return digest_of_parts(tag, *map(self._digest, things))
+
+    def _content(self, kind: type, thing: Any) -> bytes:
         if kind in (list, tuple):
             alike = _alike(thing)
-            return _hash(kind.__name__, *alike) if alike else self._all(kind.__name__, thing)
+            return digest_of_parts(kind.__name__, *alike) if alike else self._all(kind.__name__, thing)
         if kind in (set, frozenset):
             return self._set(kind, thing)
         if kind is dict:
@@ -124,18 +137,19 @@ class Digester:
         if isinstance(thing, enum.Enum):
             return self._all("enum", (kind, thing.name))
         if is_array(thing) and not isinstance(thing, np.ndarray):
-            return self._all(
-                "array", (kind, str(thing.dtype), to_host(thing, label="data named by their content"))
-            )
+            return self._foreign_array(kind, thing)
         if kind.__module__.partition(".")[0] == "pandas" and hasattr(thing, "iloc"):
             return self._frame(kind, thing)
         return self._object(kind, thing)
 
+    def _foreign_array(self, kind: type, X: Any) -> bytes:
+        return self._all("array", (kind, str(X.dtype), to_host(X, label="data named by their content")))
+
     def _set(self, kind: type, things: Any) -> bytes:
-        digests = list(map(self._of, things))
+        digests = list(map(self._digest, things))
         # The order of strings in a set differs between processes.
         texts = any(isinstance(thing, (str, bytes)) for thing in things)
-        return _hash(kind.__name__, *(sorted(digests) if texts else digests))
+        return digest_of_parts(kind.__name__, *(sorted(digests) if texts else digests))
 
     def _dtype(self, dtype: np.dtype) -> bytes:
         described = (type(dtype).__module__, repr(dtype), dtype.char)
@@ -146,7 +160,8 @@ class Digester:
 
     def _array(self, X: np.ndarray) -> bytes:
         if X.dtype.hasobject:
-            return self._all("objects", (X.shape, X.dtype, X.ravel().tolist()))
+            order = X.ndim > 1 and (X.flags.c_contiguous, X.flags.f_contiguous)
+            return self._all("objects", (X.shape, X.dtype, order, X.ravel().tolist()))
         if not X.size:
             return self._all("ndarray", (X.dtype, X.shape))
         # The layout of one dimension changes no sum.
@@ -168,11 +183,13 @@ class Digester:
 
     def _frame(self, kind: type, frame: Any) -> bytes:
         """By columns, since reading a whole frame may move them in memory."""
-        if not hasattr(frame, "columns"):
-            values = frame.to_numpy() if isinstance(frame.dtype, np.dtype) else frame.array
-            return self._all("series", (kind, frame.name, frame.index, values, *_metadata(frame)))
-        columns = (frame.iloc[:, j] for j in range(frame.shape[1]))
-        return self._all("frame", (kind, frame.columns, frame.index, *columns, *_metadata(frame)))
+        labels = frame.columns if frame.ndim == 2 else frame.name
+        values = [
+            column.to_numpy() if isinstance(column.dtype, np.dtype) else column.array
+            for column in columns_of(frame)
+        ]
+        flags = frame.flags.allows_duplicate_labels
+        return self._all("frame", (kind, labels, frame.index, frame.attrs, flags, values))
 
     def _object(self, kind: type, thing: Any) -> bytes:
         if kind is PassthroughScorer:  # the estimator's own score; the estimator counts by itself
@@ -183,16 +200,16 @@ class Digester:
             return self._all("partial", (thing.func, thing.args, thing.keywords, vars(thing)))
         if isinstance(thing, (np.ndarray, np.generic)):
             return self._subclass(kind, thing)
-        state = None if _defines_pickling(kind) else plain_state(thing)
-        if state is not None:
-            state = {name: value for name, value in state.items() if name != "_skl_callbacks"}
-            state |= _params_elsewhere(thing)
-            try:
-                # Sorted by name, since attributes have no order.
-                return self._all("object", (kind, *(part for item in sorted(state.items()) for part in item)))
-            except Unkeyable:  # a part that is no content may have no digest
-                pass
+        if is_plain(thing) and not _defines_pickling(kind):
+            state = object_state(thing) | _params_elsewhere(thing)
+            state.pop("_skl_callbacks", None)
+            with suppress(Unkeyable):  # a part that is no content may have no digest
+                return self._state(kind, state)
         return self._all("pickled", (kind, *self._pickled(kind, thing), _params_elsewhere(thing)))
+
+    def _state(self, kind: type, state: Mapping[str, Any]) -> bytes:
+        """Sorted by name, since attributes have no order."""
+        return self._all("object", (kind, *(part for item in sorted(state.items()) for part in item)))
 
     def _pickled(self, kind: type, thing: Any) -> list[Any]:
         """The parts from which pickle would make an object."""
@@ -240,26 +257,26 @@ class Digester:
         found = is_importable(cls)
         if found and is_library_module(cls.__module__):
             return self._all("class", name)
-        parts: list[bytes] = [*map(self._of, (*name, *cls.__bases__))]
+        parts: list[bytes] = [*map(self._digest, (*name, *cls.__bases__))]
         for attribute, value in sorted(vars(cls).items()):
             if attribute in _NOT_CONTENT:
                 continue
             try:
-                parts += [self._of(attribute), self._of(value)]
+                parts += [self._digest(attribute), self._digest(value)]
             except Unkeyable:
                 if not found:
                     raise
-        return _hash("class", *parts)
+        return digest_of_parts("class", *parts)
 
 
 class ProcessDigester(Digester):
     """Digests for one process, in which functions and classes are known by identity."""
 
     def _function(self, function: types.FunctionType) -> bytes:
-        return _hash("function", str(id(function)).encode())
+        return digest_of_parts("function", str(id(function)).encode())
 
     def _class(self, cls: type) -> bytes:
-        return _hash("class", str(id(cls)).encode())
+        return digest_of_parts("class", str(id(cls)).encode())
 
 
 def _params_elsewhere(thing: Any) -> dict[str, Any]:
@@ -269,8 +286,9 @@ def _params_elsewhere(thing: Any) -> dict[str, Any]:
     return dict(thing.get_params(deep=False))
 
 
-def _metadata(frame: Any) -> tuple[Any, ...]:
-    return frame.attrs, frame.flags.allows_duplicate_labels
+def columns_of(frame: Any) -> list[Any]:
+    """The columns of a pandas frame as series; of a series, itself."""
+    return [frame.iloc[:, j] for j in range(frame.shape[1])] if frame.ndim == 2 else [frame]
 
 
 def _defines_pickling(kind: type) -> bool:
@@ -283,12 +301,10 @@ def _defines_pickling(kind: type) -> bool:
     )
 
 
-def _hash(tag: str, *parts: bytes) -> bytes:
-    own = hashlib.sha1(tag.encode(), usedforsecurity=False)
-    for part in parts:
-        own.update(len(part).to_bytes(8, "little"))
-        own.update(part)
-    return own.digest()
+def digest_of_parts(tag: str, *parts: bytes) -> bytes:
+    """The digest of a thing from those of its parts; `tag` names its kind."""
+    lengths = " ".join([tag, *(str(len(part)) for part in parts)])
+    return hashlib.sha1(b"".join((lengths.encode(), b"\n", *parts)), usedforsecurity=False).digest()
 
 
 def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
@@ -304,6 +320,15 @@ def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
     if kinds <= {int, bool}:
         return b"int", ",".join(map(_text, things)).encode()
     return ()
+
+
+def _scalar(kind: type, thing: Any) -> bytes:
+    """A scalar itself, with its type."""
+    if kind is float:  # zeros and NaNs have signs
+        return b"float " + struct.pack("d", thing)
+    if kind is bytes:
+        return b"bytes " + thing  # type: ignore[no-any-return]
+    return f"{kind.__name__} {_text(thing)}".encode("utf-8", "backslashreplace")
 
 
 def _text(thing: Any) -> str:

@@ -3,7 +3,7 @@
 import pickle
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -24,7 +24,7 @@ from manyfit.joblib_backend._batch_pickle import BatchPacker, Calls, PackedBatch
 from manyfit.joblib_backend._batch_result import BatchResult, read_result
 from manyfit.joblib_backend._options import Options
 from manyfit.joblib_backend._run_batches import BatchTask, run_batches
-from manyfit.joblib_backend._shared_arguments import SharedArguments, part_sizes
+from manyfit.joblib_backend._shared_arguments import SharedArguments
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,7 @@ class ParallelCall:
         self._arguments.limit(self._pool.monitor.memory)
         self._most_slots = self._queue.slots
         self._is_wanted = _make_nested_check()
+        self._batches: set[Batch] = set()  # without a result
         self._refused: deque[tuple[Any, BatchResult]] = deque()  # batches that could not be sent
         threading.Thread(target=self._serve, name="manyfit-joblib", daemon=True).start()
 
@@ -74,8 +75,9 @@ class ParallelCall:
             self._refused.append((callback, BatchResult(error=error)))
             self._pool.wake()
         else:
+            self._batches.add(batch)
             if not self._pool.add(queue, batch):
-                self._arguments.release(batch.packed)
+                self._release([batch])
 
     def _make_batch(self, calls: Calls, nested: Any, callback: Any) -> Batch:
         label = _label(calls)
@@ -93,12 +95,24 @@ class ParallelCall:
 
     def close(self) -> None:
         """Cancel unfinished batches, and release all arguments."""
-        batches = self._pool.stop()
-        if batches is None:
+        if not self._pool.stop():
             return  # another thread closed it
-        for batch in batches:
-            self._arguments.release(batch.packed)
+        self._release(list(self._batches))
         self._arguments.end()
+
+    def _take(self, batch: Batch) -> bool:
+        """Take a batch from those without a result; return False if another thread has."""
+        try:
+            self._batches.remove(batch)
+        except KeyError:
+            return False
+        return True
+
+    def _release(self, batches: Iterable[Batch]) -> None:
+        """Release the arguments of batches that will have no result."""
+        for batch in batches:
+            if self._take(batch):
+                self._arguments.release(batch.packed)
 
     # ------------------------------------------------------------------------------- for the pool
 
@@ -108,12 +122,11 @@ class ParallelCall:
 
     def make_call(self, task: Task) -> Call:
         """Make the call for some batches; their parts were sent before."""
-        options, parts = self._options, _parts(task)
-        names = self._arguments.names(parts)
+        options, parts = self._options, self._arguments.locate(_parts(task))
         batches = [batch.packed.whole or batch.packed.pickled for batch in task.items]
-        work = BatchTask(batches, names, part_sizes(parts), options.copied, options.threads, options.device)
+        work = BatchTask(batches, parts, options.copied, options.threads, options.device)
         key = f"{self.label(task)}-{uuid4().hex}"
-        return Call(run_batches, (pickle.dumps(work),), key, sent=names, priority=options.priority)
+        return Call(run_batches, (pickle.dumps(work),), key, sent=parts, priority=options.priority)
 
     def resend(self, task: Task, missing: Sequence[str]) -> None:
         """Send the parts of batches that are on no worker."""
@@ -152,18 +165,18 @@ class ParallelCall:
         for batch, pickled in zip(task.items, result.results, strict=False):
             self._end(batch, read_result(pickled))
         # Later batches did not run: one failed, which has ended the call.
-        for batch in task.items[result.n :]:
-            self._arguments.release(batch.packed)
+        self._release(task.items[result.n :])
 
-    def _end_all(self, batches: Sequence[Batch], error: Exception) -> None:
+    def _end_all(self, batches: Iterable[Batch], error: Exception) -> None:
         for batch in batches:
             self._end(batch, BatchResult(error=error))
 
     def _end(self, batch: Batch, result: BatchResult) -> None:
+        if not self._take(batch):
+            return  # the call is closed
         try:
-            if not self._pool.closed:
-                batch.callback(result)  # which may submit the next batch, of the same parts
-                dispatch_more(batch.callback, self._count_new_tasks())
+            batch.callback(result)  # which may submit the next batch, of the same parts
+            dispatch_more(batch.callback, self._count_new_tasks())
         except BaseException as error:  # of the caller's generator; joblib itself handles most
             fail_parallel(batch.callback, BatchResult(error=error))
         finally:
@@ -177,7 +190,8 @@ class ParallelCall:
 
     def _fail(self, error: Exception) -> None:
         """End all batches with an error of the cluster."""
-        self._end_all(self._pool.clear(), error)
+        self._pool.clear()
+        self._end_all(list(self._batches), error)
 
 
 def pool_options(options: Options) -> PoolOptions:

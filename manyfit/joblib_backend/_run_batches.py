@@ -3,7 +3,6 @@
 import pickle
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +10,11 @@ import numpy as np
 from distributed import Worker, get_worker
 from joblib import parallel_config
 
-from manyfit.cluster.worker.cancelled_tasks import get_running_tasks
-from manyfit.cluster.worker.content_pickle import is_pickle
+from manyfit.cluster.worker.content_pickle import PartNames, is_pickle, unpack
 from manyfit.cluster.worker.errors import end_if_device_is_lost
-from manyfit.cluster.worker.fetch import fetch_parts, get_store
-from manyfit.cluster.worker.run_items import TaskRun
-from manyfit.cluster.worker.task_context import TaskContext, make_wanted_check, still_wanted, use_task_context
-from manyfit.joblib_backend._array_pickle import load_with_parts
+from manyfit.cluster.worker.fetch import fetch_parts
+from manyfit.cluster.worker.run_items import TaskRun, running_task
+from manyfit.cluster.worker.task_context import still_wanted
 from manyfit.joblib_backend._batch_result import describe_error, pickle_error, pickle_results
 from manyfit.joblib_backend._device_arrays import DeviceCalls
 from manyfit.joblib_backend._thread_limits import limit_threads
@@ -28,8 +25,7 @@ class BatchTask:
     """Batches that are one task, and how to run them."""
 
     batches: Sequence[bytes | str]  # pickles, or keys of parts that are pickles
-    names: Mapping[str, str]  # what Dask calls each part, by its key; empty for parts that were not sent
-    sizes: Mapping[str, int]  # bytes of each part
+    parts: PartNames  # parts of all batches
     copied: int | None = None  # calls get copies of smaller arrays, others read-only; None: all copies
     threads: int | None = None  # threads of BLAS and OpenMP; None changes nothing
     device: str | tuple[str, str] | None = None  # device for the data of estimators that support it
@@ -43,16 +39,11 @@ def run_batches(pickled: bytes) -> TaskRun:
     """
     worker = get_worker()
     task: BatchTask = pickle.loads(pickled)
-    parts, missing = fetch_parts(worker, {key: name for key, name in task.names.items() if name}, task.sizes)
-    missing = (*missing, *(key for key, name in task.names.items() if not name and key not in parts))
+    parts, missing = fetch_parts(worker, task.parts)
     if missing:
         return TaskRun(missing=missing)
-    store, results, start = get_store(worker), [], time.perf_counter()
-    with ExitStack() as stack:
-        is_wanted = make_wanted_check(worker)
-        stack.enter_context(get_running_tasks(worker).running(is_wanted))
-        for key in parts:
-            stack.enter_context(store.using(key, is_wanted))
+    results, start = [], time.perf_counter()
+    with running_task(worker, parts):
         for batch in task.batches:
             try:
                 content = parts[batch] if isinstance(batch, str) else batch
@@ -70,10 +61,11 @@ def _results(worker: Worker, task: BatchTask, pickled: bytes, parts: Mapping[str
     results, run_one = [], _call
     if task.device is not None:
         run_one = DeviceCalls(worker, task.device, {id(array): key for key, array in made.items()}).run
+    # Whether the worker has its process for itself, and runs one task at a time.
+    single_thread = worker.state.nthreads == 1 and not worker.address.startswith("inproc://")
     with (
-        use_task_context(TaskContext(make_wanted_check(worker), _is_single_threaded(worker), None)),
         parallel_config(backend=backend, n_jobs=n_jobs),
-        limit_threads(task.threads, _is_single_threaded(worker)),
+        limit_threads(task.threads, single_thread),
     ):
         for function, args, kwargs in calls:
             if not still_wanted():
@@ -92,7 +84,7 @@ def _loaded(
     def find(key: str) -> Any:
         if key not in made:
             if is_pickle(key):
-                made[key] = load_with_parts(parts[key], find)  # the batch's own, which it may change
+                made[key] = unpack(parts[key], find)  # the batch's own, which it may change
             else:
                 part = parts[key]
                 own = isinstance(part, np.ndarray) and (task.copied is None or part.nbytes < task.copied)
@@ -100,7 +92,7 @@ def _loaded(
         return made[key]
 
     try:
-        return load_with_parts(pickled, find)
+        return unpack(pickled, find)
     except Exception as error:
         if isinstance(error, ImportError | AttributeError):
             error.add_note(
@@ -109,8 +101,3 @@ def _loaded(
                 "client.upload_file. Definitions in __main__ are sent with the task."
             )
         raise
-
-
-def _is_single_threaded(worker: Worker) -> bool:
-    """Whether a worker has its process for itself, and runs one task at a time."""
-    return worker.state.nthreads == 1 and not worker.address.startswith("inproc://")

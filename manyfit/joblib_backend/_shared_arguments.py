@@ -4,13 +4,13 @@ import contextlib
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from distributed import Client
 
-from manyfit.cluster.pool.placement import get_placement, part_nbytes
-from manyfit.cluster.worker.content_pickle import array_key, is_pickle
+from manyfit.cluster.pool.placement import get_placement
+from manyfit.cluster.worker.content_pickle import PartNames, array_key, is_pickle, part_sizes
 from manyfit.joblib_backend._batch_pickle import PackedBatch
 
 # Bytes that a call sent last and that stay until it ends, whether or not the caller still has them.
@@ -76,9 +76,9 @@ class SharedArguments:
         for key in recent:
             self._retained.discard(key, self)
 
-    def names(self, parts: Iterable[str]) -> dict[str, str]:
-        """Return what Dask calls parts; an empty text for those that are not on the cluster."""
-        return self._placement.names(parts)
+    def locate(self, parts: Mapping[str, Any]) -> PartNames:
+        """Return what Dask calls parts, and their bytes."""
+        return self._placement.locate(parts)
 
     def send(self, parts: Mapping[str, Any], receiver: Callable[[], str | None]) -> None:
         """Send the parts that the cluster lacks to a worker that `receiver` chooses, or to the next one.
@@ -92,7 +92,7 @@ class SharedArguments:
                 return
             tried.add(worker)
             try:
-                self._placement.send_parts(parts, worker)
+                self._placement.send(parts, worker)
                 return
             except MemoryError:
                 raise
@@ -102,15 +102,15 @@ class SharedArguments:
     def send_again(
         self,
         parts: Mapping[str, Any],
-        names: Mapping[str, str],
+        sent: PartNames,
         missing: Sequence[str],
         receiver: Callable[[], str | None],
     ) -> None:
-        """Send parts again that a worker could not get by their `names`.
+        """Send parts again that a worker could not get as they were `sent`.
 
         Raises a RuntimeError if an array was changed since.
         """
-        self._placement.forget({key: names[key] for key in missing})
+        self._placement.forget({key: sent[key][0] for key in missing})
         for key in missing:
             if not is_pickle(key) and not key.startswith(array_key(parts[key])):
                 raise RuntimeError(
@@ -118,8 +118,3 @@ class SharedArguments:
                     "again. Change it when Parallel has returned, or give each task an array of its own."
                 )
         self.send(parts, receiver)
-
-
-def part_sizes(parts: Mapping[str, Any]) -> dict[str, int]:
-    """Return the bytes of each part."""
-    return {key: part_nbytes(part) for key, part in parts.items()}

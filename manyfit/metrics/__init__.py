@@ -7,6 +7,7 @@ from manyfit.metrics._published import *  # noqa: F403
 from manyfit.metrics.scoring._from_moments import LinearPredictors as LinearPredictors
 from manyfit.metrics.scoring._from_moments import Residuals as Residuals
 from manyfit.metrics.scoring._from_moments import Rounding as Rounding
+from manyfit.metrics.scoring._from_moments import lost_predictions as lost_predictions
 from manyfit.metrics.scoring._from_moments import lost_to_rounding as lost_to_rounding
 from manyfit.metrics.scoring._from_moments import residuals_from_moments as residuals_from_moments
 from manyfit.metrics.scoring._from_moments import scores_from_moments as scores_from_moments

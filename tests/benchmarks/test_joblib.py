@@ -9,15 +9,10 @@ import sys
 import pytest
 
 from benchmarks import _on_joblib as through
-from benchmarks.__main__ import _chosen
 from benchmarks._benchmark import all_benchmarks
 from benchmarks._large_cluster import ROOT
 
-NAMES = ["joblib-overhead", "joblib-data", "joblib-forest"]
-
-
-def test_all_are_there_and_have_a_family_name():
-    assert [study.name for study in _chosen("joblib", all_benchmarks())] == NAMES
+NAMES = [name for name in all_benchmarks() if name.startswith("joblib-")]
 
 
 def test_what_goes_wrong_is_kept():

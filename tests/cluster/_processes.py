@@ -26,14 +26,14 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```\n", page, re.M | re.S)
 
 
-def wait_for(what: Callable[[], Any], name: str) -> Any:
+def wait_for(what: Callable[[], Any], name: str = "what was waited for", seconds: float = PATIENCE_S) -> Any:
     """What `what` returns as soon as that is true; TimeoutError if it never is."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         if value := what():
             return value
         time.sleep(0.05)
-    raise TimeoutError(f"{name} did not come in {PATIENCE_S} s")
+    raise TimeoutError(f"{name} did not come in {seconds} s")
 
 
 def gone(pids: list[int]) -> bool:

@@ -60,15 +60,7 @@ def worker(
 ) -> subprocess.Popen:
     """Run a worker as the page does, with as many threads of BLAS as it comes to by itself."""
     assert THEIRS in command
-    here = [
-        "--host",
-        "127.0.0.1",
-        "--local-directory",
-        str(folder),
-        "--no-dashboard",
-        "--death-timeout",
-        "120",
-    ]
+    here = ["--host=127.0.0.1", f"--local-directory={folder}", "--no-dashboard", "--death-timeout=120"]
     with pytest.MonkeyPatch.context() as patch:
         for name in _start.THREAD_VARIABLES:
             patch.delenv(name, raising=False)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from sklearn import model_selection
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from manyfit.cluster import local_cluster
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.running import _remote_callbacks as _callbacks
-from tests._callback_recorder import Recorder
+from tests._callback_recorder import Deaf, Recorder
+from tests.cluster._clusters import at_once, within
 
 callback = pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
 
@@ -50,8 +51,7 @@ def elsewhere():
 
 @pytest.fixture(scope="module")
 def inside():
-    options = {"processes": False, "threads_per_worker": 2, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    with within(2, threads=2) as client:
         yield client
 
 
@@ -100,7 +100,7 @@ def counters(monkeypatch):
     monkeypatch.setattr(_callbacks, "MESSAGING_MODULES", ("sklearn.callback.", __name__))
 
 
-class Counter:
+class Counter(Deaf):
     """Hears of the ends of tasks by messages, as those of scikit-learn; of the search and of its refit."""
 
     def __init__(self):
@@ -110,17 +110,8 @@ class Counter:
     def __getstate__(self):
         return {"handle": self.handle, "heard": []}
 
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **kwargs):
-        pass
-
     def on_fit_task_end(self, estimator, context, **kwargs):
         _transport().send(self.handle, (context.task_name, context.task_id, threading.get_ident()))
-
-    def teardown(self, estimator, context):
-        pass
 
 
 def _transport():
@@ -135,11 +126,7 @@ def test_searches_at_once_hear_each_of_its_own_fits(client, counters):
     searches = [
         GridSearchCV(Ridge(), GRID, cv=3, refit=False, client=client).set_callbacks(one) for one in counters
     ]
-    threads = [threading.Thread(target=search.fit, args=(X, Y)) for search in searches]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(partial(search.fit, X, Y) for search in searches))
     for one in counters:
         ends = [task_id for name, task_id, _ in one.heard if name == "candidate-split-evaluation"]
         assert sorted(ends) == list(range(9))
@@ -147,19 +134,16 @@ def test_searches_at_once_hear_each_of_its_own_fits(client, counters):
 
 
 def test_a_fit_that_fails_is_heard_as_here(client, counters):
-    counter = Counter()
-    search = GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, cv=2, refit=False, client=client, error_score=-1.0)
-    with pytest.warns(FitFailedWarning):
-        search.set_callbacks(counter).fit(X, Y)
-    there = sorted(entry[:2] for entry in counter.heard)
-    here, local = (
-        Counter(),
-        GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, cv=2, refit=False, client=False, error_score=-1.0),
-    )
-    with pytest.warns(FitFailedWarning):
-        local.set_callbacks(here).fit(X, Y)
-    assert there == sorted(entry[:2] for entry in here.heard)
-    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], local.cv_results_["mean_test_score"])
+    heard, scores = [], []
+    for where in (client, False):
+        counter = Counter()
+        options = {"cv": 2, "refit": False, "client": where, "error_score": -1.0}
+        search = GridSearchCV(Ridge(), {"alpha": [1.0, -1.0]}, **options).set_callbacks(counter)
+        with pytest.warns(FitFailedWarning):
+            scores.append(search.fit(X, Y).cv_results_["mean_test_score"])
+        heard.append(sorted(entry[:2] for entry in counter.heard))
+    assert heard[0] == heard[1]
+    np.testing.assert_array_equal(*scores)
 
 
 def test_a_class_of_the_users_may_keep_something_itself(inside):
@@ -182,7 +166,7 @@ def test_what_a_callback_keeps_itself_keeps_the_search_here(inside):
     assert recorder.ended.count("candidate-split-evaluation") == 9
 
 
-class Bare:
+class Bare(Deaf):
     """Keeps what it hears, in slots."""
 
     __slots__ = ("ends",)
@@ -190,17 +174,8 @@ class Bare:
     def __init__(self):
         self.ends = 0
 
-    def setup(self, estimator, context):
-        pass
-
-    def on_fit_task_begin(self, estimator, context, **kwargs):
-        pass
-
     def on_fit_task_end(self, estimator, context, **kwargs):
         self.ends += 1
-
-    def teardown(self, estimator, context):
-        pass
 
 
 def test_a_callback_without_a_dictionary_is_heard(inside):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from sklearn.exceptions import FitFailedWarning
 
 from manyfit.cluster import WorkerDied
@@ -13,14 +12,13 @@ from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.running import _dask_executor as _on_cluster
 from tests.cluster._awkward import Awkward
+from tests.cluster._clusters import within
 from tests.cluster.test_search import SEARCHES, X, Y, same
 
 
 @pytest.fixture(scope="module")
 def inside():
-    """Workers in this process, which start at once."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    with within(2) as client:
         yield client
 
 
@@ -50,9 +48,8 @@ def test_an_interrupted_search_goes_on(kind, there, inside, tmp_path, monkeypatc
     assert len(search.partial_results_) == sum(arrived) > 0
     search.set_params(client=inside if there else False).fit(X, Y)
     assert search.report_.fits_restored == sum(arrived)
-    assert search.report_.fits_done + search.report_.fits_shared == whole.report_.fits_requested - sum(
-        arrived
-    )
+    left = whole.report_.fits_requested - sum(arrived)
+    assert search.report_.fits_done + search.report_.fits_shared == left
     same(whole, search)
     search.fit(X, Y)
     assert search.report_.fits_restored == whole.report_.fits_requested

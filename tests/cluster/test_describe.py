@@ -23,18 +23,10 @@ OLD = {**SAME, "scikit-learn": "1.7.2", "manyfit": None}
 
 
 def worker(name: str, versions: dict = SAME, **fields) -> WorkerDescription:
-    usual = {
-        "name": name,
-        "address": f"tcp://10.0.0.{name}:1",
-        "host": f"10.0.0.{name}",
-        "device": None,
-        "device_memory": None,
-        "memory_limit": 2**30,
-        "threads": 2,
-        "slots": 2,
-        "versions": versions,
-    }
-    return WorkerDescription(**{**usual, **fields})
+    usual = {"device": None, "device_memory": None, "memory_limit": 2**30, "threads": 2, "slots": 2, **fields}
+    return WorkerDescription(
+        name=name, address=f"tcp://10.0.0.{name}:1", host=f"10.0.0.{name}", versions=versions, **usual
+    )
 
 
 def cluster(*workers: WorkerDescription, scheduler: dict = SAME) -> ClusterDescription:

@@ -14,7 +14,7 @@ import dask
 import numpy as np
 import pytest
 import sklearn
-from distributed import Client, Scheduler, SpecCluster, Worker, get_worker
+from distributed import Client, Worker, get_worker
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -30,6 +30,7 @@ from manyfit.cluster.worker.fetch import _stores
 from manyfit.exceptions import HostFallbackError
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests.cluster import _settings
+from tests.cluster._clusters import meanwhile, workers_with
 
 cloudpickle.register_pickle_by_value(_settings)
 
@@ -77,42 +78,34 @@ def _forget():
     AT_A_TIME.clear()
 
 
-def cluster(**workers: dict[str, Any]) -> Any:
-    """A cluster of workers with these options, within this process."""
-    plain = {"protocol": "inproc://", "dashboard_address": ":0"}
-    return SpecCluster(
-        workers={name: {"cls": Worker, "options": options} for name, options in workers.items()},
-        scheduler={"cls": Scheduler, "options": plain},
-        silence_logs=False,
-    )
-
-
 ONE = {"nthreads": 1}
 GPU = {"nthreads": 1, "resources": {"GPU": 1}}
 
 
 @pytest.fixture
 def mixed():
-    with cluster(host=ONE, device=GPU) as both, Client(both) as client:
-        client.wait_for_workers(2)
+    with workers_with(host=ONE, device=GPU) as client:
         yield client
 
 
+def fitted_by() -> set[str]:
+    """The names of all workers that fitted something."""
+    return {name for names in RAN.values() for name in names}
+
+
 @pytest.mark.invariant("Work for a GPU runs on GPU workers, one task per slot")
-def test_data_of_a_device_stay_with_workers_that_have_one(mixed, monkeypatch):
+def test_data_of_a_device_stay_with_workers_that_have_one(mixed, watch, monkeypatch):
     there, labels = to_device(X, STRICT, array_api_strict), to_device(Y, STRICT, array_api_strict)
     sent = []
-    scatter = Client.scatter
 
-    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+    def note(client: Client, data: Any, *args: Any, **kwargs: Any) -> None:
         sent.extend(one.nbytes for one in data.values() if isinstance(one, np.ndarray))
-        return scatter(client, data, *args, **kwargs)
 
-    monkeypatch.setattr(Client, "scatter", counted)
+    watch(Client, "scatter", note)
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     with sklearn.config_context(array_api_dispatch=True):
         search = GridSearchCV(Where(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(there, labels)
-        assert {name for names in RAN.values() for name in names} == {"device"}
+        assert fitted_by() == {"device"}
         assert sent == [X.nbytes]  # labels are small
         GridSearchCV(Where(), {"value": [3]}, cv=3, refit=False).fit(there, labels)
     assert sent == [X.nbytes]
@@ -149,26 +142,25 @@ def test_each_to_its_own(mixed):
 )
 def test_estimators_say_it(estimator, grid, mixed):
     GridSearchCV(estimator, grid, cv=2, refit=False, scoring="accuracy").fit(X, Y)
-    assert {name for names in RAN.values() for name in names} == {"device"}
+    assert fitted_by() == {"device"}
 
 
 def test_an_estimator_that_is_replaced_says_nothing(mixed):
     estimator = Pipeline([("where", Where(device="cuda"))])
     GridSearchCV(estimator, {"where": [Where(), Where(1)]}, cv=4, refit=False).fit(X, Y)
-    names = [name for names in RAN.values() for name in names]
-    assert "host" in names
+    assert "host" in fitted_by()
 
 
 def test_the_user_says_it(mixed):
     with dask.annotate(resources={"GPU": 1}):
         GridSearchCV(Where(), {"value": [0, 1, 2, 3]}, cv=2, refit=False).fit(X, Y)
-    assert {name for names in RAN.values() for name in names} == {"device"}
+    assert fitted_by() == {"device"}
 
 
 @pytest.mark.invariant("Work for a GPU runs on GPU workers, one task per slot")
 @pytest.mark.parametrize("k", [1, 2])
 def test_as_many_at_a_time_as_there_are_slots(k):
-    with cluster(device={"nthreads": 4, "resources": {"GPU": k}}) as one, Client(one):
+    with workers_with(device={"nthreads": 4, "resources": {"GPU": k}}):
         GridSearchCV(Where(device="cuda"), {"value": range(8)}, cv=2, refit=False).fit(X, Y)
     assert AT_A_TIME["device"][1] == k
 
@@ -176,20 +168,18 @@ def test_as_many_at_a_time_as_there_are_slots(k):
 def test_it_waits_for_a_device(monkeypatch):
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_S", 0.3)
     monkeypatch.setattr("manyfit.cluster.pool.task_pool.CHECK_S", 0.1)
-    with cluster(host=ONE) as one, Client(one):
+    with workers_with(host=ONE) as client:
         search = GridSearchCV(Where(device="cuda"), {"value": [0, 1]}, cv=2, refit=False)
 
         def join() -> None:
-            time.sleep(1.5)
-            one.worker_spec["device"] = {"cls": Worker, "options": GPU}
-            one.sync(one._correct_state)
+            client.cluster.worker_spec["device"] = {"cls": Worker, "options": GPU}
+            client.cluster.sync(client.cluster._correct_state)
 
-        joined = threading.Thread(target=join)
-        joined.start()
+        joined = meanwhile(1.5, join)
         with pytest.warns(RuntimeWarning, match="a worker that declares the resources 1 of GPU"):
             search.fit(X, Y)
         joined.join()
-    assert {name for names in RAN.values() for name in names} == {"device"}
+    assert fitted_by() == {"device"}
 
 
 # ------------------------------------------------------------------------------------------ arrays
@@ -250,7 +240,7 @@ def test_what_may_not_come_to_the_host_may_not_on_a_worker_either(mixed):
 
 
 @pytest.mark.parametrize("classes", [True, False])
-def test_what_crosses_on_the_way_has_its_label(mixed, classes, monkeypatch):
+def test_what_crosses_on_the_way_has_its_label(mixed, classes, watch):
     """The report has the crossings of this process; a worker that takes part sends X to its device once."""
     there, y = to_device(X, STRICT, array_api_strict), to_device(Y, STRICT, array_api_strict)
     model = estimators.GaussianNB() if classes else estimators.Ridge()
@@ -259,13 +249,8 @@ def test_what_crosses_on_the_way_has_its_label(mixed, classes, monkeypatch):
     (place,) = search.plan(there, y).places
     assert (place.what, place.where) == (type(model).__name__, "workers")
     del search._frozen  # else the fit reads the data once more, to tell if they are those of the plan
-    arrived, counted = [], _transfer.count
-
-    def count(**crossed: Any) -> None:
-        arrived.append(crossed.get("to_device"))
-        counted(**crossed)
-
-    monkeypatch.setattr(_transfer, "count", count)
+    arrived = []
+    watch(_transfer, "count", lambda **crossed: arrived.append(crossed.get("to_device")))
     with manyfit.config_context(host_fallback="ignore"):  # before scikit-learn 1.9 workers fit on the host
         search.fit(there, y)
     report = search.report_

@@ -7,22 +7,21 @@ import os
 import signal
 import threading
 import time
-import warnings
-from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
 import dask
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from sklearn.exceptions import FitFailedWarning
 
 from manyfit.cluster import WorkerDied, local_cluster
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster._processes import running, wait_for
+from tests.cluster._clusters import by_hand, in_seconds, kill, meanwhile, pids, within
+from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
 pytestmark = pytest.mark.slow
@@ -56,31 +55,16 @@ def client(started):
     wait_for(lambda: not [k for k in started.who_has() if "-array-" not in k], f"end of {started.who_has()}")
 
 
-def pids(client: Client) -> list[int]:
-    return list(client.run(os.getpid).values())
-
-
-def meanwhile(seconds: float, action: Callable[[], Any]) -> None:
-    timer = threading.Timer(seconds, action)
-    timer.daemon = True
-    timer.start()
-
-
-def kill(processes: list[int]) -> None:
-    for pid in processes:
-        os.kill(pid, signal.SIGKILL)
-
-
 @pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 @pytest.mark.parametrize("n_killed", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_workers_killed_in_the_middle(n_killed, client, expected, tmp_path):
     """With all of them goes the last holder of the data."""
-    processes = pids(client)[:n_killed]
-    meanwhile(0.5, lambda: kill(processes))
+    processes = sorted(pids(client))[:n_killed]
+    meanwhile(0.5, kill, processes)
     found = search(Awkward(seconds=0.1, folder=str(tmp_path))).fit(X, Y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
     assert len(fits(tmp_path)) >= 24
-    assert not set(processes) & set(pids(client))
+    assert not set(processes) & pids(client)
 
 
 def configured() -> list[Any]:
@@ -93,11 +77,7 @@ def test_a_worker_that_is_started_again_is_configured_as_before(client):
     killed = pids(client)
     kill(killed)
 
-    def others() -> bool:
-        there = client.run(os.getpid, on_error="ignore").values()
-        return len(there) == 2 and not set(killed) & set(there)
-
-    wait_for(others, "two others")
+    wait_for(lambda: len(pids(client) - killed) == 2, "two others")
     assert list(client.run(configured).values()) == list(before.values()) == [["200ms", "50ms", None]] * 2
 
 
@@ -128,34 +108,31 @@ def _with_a_lock(estimator: Any, data: Any, target: Any, lock: Any = threading.L
 
 @pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 def test_what_cannot_be_pickled_is_an_error_in_seconds(client):
-    start = time.monotonic()
-    with pytest.raises(TypeError, match="cannot pickle"):
-        search(Awkward(holds=threading.Lock())).fit(X, Y)
     cloudpickle.register_pickle_by_value(__import__(__name__, fromlist=["x"]))
-    with pytest.raises(TypeError, match="cannot pickle"):
-        search(Awkward(), scoring=_with_a_lock).fit(X, Y)
-    with pytest.raises(TypeError, match="this score cannot be pickled"):
-        search(Awkward(), scoring=_unwilling).fit(X, Y)
-    assert time.monotonic() - start < 20
+    for failing, said in (
+        (search(Awkward(holds=threading.Lock())), "cannot pickle"),
+        (search(Awkward(), scoring=_with_a_lock), "cannot pickle"),
+        (search(Awkward(), scoring=_unwilling), "this score cannot be pickled"),
+    ):
+        with in_seconds(10), pytest.raises(TypeError, match=said):
+            failing.fit(X, Y)
 
 
 @pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 def test_a_lost_device_ends_its_process(client, expected, tmp_path):
     """Every call would fail in the process that is in this state; another one does the fit."""
-    before = set(pids(client))
+    before = pids(client)
     found = search(Awkward(loses=3, folder=str(tmp_path))).fit(X, Y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
     wait_for(lambda: len(client.nthreads()) == 2, "the worker in its place")
-    assert len(before & set(pids(client))) == 1
+    assert len(before & pids(client)) == 1
 
 
 @pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 def test_an_interrupt_stops_the_workers_too(client, tmp_path):
     meanwhile(1.0, _thread.interrupt_main)
-    start = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+    with in_seconds(5), pytest.raises(KeyboardInterrupt):
         search(Awkward(seconds=0.4, folder=str(tmp_path))).fit(X, Y)
-    assert time.monotonic() - start < 5
     wait_for(lambda: not any(client.processing().values()), "the end of all tasks")
     n = len(fits(tmp_path))
     assert n < 20
@@ -175,7 +152,7 @@ def test_an_interrupt_of_a_terminal_is_left_to_the_client(client, expected, tmp_
     meanwhile(0.5, interrupt)
     found = search(Awkward(seconds=0.1, folder=str(tmp_path))).fit(X, Y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
-    assert set(processes) == set(pids(client))
+    assert processes == pids(client)
     assert len(fits(tmp_path)) == 24
 
 
@@ -193,36 +170,22 @@ def test_a_module_that_a_worker_lacks_is_an_error_that_says_where(client, tmp_pa
 
 def test_no_worker_is_waited_for_aloud(monkeypatch, expected):
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_S", 0.3)
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=0, **options) as cluster, Client(cluster) as client:
-        meanwhile(2.0, lambda: cluster.scale(1))
-        with pytest.warns(
-            RuntimeWarning, match="The search waits for a worker at .* Start one, or interrupt"
-        ):
+    said = "The search waits for a worker at .* Start one, or interrupt"
+    with within(0) as client:
+        meanwhile(2.0, client.cluster.scale, 1)
+        with pytest.warns(RuntimeWarning, match=said):
             found = search(Awkward(), client=client).fit(X, Y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected)
 
 
 @pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore")
 def test_a_scheduler_that_goes_away_is_an_error_in_seconds(tmp_path):
-    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
-    with (
-        running(line, tmp_path) as scheduler,
-        running(
-            "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard", tmp_path
-        ),
-    ):
-        wait_for((tmp_path / "address.json").exists, "the scheduler")
-        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-            meanwhile(2.0, scheduler.kill)
-            start = time.monotonic()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                with pytest.raises(ConnectionError, match="The scheduler at .* went away"):
-                    search(Awkward(seconds=1.0), client=client).fit(X, Y)
-            assert time.monotonic() - start < 30
+    with by_hand(tmp_path, nanny=True, default=False) as client, in_seconds(30):
+        meanwhile(2.0, kill, [client.run_on_scheduler(os.getpid)])
+        with pytest.raises(ConnectionError, match="The scheduler at .* went away"):
+            search(Awkward(seconds=1.0), client=client).fit(X, Y)
 
 
 WAITS = "ignore:The search waits for a worker"  # a slow machine takes longer than ten seconds to start one
@@ -251,14 +214,9 @@ def _dask_alone(n_workers: int) -> Client:
 @pytest.mark.filterwarnings(WAITS)
 def test_workers_that_nobody_starts_again_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.NO_WORKER_LEFT_S", 5.0)
-    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
-    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
-    with running(line, tmp_path), running(worker, tmp_path):
-        wait_for((tmp_path / "address.json").exists, "the scheduler")
-        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-            with pytest.raises(WorkerDied, match="nothing starts others. .* Start workers with a nanny"):
-                search(Awkward(exits=2), client=client).fit(X, Y)
+    said = "nothing starts others. .* Start workers with a nanny"
+    with by_hand(tmp_path, default=False) as client, pytest.raises(WorkerDied, match=said):
+        search(Awkward(exits=2), client=client).fit(X, Y)
 
 
 @pytest.mark.invariant("No fault of a cluster loses a result, hangs a search or leaves anything behind")

@@ -8,7 +8,6 @@ import contextlib
 import gc
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from unittest.mock import Mock
 import cloudpickle
 import numpy as np
 import pytest
-from distributed import CancelledError, Client, KilledWorker, LocalCluster
+from distributed import CancelledError, Client, KilledWorker
 from joblib import Parallel, delayed, parallel_config
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
@@ -37,7 +36,8 @@ from manyfit.cluster.worker.cancelled_tasks import RunningTasks, TaskReport
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward
-from tests.cluster._processes import running, wait_for
+from tests.cluster._clusters import by_hand, in_seconds, within
+from tests.cluster._processes import wait_for
 from tests.cluster.test_never_ends import interrupted
 
 cloudpickle.register_pickle_by_value(_awkward)
@@ -49,8 +49,7 @@ X, Y = rng.normal(size=(4_000, 5)), rng.integers(0, 3, 4_000)
 @pytest.fixture
 def client() -> Iterator[Client]:
     """Two workers of this process."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    with within(2) as client:
         yield client
 
 
@@ -71,8 +70,8 @@ def test_room_comes_later_only_where_somebody_waits_for_who_has_it(
         memory_manager=SimpleNamespace(**limits), address="tcp://a:1", monitor=monitor, data={}
     )
     store = Store(100)
-    with store.using("mine"):
-        used = [store.using("theirs", lambda one=one: one) for one in wanted]  # type: ignore[misc]
+    with store.using(["mine"]):
+        used = [store.using(["theirs"], lambda one=one: one) for one in wanted]  # type: ignore[misc]
         for one in used:
             one.__enter__()
         room = MemoryGuard(worker, store).make_room(50, "mine")
@@ -101,7 +100,7 @@ def test_nobody_waits_for_room_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("kind", ["later", "unwanted"])
 def test_a_search_that_waits_for_room_says_so_and_ends(
-    kind: str, client: Client, monkeypatch: pytest.MonkeyPatch
+    kind: str, client: Client, watch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("manyfit.cluster.pool.placement.LARGE", 1)
     monkeypatch.setattr("manyfit.cluster.pool.placement.WARN_ROOM_S", 0.5)
@@ -109,14 +108,8 @@ def test_a_search_that_waits_for_room_says_so_and_ends(
     monkeypatch.setattr("manyfit.cluster.worker._memory_guard.UNWANTED_WAIT_S", 3.0)
     monkeypatch.setattr("manyfit.cluster.pool.worker_monitor.CHECK_AT_LEAST_S", 0.1)
     monkeypatch.setattr(Placement, "_ask_for_room", lambda *a: MemoryRoom(False, **{kind: True}))
-    looks: list[float] = []
-    look = HeldWorkers.update
-
-    def counted(self: HeldWorkers, *args: Any) -> None:
-        looks.append(time.monotonic())
-        look(self, *args)
-
-    monkeypatch.setattr(HeldWorkers, "update", counted)
+    looks: list[Any] = []
+    watch(HeldWorkers, "update", lambda *args: looks.append(args))
     who = "tasks of other searches" if kind == "later" else "a task that was cancelled"
     with (
         pytest.warns(RuntimeWarning, match=f"wait for memory on the worker inproc.* some of it for {who}"),
@@ -143,9 +136,8 @@ def test_data_that_wait_for_room_go_to_a_worker_that_begins_tasks(
 
     monkeypatch.setattr(Placement, "_ask_for_room", room_on)
     monkeypatch.setattr(HeldWorkers, "update", looked)
-    start = time.monotonic()
-    search().fit(X, Y)
-    assert time.monotonic() - start < 30
+    with in_seconds(30):
+        search().fit(X, Y)
     assert len(held) == 1
 
 
@@ -153,22 +145,16 @@ def test_data_that_wait_for_room_go_to_a_worker_that_begins_tasks(
 @pytest.mark.thorough
 def test_room_that_a_cancelled_fit_holds(tmp_path: Path) -> None:
     """The only worker has no nanny, and is held for ever."""
-    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
-    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
     large = rng.normal(size=(500_000, 90))
-    with running(line, tmp_path), running(worker, tmp_path, "--memory-limit", "600MB"):
-        wait_for((tmp_path / "address.json").exists, "the scheduler")
-        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=True) as client:
-            client.wait_for_workers(1, timeout=60)
-            interrupted(client, n=1)
-            start = time.monotonic()
-            with (
-                pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"),
-                pytest.warns(RuntimeWarning, match="wait for memory on the worker tcp"),
-                pytest.raises(MemoryError, match="some of it for a task that was cancelled"),
-            ):
-                search().fit(large, rng.integers(0, 3, len(large)))
-            assert time.monotonic() - start < 60
+    with by_hand(tmp_path, "--memory-limit", "600MB") as client:
+        interrupted(client, n=1)
+        with (
+            in_seconds(60),
+            pytest.warns(RuntimeWarning, match=r"is busy with a task that was cancelled \d+ s ago"),
+            pytest.warns(RuntimeWarning, match="wait for memory on the worker tcp"),
+            pytest.raises(MemoryError, match="some of it for a task that was cancelled"),
+        ):
+            search().fit(large, rng.integers(0, 3, len(large)))
 
 
 # ------------------------------------------------------------------------------------------ results
@@ -326,10 +312,9 @@ def _make_pool(*workers: str) -> tuple[Any, list[_Future], list[_Future]]:
     pool.monitor.count_deaths = lambda key: 1
     queue.running = len(workers)
     futures = [_Future(str(i)) for i in range(len(workers))]
-    tasks = [Task(("item",), queue, suspect=True, only=(worker,)) for worker in workers]
+    items = ("item",)  # of the task and its copies
+    tasks = [Task(items, queue, suspect=True, only=(worker,)) for worker in workers]
     pool._running.update(zip(futures, tasks, strict=True))
-    for one in futures[1:]:
-        pool._copies.add(one, futures[0])
     return pool, futures, cancelled
 
 
@@ -347,13 +332,12 @@ def test_a_suspect_whose_worker_is_gone_is_answered_once(workers: str, goes_on: 
     assert len(queue.suspects) == 1 - goes_on
     assert queue.running == len(pool._running) == goes_on
     assert all(task.deaths == 1 for task in pool._running.values())
-    assert pool._in_hand is None
 
 
 def test_a_suspect_that_is_lost_is_answered_once() -> None:
     """Its copy is on a worker that does not answer, and may answer later."""
     pool, futures, cancelled = _make_pool("b", "a")
-    task = pool._pop(futures[0])
+    task = pool._forget(futures[0])
     assert list(pool._retry(task, (), [futures[1]])) == []
     assert cancelled == [futures[1]]
     assert len(pool.queues[0].suspects) == 1
@@ -361,57 +345,42 @@ def test_a_suspect_that_is_lost_is_answered_once() -> None:
 
 
 @pytest.mark.parametrize("stops", [False, True])
-def test_items_of_a_pool_that_is_stopped_are_handed_back_once(stops: bool) -> None:
-    """Another thread stops it while a task is sent again: the task neither runs nor is lost."""
+def test_a_task_of_a_pool_that_is_stopped_is_not_sent_again(stops: bool) -> None:
+    """Another thread stops it meanwhile."""
     pool, futures, _ = _make_pool("b")
     pool._running[futures[0]] = Task(("item",), pool.queues[0], tries=1)
-    task = pool._pop(futures[0])
-    stopped: list[Any] = []
+    task = pool._forget(futures[0])
+    stopped: list[bool] = []
 
     def make_call(task: Task) -> Any:
-        stopped.extend(pool.stop() if stops else ())
+        stopped.extend([pool.stop()] if stops else [])
         return SimpleNamespace(function=abs, arguments=(), key="k", sent=None, priority=0)
 
     pool._maker.make_call = make_call
     pool._client.submit = lambda *args, **options: _Future("k")
     assert list(pool._retry(task, (), [])) == []
-    assert (stopped, len(pool._running)) == ((["item"], 0) if stops else ([], 1))
-    assert pool.stop() == (None if stops else ["item"])
-    assert pool.stop() is None
+    assert (stopped, len(pool._running)) == (([True], 0) if stops else ([], 1))
+    assert pool.stop() is not stops
+    assert not pool.stop()
+    assert not pool.is_waiting
 
 
 @pytest.mark.parametrize("way", ["_lose", "_retry", "_take_back"])
-def test_items_are_never_without_a_place(way: str) -> None:
-    """The lock is held from the end of a task until its items are suspects: no thread misses them."""
+def test_items_of_a_task_that_is_lost_are_suspects(way: str) -> None:
     pool, futures, _ = _make_pool("a")
-    (queue,) = pool.queues
-
-    class Watched(deque[Any]):
-        def extend(self, tasks: Any) -> None:
-            assert pool._lock.locked()
-            super().extend(tasks)
-
-        def extendleft(self, tasks: Any) -> None:
-            assert pool._lock.locked()
-            super().extendleft(tasks)
-
-        append = appendleft = None  # type: ignore[assignment]
-
-    queue.suspects = Watched()
     if way == "_take_back":
         pool._take_back()
     else:
-        task = pool._pop(futures[0])
+        task = pool._forget(futures[0])
         results = pool._lose(replace(task, suspect=False)) if way == "_lose" else pool._retry(task, (), [])
         assert list(results) == []
-    assert [task.items for task in queue.suspects] == [("item",)]
-    assert pool._in_hand is None
+    assert [task.items for task in pool.queues[0].suspects] == [("item",)]
 
 
 @pytest.mark.parametrize("cause", [None, KilledWorker("task", Mock(address="tcp://10.0.0.7:1"), 3)])
 def test_a_loss_has_its_cause(cause: Exception | None) -> None:
     pool, futures, _ = _make_pool("b")
-    ((_, lost),) = pool._lose(pool._pop(futures[0]), cause)
+    ((_, lost),) = pool._lose(pool._forget(futures[0]), cause)
     assert lost.error.__cause__ is cause
 
 

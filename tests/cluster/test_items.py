@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster
 from sklearn import get_config, model_selection, neighbors
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import KMeans
@@ -33,6 +32,7 @@ from manyfit.model_selection.strategies._iterations import ITERATIONS, cut_group
 from manyfit.model_selection.strategies._strategy import WorkItem
 from tests.behaviour.iterations._optimum import Optimum
 from tests.behaviour.metrics._crossings import there
+from tests.cluster._clusters import within
 from tests.differential._subject import sharing_whatever_it_costs
 
 X, Y = make_classification(400, 8, random_state=0)
@@ -41,23 +41,27 @@ C = np.logspace(-3, 2, 6)
 
 @pytest.fixture(scope="module")
 def client():
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    with within(2) as client:
         yield client
 
 
 @pytest.fixture
-def seen(monkeypatch):
+def seen(watch):
     """Items and what they have in common, of all searches."""
     sent = []
-    run = _on_cluster.run_on_cluster
-
-    def noting(client, function, items, common, **more):
-        sent.append((list(items), common))
-        return run(client, function, items, common, **more)
-
-    monkeypatch.setattr(_on_cluster, "run_on_cluster", noting)
+    watch(
+        _on_cluster,
+        "run_on_cluster",
+        lambda client, function, items, common, **more: sent.append((list(items), common)),
+    )
     return sent
+
+
+def run_items(items, common, left=None):
+    """What a task of these items finds; `left` is what its worker keeps for the next one."""
+    with use_task_context(TaskContext(lambda: True, True, {} if left is None else left)):
+        outcomes = [run_item(item, common) for item in items]
+    return {pair: result for outcome in outcomes for pair, result in outcome.results.items()}
 
 
 @pytest.mark.parametrize("operations", [0.0, 1e9, 1e10, 4e10, 1e15])
@@ -111,26 +115,17 @@ def test_iterations_that_nobody_wants_end_at_the_next_pass(client, seen):
     assert left.refused
 
 
-def test_short_fits_of_a_task_cut_their_rows_once(client, seen, monkeypatch):
-    tree = DecisionTreeClassifier(random_state=0)
+def test_short_fits_of_a_task_cut_their_rows_once(client, seen, watch):
     grid = {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 5]}
-    local = GridSearchCV(tree, grid, client=False, refit=False).fit(X, Y)
-    GridSearchCV(tree, grid, refit=False).fit(X, Y)
+    local = GridSearchCV(TREE, grid, client=False, refit=False).fit(X, Y)
+    GridSearchCV(TREE, grid, refit=False).fit(X, Y)
     ((items, common),) = seen
     cuts = []
-    safe_split = _fold_store.safe_split
-
-    def noting(*args):
-        cuts.append(None)
-        return safe_split(*args)
-
-    monkeypatch.setattr(_fold_store, "safe_split", noting)
-    with use_task_context(TaskContext(lambda: True, True, {})):
-        outcomes = [run_item(item, common) for item in items]
-    assert len(cuts) == 2 * 5  # rows to train on and to score of five splits, for thirty fits
-    for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):
+    watch(_fold_store, "safe_split", lambda *args: cuts.append(args))
+    for (c, i), result in run_items(items, common).items():
         assert result["test_scores"] == local.cv_results_[f"split{i}_test_score"][c]
         assert result["fit_time"] > 0
+    assert len(cuts) == 2 * 5  # rows to train on and to score of five splits, for thirty fits
 
 
 class Counted(list):
@@ -153,11 +148,10 @@ def test_no_fit_of_a_task_reads_all_settings(place, client, seen, monkeypatch):
     job = replace(common.job, estimator=KNeighborsClassifier(), candidates=settings, X=data[0], y=data[1])
     job = replace(job, options=replace(job.options, host_fallback="ignore"))
     monkeypatch.setattr(Counted, "reads", 0)
-    with use_task_context(TaskContext(lambda: True, True, {})):
-        outcomes = [run_item(item, replace(common, job=job)) for item in items]
-    assert len(outcomes) == 15
+    results = run_items(items, replace(common, job=job))
+    assert len(results) == 15
     assert Counted.reads <= 3  # once a task, not once a fit
-    for (c, i), result in (pair for outcome in outcomes for pair in outcome.results.items()):
+    for (c, i), result in results.items():
         train, test = job.splits.indices(i)
         model = neighbors.KNeighborsClassifier(**settings[c]).fit(X[train], Y[train])
         assert result["test_scores"] == model.score(X[test], Y[test])
@@ -215,10 +209,7 @@ def test_short_fits_are_those_of_scikit_learn(case, client, seen):
     theirs = model_selection.GridSearchCV(model, grid, **options).fit(data, target, **params)
     GridSearchCV(model, grid, sharing="none", **options).fit(data, target, **params)
     ((items, common),) = seen
-    results = {}
-    with use_task_context(TaskContext(lambda: True, True, {})):
-        for item in items:
-            results |= run_item(item, common).results
+    results = run_items(items, common)
     assert len(results) == 6
     for (c, i), result in results.items():
         for role in ("test", "train") if "return_train_score" in options else ("test",):
@@ -231,32 +222,20 @@ def test_short_fits_give_their_estimators(client, seen):
     found = cross_validate(TREE, X, Y, cv=5, return_estimator=True)
     ((items, common),) = seen
     common = replace(common, job=replace(common.job, candidates=[{}, {}]))
-    with use_task_context(TaskContext(lambda: True, True, {})):
-        fitted = [
-            run_item(item, common).results[item.candidates[0], item.split]["estimator"] for item in items
-        ]
+    fitted = [result["estimator"] for result in run_items(items, common).values()]
     for mine, other in zip(fitted, found["estimator"], strict=True):
         np.testing.assert_array_equal(mine.predict(X), other.predict(X))
 
 
-def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, monkeypatch):
+def test_a_short_fit_that_fails_is_scikit_learns_failure(client, seen, watch):
     GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, refit=False).fit(X, Y)
     ((_, common),) = seen
-    candidates = [{"max_depth": 1}, {"max_depth": -1}, {"max_depth": 2}]
-    fit, tries = DecisionTreeClassifier.fit, []
-
-    def counted(self, *args, **kwargs):
-        tries.append(self.max_depth)
-        return fit(self, *args, **kwargs)
-
-    monkeypatch.setattr(DecisionTreeClassifier, "fit", counted)
+    candidates, tries = [{"max_depth": 1}, {"max_depth": -1}, {"max_depth": 2}], []
+    watch(DecisionTreeClassifier, "fit", lambda self, *args, **kwargs: tries.append(self.max_depth))
     options = replace(common.job.options, error_score=-7.0)
-    common = Common(
-        replace(common.job, candidates=candidates, options=options), get_config(), [*warnings.filters]
-    )
-    with use_task_context(TaskContext(lambda: True, True, {})):
-        outcomes = [run_item(WorkItem(INDIVIDUAL_FITS, ((c, 0),)), common) for c in range(3)]
-    results = [outcome.results[c, 0] for c, outcome in enumerate(outcomes)]
+    job = replace(common.job, candidates=candidates, options=options)
+    items = [WorkItem(INDIVIDUAL_FITS, ((c, 0),)) for c in range(3)]
+    results = list(run_items(items, Common(job, get_config(), [*warnings.filters])).values())
     assert [result["fit_error"] is None for result in results] == [True, False, True]
     assert results[1]["test_scores"] == -7.0
     assert "InvalidParameterError" in results[1]["fit_error"]
@@ -301,9 +280,7 @@ def test_rows_of_a_single_setting_are_not_kept(client, seen):
     cross_validate(TREE, X, Y, cv=5)
     ((items, common),) = seen
     left = {}
-    with use_task_context(TaskContext(lambda: True, True, left)):
-        for item in items:
-            run_item(item, common)
+    run_items(items, common, left)
     assert left["context"].copied_folds is None
 
 
@@ -347,20 +324,15 @@ def test_little_data_are_one_task(client, seen):
     ("model", "grid", "kind"),
     [
         (Ridge(), {"alpha": [0.1, 1.0]}, "moments"),
-        (LogisticRegression(), {"C": C}, "passes"),
-        (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": [0.1, 1.0]}, "family"),
-        (make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1.0]}, "steps"),
+        (LogisticRegression(), {"C": C}, "shared iterations"),
+        (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": [0.1, 1.0]}, "fold family"),
+        (make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1.0]}, "shared steps"),
         (TREE, {"max_depth": [1, 2]}, "one by one"),
     ],
 )
-def test_workers_plan_nothing(model, grid, kind, client, seen, monkeypatch):
-    plans, prepare = [], _planner._Planner.prepare
-
-    def counted(self):
-        plans.append(prepare(self))
-        return plans[-1]
-
-    monkeypatch.setattr(_planner._Planner, "prepare", counted)
+def test_workers_plan_nothing(model, grid, kind, client, seen, watch):
+    plans = []
+    watch(_planner._Planner, "prepare", plans.append)
     search = Optimum(model, grid, refit=False).fit(X, Y)
     assert len(plans) == 1  # by the search; workers of this cluster are threads of its process
     assert {item.strategy.kind for items, _ in seen for item in items} == {kind}

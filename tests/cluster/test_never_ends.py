@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import _thread
-import os
 import re
 import threading
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,8 @@ from manyfit.cluster.worker.cancelled_tasks import GRACE_S
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward
-from tests.cluster._processes import running, wait_for
+from tests.cluster._clusters import by_hand, meanwhile, pids
+from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
 pytestmark = pytest.mark.slow
@@ -32,10 +30,6 @@ pytestmark = pytest.mark.slow
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(400, 5)), rng.integers(0, 3, 400)
 FOREVER_S = 1e6
-
-
-def pids(client: Client) -> set[int]:
-    return set(client.run(os.getpid, on_error="ignore").values())
 
 
 def interrupted(client: Client, seconds: float = FOREVER_S, n: int = 2) -> None:
@@ -110,25 +104,12 @@ def test_a_worker_with_results_of_others_is_left_as_it_is(client):
         wait_for(lambda: not pids(client) & before, "other processes")
 
 
-@contextmanager
-def two_workers_without_nannies(tmp_path: Path) -> Iterator[Client]:
-    """A client of two workers in processes that nobody starts again."""
-    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
-    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
-    with running(line, tmp_path), running(worker, tmp_path), running(worker, tmp_path):
-        wait_for((tmp_path / "address.json").exists, "the scheduler")
-        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=True) as client:
-            client.wait_for_workers(2, timeout=60)
-            yield client
-
-
 @pytest.mark.thorough
 def test_a_search_whose_workers_are_all_held_says_so(tmp_path: Path):
     """There is nothing to do but wait; and it can be interrupted."""
-    with two_workers_without_nannies(tmp_path) as client:
+    with by_hand(tmp_path, n_workers=2) as client:
         interrupted(client, n=2)
-        timer = threading.Timer(2 * GRACE_S, _thread.interrupt_main)
-        timer.start()
+        timer = meanwhile(2 * GRACE_S, _thread.interrupt_main)
         with (
             pytest.warns(RuntimeWarning, match=r"is busy with .* s ago .*; .* is busy with .* s ago"),
             pytest.raises(KeyboardInterrupt),
@@ -144,7 +125,7 @@ def test_without_a_nanny_a_search_goes_on_without_the_worker(tmp_path: Path):
     The search warns if a task waits for the worker that is held. The scheduler may give it none, or give the
     task to the other worker in time.
     """
-    with two_workers_without_nannies(tmp_path) as client:
+    with by_hand(tmp_path, n_workers=2) as client:
         interrupted(client, n=1)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -5,26 +5,32 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from distributed import Client, Event, LocalCluster, Scheduler, SpecCluster, Status, Worker
+from distributed import Client, Event, Status, Worker
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manyfit.cluster.pool import placement
 from manyfit.cluster.pool.placement import get_placement
 from manyfit.cluster.worker._store import Store
-from manyfit.cluster.worker.content_pickle import array_key
+from manyfit.cluster.worker.content_pickle import array_key, is_pickle, pack, place_array, unpack
 from manyfit.model_selection import GridSearchCV, cross_validate
 from manyfit.model_selection.results._result_sink import ResultSink
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster.test_search import _kept, eventually
+from tests.cluster._clusters import at_once, in_seconds, within, workers_with
+from tests.cluster._processes import wait_for
+from tests.cluster.test_search import _kept
 
 pytestmark = pytest.mark.slow
 
@@ -34,14 +40,12 @@ Y = np.random.default_rng(1).integers(0, 2, 6_000)
 
 @pytest.fixture
 def three():
-    """Three workers of this process, which start at once."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=3, **options) as cluster, Client(cluster) as client:
+    with within(3) as client:
         yield client
 
 
-def search(n: int = 3, **params: Any) -> GridSearchCV:
-    return GridSearchCV(Awkward(**params), {"value": list(range(n))}, cv=KFold(2), refit=False)
+def search(n: int = 3, client: Any = None, **params: Any) -> GridSearchCV:
+    return GridSearchCV(Awkward(**params), {"value": range(n)}, cv=KFold(2), refit=False, client=client)
 
 
 def scores(found: GridSearchCV) -> Any:
@@ -58,7 +62,7 @@ def test_workers_of_this_process_do_not_share_the_users_array(three):
     data[:] = -(data[::-1] ** 2)
     changed = scores(search().fit(data, Y))
     np.testing.assert_array_equal(scores(search().fit(X, Y)), before)
-    local = GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=KFold(2), refit=False, client=False)
+    local = search(client=False)
     np.testing.assert_array_equal(scores(local.fit(X, Y)), before)
     np.testing.assert_array_equal(scores(local.fit(data, Y)), changed)
     assert not np.array_equal(before, changed)
@@ -71,8 +75,8 @@ def test_data_changed_again_and_again_leave_nothing(three):
         data[0] = i
         GridSearchCV(Awkward(), {"value": [0]}, cv=ShuffleSplit(2), refit=False).fit(data, Y)
     wanted = {array_key(data), array_key(Y)}
-    eventually(lambda: len(get_placement(three)._sent) <= 4)  # with the indices of the last folds
-    eventually(lambda: all(len(keys) <= 4 for keys in _kept(three).values()))
+    wait_for(lambda: len(get_placement(three)._sent) <= 4)  # with the indices of the last folds
+    wait_for(lambda: all(len(keys) <= 4 for keys in _kept(three).values()))
     assert wanted <= set(get_placement(three)._sent)
 
 
@@ -83,31 +87,45 @@ def test_data_go_although_their_labels_stay(three):
     assert key in get_placement(three)._sent
     del data
     gc.collect()
-    eventually(lambda: key not in get_placement(three)._sent)
+    wait_for(lambda: key not in get_placement(three)._sent)
     assert array_key(Y) in get_placement(three)._sent
 
 
-def test_texts_and_frames_are_sent_once(three, monkeypatch):
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        {"text": [f"{i} of many words" for i in range(20_000)], "number": np.arange(20_000.0)}
-    )
+def test_texts_and_frames_are_sent_once(three, watch):
+    texts = [f"{i} of many words" for i in range(20_000)]
+    frame = pd.DataFrame({"text": texts, "number": np.arange(20_000.0)})
     sent: list[Any] = []
-    scatter = Client.scatter
 
-    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
+    def note(client: Client, data: Any, *args: Any, **kwargs: Any) -> None:
         sent.append(sum(len(one[0]) if isinstance(one, tuple) else len(bytes(one)) for one in data.values()))
-        return scatter(client, data, *args, **kwargs)
 
-    monkeypatch.setattr(Client, "scatter", counted)
-    labels = np.arange(20_000) % 2
-    for _ in range(2):
-        found = GridSearchCV(_Longest(), {"n": [5, 6]}, cv=KFold(2), refit=False).fit(frame, labels)
+    watch(Client, "scatter", note)
+    found, labels = [], np.arange(20_000) % 2
+    for client in (three, three, False):
+        longest = GridSearchCV(_Longest(), {"n": [5, 6]}, cv=KFold(2), refit=False, client=client)
+        found.append(scores(longest.fit(frame, labels)))
     assert sent[0] > 300_000
     assert sent[1] < 10_000
-    local = GridSearchCV(_Longest(), {"n": [5, 6]}, cv=KFold(2), refit=False, client=False).fit(frame, labels)
-    np.testing.assert_array_equal(scores(found), scores(local))
+    np.testing.assert_array_equal(found[1], found[2])
+
+
+def test_an_owner_that_is_a_list_is_a_part() -> None:
+    """A pickler asks no reducer about lists."""
+    texts, numbers = [f"{i} of many words" for i in range(5_000)], np.arange(10_000.0)
+    package = pack({"X": texts, "again": [texts, numbers]}, owners=[texts, None])
+    ((owner, keys),) = package.owned
+    assert owner is texts
+    assert keys == package.parts.keys() - {package.key, array_key(numbers)}
+    assert len(package.parts[package.key]) < 1_000
+    found: dict[str, Any] = {}
+    for key, content in package.parts.items():  # each after the parts that it refers to
+        found[key] = unpack(content, found.__getitem__) if is_pickle(key) else place_array(key, content)
+    whole = found[package.key]
+    assert whole["X"] == texts
+    assert whole["X"] is whole["again"][0]
+    np.testing.assert_array_equal(whole["again"][1], numbers)
+    with pytest.raises(pickle.UnpicklingError):
+        pickle.loads(package.parts[package.key])
 
 
 class _Longest(Awkward):
@@ -123,16 +141,14 @@ class _Longest(Awkward):
 
 
 def test_a_search_that_ended_holds_no_client():
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=1, **options) as cluster:
+    with within(1) as first:
         for _ in range(2):
-            with Client(cluster):
+            with Client(first.cluster):
                 search().fit(X, Y)
-        with Client(cluster) as client:
+        first.close()
+        with Client(first.cluster) as client:
             assert get_placement(client)
-            from manyfit.cluster.pool.placement import _placements
-
-            assert [one.status for one in _placements] == ["running"]
+            assert [one.status for one in placement._placements] == ["running"]
 
 
 @pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
@@ -177,10 +193,9 @@ def test_a_paused_worker_is_not_waited_for(three):
         dask_worker.status = Status.paused
 
     three.run(pause, workers=[first])
-    eventually(lambda: three.scheduler_info(n_workers=-1)["workers"][first]["status"] == "paused")
-    start = time.monotonic()
-    search().fit(X, Y)
-    assert time.monotonic() - start < 10
+    wait_for(lambda: three.scheduler_info(n_workers=-1)["workers"][first]["status"] == "paused")
+    with in_seconds(10):
+        search().fit(X, Y)
 
 
 @pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
@@ -188,7 +203,7 @@ def test_a_busy_worker_is_not_waited_for(three):
     go_on = Event("go on")
     first = min(three.nthreads())
     busy = three.submit(lambda: Event("go on").wait(60), workers=[first], pure=False)
-    eventually(lambda: any(three.processing().values()))
+    wait_for(lambda: any(three.processing().values()))
     try:
         search(20, seconds=0.01).fit(X, Y)
         assert not busy.done()
@@ -199,21 +214,18 @@ def test_a_busy_worker_is_not_waited_for(three):
 @pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
 def test_workers_that_leave_are_no_deaths():
     """As those of a cluster that grows and shrinks do."""
-    spec = {i: {"cls": Worker, "options": {"nthreads": 1}} for i in range(2)}
-    scheduler = {"cls": Scheduler, "options": {"dashboard_address": ":0", "protocol": "inproc://"}}
-    with SpecCluster(workers=spec, scheduler=scheduler) as cluster, Client(cluster) as client:
-        client.wait_for_workers(2)
-        stop = threading.Event()
+    with workers_with(w0={"nthreads": 1}, w1={"nthreads": 1}) as client:
+        stop, cluster = threading.Event(), client.cluster
 
         def churn() -> None:
             for i in range(2, 40):
                 if stop.wait(0.2):
                     return
-                cluster.worker_spec[i] = {"cls": Worker, "options": {"nthreads": 1}}
+                cluster.worker_spec[f"w{i}"] = {"cls": Worker, "options": {"nthreads": 1}}
                 cluster.sync(cluster._correct_state)
                 # As `Adaptive` does; without it the scheduler only sees that a worker is gone.
-                client.retire_workers([cluster.workers[i - 2].address])
-                cluster.worker_spec.pop(i - 2)
+                client.retire_workers([cluster.workers[f"w{i - 2}"].address])
+                cluster.worker_spec.pop(f"w{i - 2}")
                 cluster.sync(cluster._correct_state)
 
         thread = threading.Thread(target=churn)
@@ -228,9 +240,8 @@ def test_workers_that_leave_are_no_deaths():
 
 @pytest.mark.invariant("A search waits for no single worker, and workers may join or leave")
 def test_a_cluster_grows_with_the_search():
-    options = {"n_workers": 1, "processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        cluster.adapt(minimum=1, maximum=4, interval="100ms", target_duration="1s")
+    with within(1) as client:
+        client.cluster.adapt(minimum=1, maximum=4, interval="100ms", target_duration="1s")
         most = [0]
         done = threading.Event()
 
@@ -360,7 +371,7 @@ def test_shared_steps_are_handed_back(stopped, three, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             whole.fit(X, Y)
         assert len(whole.partial_results_) == sum(arrived) > 0
-        eventually(lambda: not any(three.processing().values()), 3.0)
+        wait_for(lambda: not any(three.processing().values()), 3.0)
         return
     whole.fit(X, Y)
     assert len(arrived) > 4
@@ -376,16 +387,9 @@ def test_each_line_is_printed_once(three, capsys):
 
 
 def test_equal_searches_at_once_are_fitted_once(three, tmp_path):
-    found = []
-    threads = [
-        threading.Thread(target=lambda: found.append(search(4, seconds=0.2, folder=str(tmp_path)).fit(X, Y)))
-        for _ in range(2)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    np.testing.assert_array_equal(scores(found[0]), scores(found[1]))
+    searches = [search(4, seconds=0.2, folder=str(tmp_path)) for _ in range(2)]
+    at_once(*(partial(one.fit, X, Y) for one in searches))
+    np.testing.assert_array_equal(*map(scores, searches))
     assert 8 <= len(fits(tmp_path)) < 16
 
 
@@ -416,8 +420,7 @@ def test_tasks_that_wait_on_a_paused_worker_go_to_others(three):
     stop.set()
     thread.join()
     assert found
-    local = GridSearchCV(Awkward(), {"value": list(range(16))}, cv=KFold(2), refit=False, client=False)
-    np.testing.assert_array_equal(scores(there), scores(local.fit(X, Y)))
+    np.testing.assert_array_equal(scores(there), scores(search(16, client=False).fit(X, Y)))
 
 
 def test_a_fit_that_ends_its_process_is_an_error(three):
@@ -429,22 +432,17 @@ def test_a_fit_that_ends_its_process_is_an_error(three):
         GridSearchCV(Ends(), {"value": [0]}, cv=2).fit(X, Y)
 
 
-def test_data_are_sent_again_where_a_worker_was_just_lost(three, monkeypatch):
-    scatter, failed = Client.scatter, []
+def test_data_are_sent_again_where_a_worker_was_just_lost(three, watch, monkeypatch):
+    failures = [OSError("the worker is gone")]
 
-    def fails_once(client: Client, *args: Any, **kwargs: Any) -> Any:
-        if not failed:
-            failed.append(1)
-            raise OSError("the worker is gone")
-        return scatter(client, *args, **kwargs)
+    def fail(*args: Any, **kwargs: Any) -> None:
+        if failures:
+            raise failures.pop()
 
-    monkeypatch.setattr(Client, "scatter", fails_once)
+    watch(Client, "scatter", fail)
     assert not np.isnan(scores(search().fit(X, Y))).any()
+    assert not failures
     monkeypatch.setattr("manyfit.cluster.pool.item_run.CHECK_S", 0.01)
-
-    def fails(client: Client, *args: Any, **kwargs: Any) -> Any:
-        raise OSError("the worker is gone")
-
-    monkeypatch.setattr(Client, "scatter", fails)
+    failures.extend([OSError("the worker is gone")] * 1000)
     with pytest.raises(RuntimeError, match="could not send its data to the cluster at inproc"):
         search().fit(X.copy(), Y)

@@ -67,20 +67,18 @@ def test_restored_fits_are_counted_at_once(capsys):
     assert "8/8" in last_line(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize(("verbose", "seconds"), [(1, 0.0), (2, 9.0), (0, 9.0)])
-def test_the_refit_is_shown(verbose, seconds, capsys):
+@pytest.mark.parametrize(
+    ("verbose", "seconds", "session", "shown"),
+    [(1, 0.0, False, "a bar"), (2, 9.0, False, "a line"), (0, 9.0, False, ""), (0, 0.1, True, "")]
+    + [(0, 2.0, True, "a bar")],
+)
+def test_the_refit_is_shown(verbose, seconds, session, shown, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "_interactive", lambda: session)
     with refitting(verbose, seconds):
         pass
     out, err = capsys.readouterr()
-    assert ("refit 100%" in err, "Refitting the best setting" in out) == (verbose == 1, verbose == 2)
-
-
-def test_the_refit_of_a_long_search_is_shown_in_a_session(capsys, monkeypatch):
-    monkeypatch.setattr(_progress, "_interactive", lambda: True)
-    for seconds, shown in ((0.1, False), (2.0, True)):
-        with refitting(0, seconds):
-            pass
-        assert ("refit 100%" in capsys.readouterr().err) is shown
+    assert ("refit 100%" in err) == (shown == "a bar")
+    assert ("Refitting the best setting" in out) == (shown == "a line")
 
 
 NOTEBOOK = """

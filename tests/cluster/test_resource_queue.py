@@ -38,23 +38,16 @@ def test_fewer_tasks_than_items_of_the_benchmark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("each", "most"), [(0.001, 2), (0.05, 2), (0.16, AHEAD_S / TASK_S), (2.0, AHEAD_S / 2)]
+    ("each", "resources", "most"),
+    [(0.001, (), 2), (0.05, (), 2), (0.16, (), AHEAD_S / TASK_S), (2.0, (), AHEAD_S / 2)]
+    + [(2.0, (("GPU", 1.0),), 2)],
 )
-def test_long_items_are_handed_out_ahead(each: float, most: float) -> None:
-    lane = ResourceQueue((), range(10_000), _one)
+def test_long_items_are_handed_out_ahead(each: float, resources: tuple, most: float) -> None:
+    """But none that take resources."""
+    lane = ResourceQueue(resources, range(10_000), _one)
     lane.slots = 1
     lane.chunks.record(lane.chunks.take(1), each)
     while lane.has_room:
         lane.chunks.take(1)
         lane.running += 1
     assert lane.running == most
-
-
-def test_items_that_take_resources_are_not_handed_out_ahead() -> None:
-    lane = ResourceQueue((("GPU", 1.0),), range(10_000), _one)
-    lane.slots = 1
-    lane.chunks.record(lane.chunks.take(1), 2.0)
-    while lane.has_room:
-        lane.chunks.take(1)
-        lane.running += 1
-    assert lane.running == 2

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
-import time
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster, get_worker, wait
 from joblib import Parallel, delayed
-from sklearn import model_selection
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
@@ -22,6 +20,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
+from sklearn.model_selection import cross_validate as sklearn_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -32,6 +31,8 @@ from manyfit.folds import HostRows, register_row_source, unregister_row_source
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
+from tests.cluster._clusters import at_once, within
+from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
 
@@ -41,7 +42,7 @@ SEARCHES = {
     "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}),
     "passes": (LogisticRegression(), {"C": [0.1, 1.0, 10.0]}),
     "family": (
-        make_pipeline(FunctionTransformer(np.tanh), Ridge()),
+        make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()),
         {"ridge__alpha": [0.1, 1.0, 10.0]},
     ),
     "steps": (
@@ -61,9 +62,7 @@ def client():
 
 @pytest.fixture(params=[1, 2, 3])
 def inside(request):
-    """Workers in this process, which start at once."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=request.param, **options) as cluster, Client(cluster) as client:
+    with within(request.param) as client:
         yield client
 
 
@@ -138,12 +137,8 @@ def test_routed_weights_multimetric_and_other_containers(inside):
             for c in (False, inside)
         )
         same(local, there)
-    found = cross_validate(TREE, frame, names, cv=3)
-    np.testing.assert_array_equal(found["test_score"], local_scores(TREE, frame, names))
-
-
-def local_scores(estimator, data, target):
-    return model_selection.cross_validate(estimator, data, target, cv=3)["test_score"]
+    found, expected = (module(TREE, frame, names, cv=3) for module in (cross_validate, sklearn_validate))
+    np.testing.assert_array_equal(found["test_score"], expected["test_score"])
 
 
 def test_random_search_of_a_lambda(client):
@@ -175,38 +170,41 @@ def _kept(client: Client) -> dict[str, set[str]]:
     return client.run(keys)
 
 
-class Scattered:
-    """Counts what a client sends to its workers as data."""
+@pytest.fixture
+def sent(watch):
+    """What a client sends to its workers as data: by name, how many bytes."""
+    parts: list[tuple[str, int]] = []
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.nbytes = 0
-        scatter = Client.scatter
+    def note(client: Client, data: Any, *args: Any, **kwargs: Any) -> None:
+        parts.extend((name, getattr(part, "nbytes", 0)) for name, part in data.items())
 
-        def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
-            self.nbytes += sum(getattr(one, "nbytes", 0) for one in data.values())
-            return scatter(client, data, *args, **kwargs)
+    watch(Client, "scatter", note)
+    return parts
 
-        monkeypatch.setattr(Client, "scatter", counted)
+
+def bytes_of(sent):
+    return sum(nbytes for _, nbytes in sent)
 
 
 @pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
-def test_a_second_search_sends_nothing(client, monkeypatch):
+def test_a_second_search_sends_nothing(client, sent):
     big, target = np.random.default_rng(0).normal(size=(20_000, 10)), np.arange(20_000) % 2
-    sent, before = Scattered(monkeypatch), _transfers(client)
+    before = _transfers(client)
     first = GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(big, target)
     labels_of_folds = 2 * len(target)
-    assert sent.nbytes == big.nbytes + target.nbytes + labels_of_folds
+    once = big.nbytes + target.nbytes + labels_of_folds
+    assert bytes_of(sent) == once
     assert all(array_key(big) in keys for keys in _kept(client).values())
     fetched = _transfers(client) - before
     # Once by the worker that the client did not send them to; and the packages, and results.
-    assert sent.nbytes <= fetched <= 1.1 * sent.nbytes
+    assert once <= fetched <= 1.1 * once
     GridSearchCV(Awkward(), {"value": [3, 4]}, cv=KFold(2), refit=False).fit(big, target)
     same(first, GridSearchCV(Awkward(), {"value": [0, 1, 2]}, cv=3, refit=False).fit(big, target))
-    assert sent.nbytes == big.nbytes + target.nbytes + labels_of_folds
+    assert bytes_of(sent) == once
     assert _transfers(client) - before <= fetched + 0.1 * big.nbytes  # packages and results
     big[0, 0] += 1.0  # in place: another content
     GridSearchCV(Awkward(), {"value": [0]}, cv=3, refit=False).fit(big, target)
-    assert sent.nbytes == 2 * big.nbytes + target.nbytes + labels_of_folds
+    assert bytes_of(sent) == once + big.nbytes
 
 
 @pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
@@ -218,33 +216,21 @@ def test_data_go_with_their_owner(client):
     del data, target, search
     gc.collect()
     # Nothing of other tests either: the data of the module's searches have no large arrays.
-    eventually(lambda: not any(_kept(client).values()))
-    eventually(lambda: not client.who_has())
-
-
-def eventually(condition: Any, seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "not in time"
-        time.sleep(0.05)
+    wait_for(lambda: not any(_kept(client).values()))
+    wait_for(lambda: not client.who_has())
 
 
 @pytest.mark.invariant("Data are sent to a worker once, are never stale, and are freed with their owner")
-def test_messages_are_small(client, monkeypatch):
+def test_messages_are_small(client, watch):
     """All that is submitted for a search over 16 MB, but for the data itself."""
     data, target = np.zeros((200_000, 10)), np.arange(200_000) % 2
     data[:, 0] = target
     sizes = []
-    submit = Client.submit
-
-    def counted(self: Client, *args: Any, **kwargs: Any) -> Any:
-        sizes.append(sum(len(arg) for arg in args if isinstance(arg, bytes)))
-        return submit(self, *args, **kwargs)
-
-    monkeypatch.setattr(Client, "submit", counted)
+    watch(
+        Client, "submit", lambda self, *args, **kwargs: sizes.extend(len(a) for a in args if type(a) is bytes)
+    )
     GridSearchCV(Awkward(), {"value": list(range(10))}, cv=5, refit=False).fit(data, target)
-    assert sizes
-    assert sum(sizes) < 100_000
+    assert 0 < sum(sizes) < 100_000
 
 
 # ------------------------------------------------------------------------------------------ several at once
@@ -252,57 +238,38 @@ def test_messages_are_small(client, monkeypatch):
 
 @pytest.mark.invariant("Scores do not depend on the number of workers")
 def test_two_searches_at_once_do_not_mix(client):
-    found: dict[Any, Any] = {}
-
-    def run(name: str, grid: Any, target: Any) -> None:
-        found[name] = GridSearchCV(TREE, grid, cv=3).fit(X, target)
-
-    grids = {"a": {"max_depth": [1, 2, 3]}, "b": {"max_depth": [1, 2, 3]}, "c": {"max_depth": [2, 5]}}
-    targets = {"a": Y, "b": Y, "c": Y[::-1]}
-    threads = [threading.Thread(target=run, args=(name, grids[name], targets[name])) for name in grids]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for name, grid in grids.items():
-        same(found[name], GridSearchCV(TREE, grid, cv=3, client=False).fit(X, targets[name]))
+    cases = [({"max_depth": [1, 2, 3]}, Y), ({"max_depth": [1, 2, 3]}, Y), ({"max_depth": [2, 5]}, Y[::-1])]
+    searches = [GridSearchCV(TREE, grid, cv=3) for grid, _ in cases]
+    at_once(*(partial(search.fit, X, y) for search, (_, y) in zip(searches, cases, strict=True)))
+    for search, (grid, y) in zip(searches, cases, strict=True):
+        same(search, GridSearchCV(TREE, grid, cv=3, client=False).fit(X, y))
 
 
-def test_equal_searches_at_once_send_their_package_once(client, monkeypatch, tmp_path):
+def test_equal_searches_at_once_send_their_package_once(client, sent, tmp_path):
     """Or each would take what it sent from the other, whose tasks then miss it."""
-    packages: list[str] = []
-    scatter = Client.scatter
-
-    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
-        packages.extend(name for name in data if name.startswith("manyfit-package"))
-        return scatter(client, data, *args, **kwargs)
-
-    monkeypatch.setattr(Client, "scatter", counted)
     slow = Awkward(seconds=0.1, folder=str(tmp_path))
     searches = [GridSearchCV(slow, {"value": list(range(6))}, cv=2, refit=False) for _ in range(2)]
-    threads = [threading.Thread(target=search.fit, args=(X, Y)) for search in searches]
-    threads[0].start()
-    eventually(lambda: fits(tmp_path))
-    threads[1].start()
-    for thread in threads:
-        thread.join()
-    assert len(packages) == 1
+
+    def second() -> None:
+        wait_for(lambda: fits(tmp_path))
+        searches[1].fit(X, Y)
+
+    at_once(partial(searches[0].fit, X, Y), second)
+    assert len([name for name, _ in sent if name.startswith("manyfit-package")]) == 1
     same(*searches)
-    eventually(lambda: not client.who_has())
+    wait_for(lambda: not client.who_has())
 
 
 @pytest.mark.parametrize(("random_state", "merged"), [(0, True), (None, False)])
-def test_only_what_is_not_drawn_is_merged(random_state, merged, client, monkeypatch):
+def test_only_what_is_not_drawn_is_merged(random_state, merged, client, watch):
     """Equal tasks of equal searches have equal names, unless they draw."""
     names: list[set[str]] = []
-    submit = Client.submit
 
-    def seen(self: Client, *args: Any, key: str, **kwargs: Any) -> Any:
+    def note(self: Client, *args: Any, key: str, **kwargs: Any) -> None:
         if not key.startswith("manyfit-"):
             names[-1].add(key)
-        return submit(self, *args, key=key, **kwargs)
 
-    monkeypatch.setattr(Client, "submit", seen)
+    watch(Client, "submit", note)
     # Whole trees would not draw; of a task of several pairs, the time that it takes has a say in the name.
     tree = DecisionTreeClassifier(max_features=2, random_state=random_state)
     for _ in range(2):
@@ -317,15 +284,15 @@ def test_a_search_within_a_task_runs_there(client):
     """It would wait for its own slot otherwise."""
     inner = GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2)
     nested = cross_validate(inner, X, Y, cv=2)
-    expected = model_selection.cross_validate(inner.set_params(client=False), X, Y, cv=2)
+    expected = sklearn_validate(inner.set_params(client=False), X, Y, cv=2)
     np.testing.assert_array_equal(nested["test_score"], expected["test_score"])
 
 
 def test_nothing_is_left(client):
     GridSearchCV(TREE, {"max_depth": [1, 2]}, cv=2).fit(X.tolist(), Y.tolist())
-    eventually(lambda: not any(client.processing().values()))
+    wait_for(lambda: not any(client.processing().values()))
     wait([])
-    eventually(lambda: not [key for key in client.who_has() if "array" not in str(key)])
+    wait_for(lambda: not [key for key in client.who_has() if "array" not in str(key)])
 
 
 # ------------------------------------------------------------------------------------------ the parameter

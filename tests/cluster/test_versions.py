@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client
 from joblib import Parallel, delayed, parallel_config
 from sklearn.linear_model import Ridge
 
@@ -19,7 +19,8 @@ from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import Identity
 from manyfit.model_selection.running import _worker_items as _on_worker
-from tests.cluster._processes import running, wait_for
+from tests.cluster._clusters import by_hand, within
+from tests.cluster._processes import wait_for
 from tests.cluster.test_search import X, Y
 
 HERE = {"python": "3.11.7", "manyfit": "0.5.0", "scikit-learn": "1.9.1", "numpy": "2.1.0", "scipy": "1.15.0"}
@@ -46,8 +47,7 @@ def test_what_differs(there: Any, wrong: Any, other: Any) -> None:
 @pytest.fixture
 def client() -> Iterator[Client]:
     """A client that has met no worker yet."""
-    options = {"processes": False, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+    with within(2) as client:
         yield client
 
 
@@ -56,6 +56,19 @@ def claims(monkeypatch: pytest.MonkeyPatch, **versions: str) -> None:
     other = {**process_versions(), **{name.replace("_", "-"): version for name, version in versions.items()}}
     monkeypatch.setattr(_versions, "process_versions", lambda: other)
     monkeypatch.setattr(_versions, "versions_installed", lambda: other)
+
+
+def asks(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
+    """Items of a search ask workers for these versions: in one process client and worker have the same."""
+    executor, common = "manyfit.model_selection.running._dask_executor", _on_worker.Common
+    monkeypatch.setattr(f"{executor}.Common", lambda *args: common(*args, versions=versions))
+
+
+def fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raises(**params: Any) -> None:
+        raise TypeError("config_context() got an unexpected keyword argument")
+
+    monkeypatch.setattr(_on_worker, "config_context", raises)
 
 
 def search(**params: Any) -> GridSearchCV:
@@ -75,12 +88,8 @@ def test_a_search_warns_of_another_patch_once(client: Client, monkeypatch: pytes
 
     minor = ".".join(sklearn.__version__.split(".")[:2])
     claims(monkeypatch, scikit_learn=f"{minor}.99")
-    # A worker says it once more, with what it computes: in one process it would not.
-    asked = {**_on_worker.versions(), "scikit-learn": f"{minor}.99"}
-    common = _on_worker.Common
-    monkeypatch.setattr(
-        "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=asked)
-    )
+    # A worker says it once more, with what it computes.
+    asks(monkeypatch, {**_on_worker.versions(), "scikit-learn": f"{minor}.99"})
     with pytest.warns(RuntimeWarning, match=f"scikit-learn is {minor}.* instead of {minor}.99") as warned:
         search().fit(X, Y)
     assert len([one for one in warned if "other versions" in str(one.message)]) == 1
@@ -118,11 +127,8 @@ def test_a_worker_that_says_its_versions_late(client: Client, monkeypatch: pytes
         asked.append(args)
         return await ask(*args) if len(asked) > 1 else {}
 
-    def raises(**params: Any) -> None:
-        raise TypeError("config_context() got an unexpected keyword argument")
-
     monkeypatch.setattr(_versions, "ask_versions", late)
-    monkeypatch.setattr(_on_worker, "config_context", raises)
+    fails_at_once(monkeypatch)
     claims(monkeypatch, scikit_learn="0.24.1")
     with pytest.raises(RuntimeError, match=r"The worker inproc://\S+ has other versions"):
         search().fit(X, Y)
@@ -131,22 +137,15 @@ def test_a_worker_that_says_its_versions_late(client: Client, monkeypatch: pytes
 def test_a_worker_that_never_says_its_versions_fits_nothing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def raises(**params: Any) -> None:
-        raise TypeError("config_context() got an unexpected keyword argument")
-
-    asked = {**_on_worker.versions(), "scikit-learn": "0.24.1"}
-    common = _on_worker.Common
-    monkeypatch.setattr(
-        "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=asked)
-    )
-    monkeypatch.setattr(_on_worker, "config_context", raises)
+    asks(monkeypatch, {**_on_worker.versions(), "scikit-learn": "0.24.1"})
+    fails_at_once(monkeypatch)
     with pytest.raises(RuntimeError, match="A worker has other versions .* instead of 0.24.1"):
         search().fit(X, Y)
 
 
 def test_a_worker_that_joins_is_compared_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     versions = _versions.Versions(client)
-    versions.require(client.nthreads(), wait=True)
+    versions.require(client.nthreads())
     claims(monkeypatch, manyfit="0.0.1")
     versions.require(client.nthreads())  # each once
     client.cluster.scale(3)
@@ -174,14 +173,11 @@ def test_a_worker_process_of_another_version(tmp_path: Path) -> None:
     info = tmp_path / "packages" / "scikit_learn-1.5.2.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: scikit-learn\nVersion: 1.5.2\n")
-    worker = "dask worker --scheduler-file address.json --nworkers 1 --nthreads 1 --no-dashboard --no-nanny"
-    line = "dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file address.json"
-    with running(line, tmp_path), running(worker, tmp_path, PYTHONPATH=str(tmp_path / "packages")):
-        wait_for((tmp_path / "address.json").exists, "the scheduler")
-        with Client(scheduler_file=str(tmp_path / "address.json"), set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=60)
-            with pytest.raises(RuntimeError, match="scikit-learn is 1.5.2 instead of"):
-                search(client=client).fit(X, Y)
+    with (
+        by_hand(tmp_path, default=False, PYTHONPATH=str(tmp_path / "packages")) as client,
+        pytest.raises(RuntimeError, match="scikit-learn is 1.5.2 instead of"),
+    ):
+        search(client=client).fit(X, Y)
 
 
 # What computed each score
@@ -196,13 +192,9 @@ def test_a_checkpoint_says_what_computed_each_score(
     # In one process: what a worker says is not what the client says.
     monkeypatch.setattr(_on_worker, "versions", lambda: theirs)
     path = tmp_path / "file"
-    common = _on_worker.Common
-    monkeypatch.setattr(
-        "manyfit.model_selection.running._dask_executor.Common", lambda *a: common(*a, versions=real)
-    )
-    with pytest.warns(
-        RuntimeWarning, match=r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 instead of"
-    ):
+    asks(monkeypatch, real)
+    said = r"A worker has other versions.*scikit-learn is \d+\.\d+\.99 instead of"
+    with pytest.warns(RuntimeWarning, match=said):
         search(checkpoint=path).fit(X, Y)
     with pytest.warns(RuntimeWarning, match="scores that workers of other versions .*They are used"):
         again = search(checkpoint=path, client=False).fit(X, Y)

@@ -149,9 +149,8 @@ def test_splitters_and_groups():
     np.testing.assert_allclose(to_host(found), theirs(estimators.Ridge(), X, Y, cv=splits), rtol=1e-9)
     cv = model_selection.GroupKFold(3)
     found = cross_val_predict(estimators.Ridge(), there(X), there(Y), cv=cv, groups=there(groups))
-    np.testing.assert_allclose(
-        to_host(found), theirs(estimators.Ridge(), X, Y, cv=cv, groups=groups), rtol=1e-9
-    )
+    wanted = theirs(estimators.Ridge(), X, Y, cv=cv, groups=groups)
+    np.testing.assert_allclose(to_host(found), wanted, rtol=1e-9)
     with pytest.raises(ValueError, match="only works for partitions"):
         cross_val_predict(estimators.Ridge(), there(X), there(Y), cv=model_selection.ShuffleSplit(2))
     with pytest.raises(AttributeError, match="predict_proba"):
@@ -174,10 +173,8 @@ def test_scikit_learns_own_brings_x_home_and_says_so(method):
     assert caught[0].filename == __file__ and at(found) == DEVICE
     wanted = theirs(SVC(), X, LABELS, cv=3, method=method, params={"sample_weight": WEIGHTS})
     np.testing.assert_array_equal(to_host(found), wanted)
-    with (
-        manyfit.config_context(**STAYS),
-        pytest.raises(HostFallbackError, match="cross_val_predict works on"),
-    ):
+    said = "cross_val_predict works on"
+    with manyfit.config_context(**STAYS), pytest.raises(HostFallbackError, match=said):
         cross_val_predict(SVC(), there(X), there(LABELS))
 
 

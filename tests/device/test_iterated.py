@@ -12,13 +12,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.arrays import to_device
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.families.smooth.solver._curvatures import SAMPLE_ROWS
-from manyfit.families.smooth.solver._objective import LinearProblem
 from manyfit.folds import DevicePasses
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import crossings, there
+from tests.device import _both
 
 rng = np.random.default_rng(0)
 N, P = 2000, 12
@@ -30,25 +29,11 @@ CS = {"C": np.logspace(-3, 1, 5)}
 BEHIND = {"logisticregression__C": CS["C"]}
 
 
-@pytest.fixture
-def steps(monkeypatch):
-    """How often gradients of the batch are evaluated."""
-    counted, gradient = [], LinearProblem.gradient
-
-    def counting(*args):
-        counted.append(1)
-        return gradient(*args)
-
-    monkeypatch.setattr(LinearProblem, "gradient", counting)
-    return counted
-
-
-def alike(found, expected, rtol=1e-6):
-    for key, wanted in expected.cv_results_.items():
-        if "score" in key and "time" not in key and "rank" not in key:
-            np.testing.assert_allclose(found.cv_results_[key], wanted, rtol=rtol, atol=rtol, err_msg=key)
-    # On a device this is known for scorers of labels only.
-    assert all(one in expected.report_.as_good_as_best for one in found.report_.as_good_as_best)
+def on_both(model, grid, X, y, rtol=1e-6, **options):
+    """As for any search; and which settings are as good as the best, which a device knows for labels only."""
+    found, wanted = _both.on_both(model, grid, X, y, rtol=rtol, **options)
+    assert all(one in wanted.report_.as_good_as_best for one in found.report_.as_good_as_best)
+    return found
 
 
 @pytest.mark.invariant("The host waits for a device at most twice per iteration of all columns")
@@ -66,7 +51,7 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
     # Sums of Hessians and gradients, whatever the number of rows; y once.
     assert crossed["bytes"] == search.report_.bytes_to_host < X.nbytes
     assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, TWO))
+    _both.alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, TWO), 1e-6)
 
 
 @pytest.mark.invariant("An iterating family gives a device's data the host's answers")
@@ -80,12 +65,9 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
     ],
     ids=["texts", "steps", "hinge", "poisson"],
 )
-def test_scores_are_those_on_the_host(xp, device, model, grid, y, dtype):
-    own = X.astype(dtype)
-    options = {"cv": 3, "refit": False, "return_train_score": True}
-    search = GridSearchCV(model, grid, **options).fit(to_device(own, device, xp), y)
-    assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(model, grid, **options).fit(own, y))
+def test_scores_are_those_on_the_host(place, model, grid, y, dtype):
+    options = {"place": place, "place_y": np.asarray, "cv": 3, "return_train_score": True}
+    assert on_both(model, grid, X.astype(dtype), y, **options).report_.fits_done == 0
 
 
 def test_a_scorer_of_the_users_own_sees_labels_on_the_host():
@@ -94,44 +76,39 @@ def test_a_scorer_of_the_users_own_sees_labels_on_the_host():
         return f1_score(y, predicted, average="macro")
 
     y = np.array(["a", "bb", "c"])[THREE]
-    options = {"cv": 3, "refit": False, "scoring": make_scorer(macro)}
-    search = GridSearchCV(LogisticRegression(), CS, **options).fit(there(X), y)
-    assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(LogisticRegression(), CS, **options).fit(X, y))
+    assert on_both(LogisticRegression(), CS, X, y, cv=3, scoring=make_scorer(macro)).report_.fits_done == 0
 
 
-class Small:
-    """A device that takes no rows for a product beyond some bytes."""
+def small(monkeypatch, most):
+    """Have a device take no rows for a product beyond some bytes; what it refused."""
+    refused, centred = [], DevicePasses._centred
 
-    def __init__(self, monkeypatch, most):
-        self.refused, centred = [], DevicePasses._centred
+    def limited(passes, rows):
+        part = centred(passes, rows)
+        if 8 * part.size > most:
+            refused.append(8 * part.size)
+            raise MemoryError(f"Out of memory allocating {8 * part.size:,} bytes")
+        return part
 
-        def limited(passes, rows):
-            part = centred(passes, rows)
-            if 8 * part.size > most:
-                self.refused.append(8 * part.size)
-                raise MemoryError(f"Out of memory allocating {8 * part.size:,} bytes")
-            return part
-
-        monkeypatch.setattr(DevicePasses, "_centred", limited)
+    monkeypatch.setattr(DevicePasses, "_centred", limited)
+    return refused
 
 
 def test_where_memory_is_short_blocks_get_smaller(monkeypatch):
     big, y = np.tile(X, (9, 1)), np.tile(TWO, 9)
-    small = Small(monkeypatch, 2 * SAMPLE_ROWS * big[0].nbytes)  # these are taken in any case
-    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2, refit=False).fit(there(big), y)
-    assert len(small.refused) == 1 and search.report_.fits_done == 0
-    alike(search, GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2, refit=False).fit(big, y))
+    refused = small(monkeypatch, 2 * SAMPLE_ROWS * big[0].nbytes)  # these are taken in any case
+    search = on_both(LogisticRegression(), {"C": [0.1, 1.0]}, big, y, place_y=np.asarray, cv=2)
+    assert len(refused) == 1 and search.report_.fits_done == 0
 
 
 def test_where_there_is_no_memory_the_report_says_so(monkeypatch):
-    small, model = Small(monkeypatch, 100), LogisticRegression(max_iter=1000)
+    refused, model = small(monkeypatch, 100), LogisticRegression(max_iter=1000)
     with pytest.warns(HostFallbackWarning, match="LogisticRegression"):
         search = GridSearchCV(model, CS, cv=3, refit=False).fit(there(X), TWO)
     (why,) = search.report_.left_to_sklearn
     assert why == (
         "the iterations of LogisticRegression ran out of memory, also in smaller blocks: "
-        f"Out of memory allocating {small.refused[-1]:,} bytes"
+        f"Out of memory allocating {refused[-1]:,} bytes"
     )
     assert search.report_.fits_done == 15
 

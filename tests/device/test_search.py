@@ -18,12 +18,12 @@ from sklearn.preprocessing import StandardScaler
 import manyfit
 from manyfit import estimators
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES
-from manyfit.arrays import to_device
 from manyfit.exceptions import HostFallbackWarning
 from manyfit.folds.moments import _device as _device_moments
 from manyfit.model_selection import cross_val_score
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import DEVICE, crossings, memory_there, there
+from tests.device._both import alike, on_both
 
 rng = np.random.default_rng(0)
 ALPHAS = {"alpha": np.logspace(-3, 3, 10)}
@@ -36,30 +36,26 @@ def problem(n=600, p=9, far=100.0, noise=1.0):
     return X, X @ rng.normal(size=p) + noise * rng.normal(size=n)
 
 
-def alike(found, expected, rtol=1e-9):
-    for key, wanted in expected.cv_results_.items():
-        if "score" in key and "time" not in key and "rank" not in key:
-            np.testing.assert_allclose(found.cv_results_[key], wanted, rtol=rtol, atol=rtol, err_msg=key)
-
-
 @pytest.mark.parametrize("kind", ["host", "device", "frame"])
 @pytest.mark.parametrize(
-    "model",
+    ("model", "name"),
     [
-        make_pipeline(VarianceThreshold(0.1), Ridge()),
-        make_pipeline(StandardScaler(), LogisticRegression(tol=1e-9, max_iter=1000)),
-        PoissonRegressor(tol=1e-9, max_iter=1000),
+        (make_pipeline(VarianceThreshold(0.1), Ridge()), "ridge__alpha"),
+        (
+            make_pipeline(StandardScaler(), LogisticRegression(tol=1e-9, max_iter=1000)),
+            "logisticregression__C",
+        ),
+        (PoissonRegressor(tol=1e-9, max_iter=1000), "alpha"),
     ],
     ids=["ridge", "logistic", "poisson"],
 )
-def test_bools_are_shared_as_numbers_are(model, kind):
+def test_bools_are_shared_as_numbers_are(model, name, kind):
     numbers = rng.normal(size=(300, 5))
     bools = numbers > [0.0, 0.5, -0.5, 1.0, 9.0]  # the last is constant
     y = (bools @ np.arange(5.0) + numbers[:, 0] > 2).astype(int)
-    name = "C" if "C" in "".join(model.get_params()) else "alpha"
-    grid = {next(key for key in model.get_params() if key.split("__")[-1] == name): [0.1, 1.0, 10.0]}
     frame = pd.DataFrame({f"x{j}": bools[:, j] * 1.0 if j == 2 else bools[:, j] for j in range(5)})
     X = {"host": bools, "device": there(bools), "frame": frame}[kind]
+    grid = {name: [0.1, 1.0, 10.0]}
     found = GridSearchCV(model, grid, cv=3, refit=False).fit(X, there(y) if kind == "device" else y)
     assert found.report_.fits_done == 0
     alike(found, sklearn.model_selection.GridSearchCV(model, grid, cv=3, refit=False).fit(bools, y), 1e-6)
@@ -74,40 +70,30 @@ def test_bools_are_shared_as_numbers_are(model, kind):
 @pytest.mark.parametrize("y_there", [True, False])
 def test_a_search_waits_for_its_device_once(model, grid, most, y_there):
     X, y = problem()
-    Xd, yd = there(X), there(y) if y_there else y
-    search = GridSearchCV(model, grid, cv=5, refit=False)
     with crossings() as crossed:
-        search.fit(Xd, yd)
+        search, _ = on_both(model, grid, X, y, place_y=there if y_there else np.asarray, cv=5)
     # The moments of all folds, and nothing else: neither X nor predictions.
     assert crossed["to_device"] == search.report_.synchronisations == 1 <= most
     assert crossed["bytes"] == search.report_.bytes_to_host < X.nbytes / 4
     assert search.report_.bytes_to_device == (0 if y_there else y.nbytes)
     assert search.report_.fits_done == 0 and search.report_.passes == 1
-    alike(search, GridSearchCV(model, grid, cv=5, refit=False).fit(X, y))
 
 
 @pytest.mark.invariant("A search waits for its device once, not once per fold")
 @pytest.mark.parametrize(
     "scoring",
-    [
-        "neg_mean_absolute_error",
-        "neg_median_absolute_error",
-        "neg_max_error",
-        ["r2", "neg_mean_absolute_error"],
-    ],
+    ["neg_mean_absolute_error", "neg_median_absolute_error", "neg_max_error"]
+    + [["r2", "neg_mean_absolute_error"]],
     ids=str,
 )
 def test_scores_from_predictions_come_home_together(scoring):
     X, y = problem()
-    options = {"cv": 4, "refit": False, "scoring": scoring, "return_train_score": True}
-    search = GridSearchCV(Ridge(), ALPHAS, **options)
     with crossings() as crossed:
-        search.fit(there(X), there(y))
+        search, _ = on_both(Ridge(), ALPHAS, X, y, cv=4, scoring=scoring, return_train_score=True)
     # Moments, y and scores; no predictions, which would be 10 x 4 times y.
     assert crossed["to_device"] == 3
     assert crossed["bytes"] < 2 * y.nbytes + 10_000
     assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))
 
 
 def test_a_metric_of_the_users_own_sees_predictions_on_the_host():
@@ -118,13 +104,10 @@ def test_a_metric_of_the_users_own_sees_predictions_on_the_host():
         return float(np.abs(y - predicted).max())
 
     X, y = problem()
-    options = {"cv": 3, "refit": False, "scoring": make_scorer(largest)}
-    search = GridSearchCV(Ridge(), ALPHAS, **options)
-    assert "from predictions" in str(search.plan(there(X), there(y)))
-    search.fit(there(X), there(y))
+    search, _ = on_both(Ridge(), ALPHAS, X, y, cv=3, scoring=make_scorer(largest))
     assert search.report_.fits_done == 0
     assert set(seen) == {(np.ndarray, np.ndarray)}
-    alike(search, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))
+    assert "from predictions" in str(search.plan(there(X), there(y)))
 
 
 @pytest.mark.invariant("A search on a device gives the host's scores")
@@ -140,41 +123,32 @@ def test_a_metric_of_the_users_own_sees_predictions_on_the_host():
     ids=["shuffled", "drawn", "growing", "repeated", "odd"],
 )
 @pytest.mark.parametrize("weighted", [False, True])
-def test_any_splits_and_weights(xp, device, cv, weighted):
+def test_any_splits_and_weights(place, cv, weighted):
     X, y = problem()
     params = {"ridge__sample_weight": rng.uniform(0.5, 2.0, len(y)).round(2)} if weighted else {}
     model = make_pipeline(VarianceThreshold(), SelectKBest(f_regression), StandardScaler(), Ridge())
     grid = {"selectkbest__k": [2, 7], "ridge__alpha": [0.1, 10.0], "ridge__fit_intercept": [True, False]}
-    options = {"cv": cv, "refit": False, "return_train_score": True}
-    Xd, yd = (to_device(a, device, xp) for a in (X, y))
-    search = GridSearchCV(model, grid, **options).fit(Xd, yd, **params)
+    search, _ = on_both(model, grid, X, y, place=place, params=params, cv=cv, return_train_score=True)
     assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(model, grid, **options).fit(X, y, **params))
 
 
 @pytest.mark.parametrize("scoring", ["r2", "neg_mean_absolute_error"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
-def test_other_dtypes_and_several_targets(xp, device, dtype, scoring):
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float32, 1e-6), (np.int64, 1e-9)])
+def test_other_dtypes_and_several_targets(place, dtype, rtol, scoring):
     X, y = problem(far=10.0)
     X, Y = (10 * X).astype(dtype), np.stack([y, y**2], axis=1)
-    options = {"cv": 4, "refit": False, "scoring": scoring}
-    search = GridSearchCV(Ridge(), ALPHAS, **options).fit(to_device(X, device, xp), to_device(Y, device, xp))
+    search, _ = on_both(Ridge(), ALPHAS, X, Y, place=place, cv=4, scoring=scoring, rtol=rtol)
     assert search.report_.fits_done == 0
-    alike(
-        search, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, Y), rtol=1e-9 if dtype == np.int64 else 1e-6
-    )
 
 
-def test_columns_that_are_constant_far_away_or_drift(xp, device):
+def test_columns_that_are_constant_far_away_or_drift(place):
     X, y = problem(n=900)
     X[:, 0], X[:, 1] = 7.0, X[:, 1] + 1e7
     X[:, 2] += np.linspace(0.0, 1e4, 900)
     X[:, 3] = np.r_[np.zeros(100), 1e3 + X[100:, 3]]  # the sampled rows do not tell
     y[:20] = 1e3
-    search = GridSearchCV(PIPELINE, PIPELINE_GRID, cv=5, refit=False)
-    search.fit(to_device(X, device, xp), to_device(y, device, xp))
+    search, _ = on_both(PIPELINE, PIPELINE_GRID, X, y, place=place, cv=5)
     assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(PIPELINE, PIPELINE_GRID, cv=5, refit=False).fit(X, y))
 
 
 def test_a_device_without_float64_is_left_to_scikit_learn():
@@ -199,52 +173,46 @@ def test_the_counter_counts():
     assert crossed["__float__"] == 1 and array_api_strict.Device("CPU_DEVICE") != DEVICE
 
 
-class Small:
-    """A device with so little memory that only products of few rows can be had."""
+@pytest.fixture
+def small(watch):
+    """A device with so little memory that only products of few rows can be had; what it refused, in bytes."""
+    refused = []
 
-    def __init__(self, monkeypatch, most):
-        self.refused = []
-        concat = array_api_strict.concat
-
-        def limited(arrays, **options):
-            arrays = list(arrays)
-            wanted = 8 * sum(int(np.prod(a.shape)) for a in arrays)
+    def limited(most):
+        def look(arrays, **options):
+            wanted = 8 * sum(array.size for array in arrays)
             if wanted > most:
-                self.refused.append(wanted)
+                refused.append(wanted)
                 raise MemoryError(f"Out of memory allocating {wanted:,} bytes")
-            return concat(arrays, **options)
 
-        monkeypatch.setattr(array_api_strict, "concat", limited)
+        watch(array_api_strict, "concat", look)
+        return refused
+
+    return limited
 
 
 @pytest.mark.invariant("Without device memory blocks get smaller, then scikit-learn takes over")
-def test_where_memory_is_short_blocks_get_smaller(monkeypatch):
+def test_where_memory_is_short_blocks_get_smaller(small, monkeypatch):
     X, y = problem(n=3000)
-    Xd, yd = there(X), there(y)
-    expected = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(X, y)
-    small = Small(monkeypatch, X.nbytes // 8)
+    refused = small(X.nbytes // 8)
     monkeypatch.setattr(_device_moments, "BLOCK_VALUES", X.size // 3)
-    search = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(Xd, yd)
-    assert len(small.refused) == 1
+    search, _ = on_both(Ridge(), ALPHAS, X, y, cv=3)
+    assert len(refused) == 1
     assert search.report_.fits_done == 0
-    alike(search, expected)
 
 
 @pytest.mark.invariant("Without device memory blocks get smaller, then scikit-learn takes over")
-def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(monkeypatch):
+def test_where_there_is_no_memory_the_report_says_how_much_was_wanted(small):
     X, y = problem(n=3000)
-    Xd, yd = there(X), there(y)
-    expected = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(X, y)
-    small = Small(monkeypatch, 1000)
+    refused = small(1000)
     with pytest.warns(HostFallbackWarning, match="Ridge"):
-        search = GridSearchCV(Ridge(), ALPHAS, cv=3, refit=False).fit(Xd, yd)
+        search, _ = on_both(Ridge(), ALPHAS, X, y, cv=3)
     # Nothing is lost: scikit-learn fits them, on the host.
     assert search.report_.fits_done == 30
-    alike(search, expected)
     (why,) = search.report_.left_to_sklearn
     assert why == (
         "the moments of Ridge ran out of memory, also in smaller blocks: "
-        f"Out of memory allocating {small.refused[-1]:,} bytes"
+        f"Out of memory allocating {refused[-1]:,} bytes"
     )
 
 
@@ -261,9 +229,8 @@ def test_memory_there_counts_what_is_kept_and_no_views():
 
 def test_targets_of_a_device_are_read_with_rows_of_the_host():
     X, y = problem()
-    search = GridSearchCV(Ridge(), ALPHAS, cv=5, refit=False).fit(X, there(y))
+    search, _ = on_both(Ridge(), ALPHAS, X, y, place=np.asarray, place_y=there, cv=5)
     assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(Ridge(), ALPHAS, cv=5, refit=False).fit(X, y))
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
@@ -271,10 +238,9 @@ def test_indices_of_a_small_type(dtype):
     X, y = problem(300)
     first = np.arange(100)[::-1]  # no slice
     train = (first - 100 if dtype == np.int8 else first + 100).astype(dtype)  # int8: from the end
-    options = {"cv": [(train, first.astype(dtype))], "scoring": "neg_median_absolute_error", "refit": False}
-    search = GridSearchCV(Ridge(), ALPHAS, **options).fit(there(X), there(y))
+    cv = [(train, first.astype(dtype))]
+    search, _ = on_both(Ridge(), ALPHAS, X, y, cv=cv, scoring="neg_median_absolute_error")
     assert search.report_.fits_done == 0
-    alike(search, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))
 
 
 @pytest.mark.parametrize("scoring", ["f1", "neg_log_loss"])
@@ -293,12 +259,10 @@ def test_scores_are_verified_where_the_estimator_is_fitted(scoring):
 @pytest.mark.invariant("Answers that wait for their scores keep to the memory limit")
 def test_answers_of_many_folds_are_not_kept_until_the_last():
     X, y = problem()
-    options = {"cv": 5, "scoring": "neg_mean_absolute_error", "refit": False}
+    options = {"cv": 5, "scoring": "neg_mean_absolute_error"}
     together, apart = (
-        GridSearchCV(Ridge(), ALPHAS, memory_limit=limit, **options).fit(there(X), there(y))
-        for limit in (None, "16kB")
+        on_both(Ridge(), ALPHAS, X, y, memory_limit=limit, **options)[0] for limit in (None, "16kB")
     )
     assert apart.report_.fits_done == 0
     # The scores of a fold after the other, not of all five at once.
     assert apart.report_.synchronisations == together.report_.synchronisations + 4
-    alike(apart, GridSearchCV(Ridge(), ALPHAS, **options).fit(X, y))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 
-import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,10 +13,10 @@ from sklearn.linear_model import Ridge
 
 from manyfit import model_selection as ours
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.arrays import to_device, transfers
+from manyfit.arrays import transfers
 from manyfit.folds import SPLITTERS, Splits
+from tests.behaviour.metrics._crossings import DEVICE, here, there
 
-DEVICE = array_api_strict.Device("device1")
 N = 24
 rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(N, 3)), np.tile([0, 1, 1], N // 3)
@@ -42,10 +41,6 @@ OPTIONS = {
 }
 CASES = [(name, options) for name, several in OPTIONS.items() for options in several]
 IDS = [f"{name}-{i}" for name, several in OPTIONS.items() for i in range(len(several))]
-
-
-def there(array):
-    return to_device(array, DEVICE, array_api_strict)
 
 
 def same(found, expected):
@@ -122,15 +117,11 @@ def test_searches_take_ours():
     [{}, {"test_size": 5, "random_state": 3}, {"shuffle": False}, {"stratify": Y, "random_state": 0}],
 )
 def test_train_test_split(options):
-    own = {
-        **options,
-        "random_state": options.get("random_state", 7 if options.get("shuffle", True) else None),
-    }
+    own = {"random_state": 7 if options.get("shuffle", True) else None, **options}
     texts = [str(i) for i in range(N)]
     expected = theirs.train_test_split(X, Y, sp.csr_array(X), texts, **own)
-    for part, wanted in zip(
-        ours.train_test_split(X, Y, sp.csr_array(X), texts, **own), expected, strict=True
-    ):
+    found = ours.train_test_split(X, Y, sp.csr_array(X), texts, **own)
+    for part, wanted in zip(found, expected, strict=True):
         np.testing.assert_array_equal(*(a.toarray() if sp.issparse(a) else a for a in (part, wanted)))
     if "stratify" in own:
         own["stratify"] = there(Y)
@@ -141,19 +132,25 @@ def test_train_test_split(options):
     assert crossed.bytes_to_host == (N * 8 if "stratify" in own else 0)
     for part, wanted in zip(found[:4], expected[:4], strict=True):
         assert part.device == DEVICE
-        np.testing.assert_array_equal(
-            np.asarray(to_device(part, array_api_strict.Device("CPU_DEVICE"))), wanted
-        )
+        np.testing.assert_array_equal(here(part), wanted)
     np.testing.assert_array_equal(found[4].toarray(), expected[4].toarray())
     assert found[6:] == expected[6:]
 
 
-@pytest.mark.parametrize("arrays", [(), (X, Y[:5])])
-def test_bad_input_of_train_test_split_is_scikit_learns(arrays):
+@pytest.mark.parametrize(
+    ("arrays", "options"),
+    [
+        ((), {}),
+        ((X, Y[:5]), {}),
+        *(((X, Y[:5]), one) for one in ({"test_size": 0}, {"test_size": 1.5}, {"shuffle": "x"})),
+    ],
+)
+def test_bad_input_of_train_test_split_is_scikit_learns(arrays, options):
+    """Options are looked at first."""
     with pytest.raises(ValueError) as expected:
-        theirs.train_test_split(*arrays)
+        theirs.train_test_split(*arrays, **options)
     with pytest.raises(ValueError) as found:
-        ours.train_test_split(*(there(a) for a in arrays))
+        ours.train_test_split(*(there(a) for a in arrays), **options)
     assert str(found.value) == str(expected.value)
 
 
@@ -166,15 +163,6 @@ def test_sparse_parts_are_scikit_learns_beside_arrays_on_a_device(make):
             if sp.issparse(wanted):
                 assert type(part) is type(wanted)
                 np.testing.assert_array_equal(part.toarray(), wanted.toarray())
-
-
-@pytest.mark.parametrize("options", [{"test_size": 0}, {"test_size": 1.5}, {"shuffle": "x"}])
-def test_options_are_looked_at_first(options):
-    with pytest.raises(ValueError) as expected:
-        theirs.train_test_split(X, Y[:5], **options)
-    with pytest.raises(ValueError) as found:
-        ours.train_test_split(there(X), there(Y[:5]), **options)
-    assert str(found.value) == str(expected.value)
 
 
 def test_an_array_of_no_dimension_has_no_rows():

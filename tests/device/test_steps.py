@@ -28,7 +28,9 @@ from manyfit.model_selection import cross_validate, learning_curve, validation_c
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import HOST, memory_there, there
-from tests.device.test_transfers import X, Y, alike, needs_newer
+from tests.device import _both
+from tests.device._both import alike
+from tests.device.test_transfers import X, Y, needs_newer
 
 DEGREES = {"polynomialfeatures__degree": [1, 2, 3]}
 LABELS = np.array(["no", "perhaps", "yes"])[np.digitize(Y, [-2.0, 2.0])]
@@ -39,13 +41,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 QUIET = {"host_fallback": "ignore"}
 
 
-def both(model, grid, y, **options):
-    """The same search on a device and on the host."""
-    searches = [GridSearchCV(model, grid, refit=False, **options) for _ in range(2)]
+def both(model, grid, y, rtol=1e-9, **options):
     with manyfit.config_context(**QUIET), np.errstate(invalid="ignore"):
-        searches[0].fit(there(X), y if y.dtype.kind == "U" else there(y))
-    searches[1].fit(X, y)
-    return searches
+        return _both.on_both(model, grid, X, y, rtol=rtol, **options)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +87,8 @@ def both(model, grid, y, **options):
     ids=["three classes", "poisson", "least squares", "nested", "held"],
 )
 def test_as_on_the_host(model, grid, y, options):
-    found, wanted = both(model, grid, y, cv=KFold(3, shuffle=True, random_state=0), **options)
-    alike(found, wanted, rtol=1e-9 if not hasattr(model[-1], "tol") or model[-1].tol > 1e-8 else 1e-6)
+    rtol = 1e-9 if not hasattr(model[-1], "tol") or model[-1].tol > 1e-8 else 1e-6
+    found, wanted = both(model, grid, y, rtol, cv=KFold(3, shuffle=True, random_state=0), **options)
     for count in ("fits_done", "fits_shared", "transformer_fits", "steps_repeated"):
         assert getattr(found.report_, count) == getattr(wanted.report_, count), count
 
@@ -150,7 +148,6 @@ def test_steps_of_scikit_learns_own_are_known_inside_of_columns_too():
     """Wrapped to be shared they are fitted on the host, as when they are not."""
     model = make_pipeline(E.ColumnTransformer([("s", StandardScaler(), [0, 1])]), E.KNeighborsRegressor())
     found, wanted = both(model, {"kneighborsregressor__n_neighbors": [1, 2, 3]}, Y, cv=3)
-    alike(found, wanted)
     assert found.report_.transformer_fits == wanted.report_.transformer_fits
 
 
@@ -214,8 +211,7 @@ def test_all_memory_is_the_devices_again(model, grid, error_score, shuffle):
 
 def test_outputs_that_do_not_fit_are_made_again():
     model, grid = make_pipeline(E.PolynomialFeatures(), E.SVR(max_iter=5)), {"svr__C": [0.1, 1.0], **DEGREES}
-    found, wanted = both(model, grid, Y, cv=3, memory_limit="64kB")
-    alike(found, wanted)
+    found, _ = both(model, grid, Y, cv=3, memory_limit="64kB")
     assert found.report_.transformer_fits > 9 and found.report_.steps_repeated > 0
 
 
@@ -251,7 +247,7 @@ def test_groups_may_lie_there_where_labels_do_not(y):
 def test_a_grid_of_numpys_numbers():
     """GaussianNB multiplies its own by an array of the device."""
     grid, model = {"gaussiannb__var_smoothing": np.logspace(-9, -1, 3)}, E.GaussianNB()
-    alike(*both(make_pipeline(E.PolynomialFeatures(), model), grid, LABELS, cv=3, error_score="raise"))
+    both(make_pipeline(E.PolynomialFeatures(), model), grid, LABELS, cv=3, error_score="raise")
     smoothing = np.float64(1e-3)
     fitted = clone(model).set_params(var_smoothing=smoothing).fit(there(X), LABELS)
     assert fitted.var_smoothing is smoothing
@@ -259,7 +255,7 @@ def test_a_grid_of_numpys_numbers():
 
 def test_a_search_by_the_score_of_several_outputs():
     y = np.stack([Y > 0.0, Y > 1.0], axis=1).astype(int)
-    alike(*both(E.MultiOutputClassifier(E.GaussianNB()), {"estimator__var_smoothing": [1e-9, 0.1]}, y, cv=3))
+    both(E.MultiOutputClassifier(E.GaussianNB()), {"estimator__var_smoothing": [1e-9, 0.1]}, y, cv=3)
 
 
 @pytest.mark.parametrize("y_there", [True, False])

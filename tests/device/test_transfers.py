@@ -15,10 +15,10 @@ from sklearn.pipeline import make_pipeline
 import manyfit
 from manyfit import estimators as E
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES
-from manyfit.arrays import Crossings, place_of
-from manyfit.model_selection.planning import _data_location as _where
+from manyfit.arrays import Crossings
 from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import there
+from tests.device._both import alike
 
 N = 1500
 rng = np.random.default_rng(0)
@@ -99,20 +99,6 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """array-api-strict's second device in place of a GPU, to which data of the host are sent."""
-    monkeypatch.setattr(_where, "default_gpu", lambda: place_of(there(X)))
-    with manyfit.config_context(device="cuda"):
-        yield
-
-
-def alike(found, wanted, rtol=1e-9):
-    for key, values in wanted.cv_results_.items():
-        if "score" in key and "time" not in key:
-            np.testing.assert_allclose(found.cv_results_[key], values, rtol=rtol, err_msg=key)
-
-
 def add_up(report, crossed=None):
     """Whether the totals of a report are the sums over its labels, and what is watched from outside."""
     sums = Crossings()
@@ -149,10 +135,8 @@ def test_the_totals_are_the_sums_over_labels(name, y_there, crossed):
     assert host.report_.transfers == {} and "crossed" not in str(host.report_)
     alike(search, host)
     if options.get("sharing") != "none":
-        assert (report.fits_done, report.transformer_fits) == (
-            host.report_.fits_done,
-            host.report_.transformer_fits,
-        )
+        for count in ("fits_done", "transformer_fits"):
+            assert getattr(report, count) == getattr(host.report_, count), count
 
 
 @QUIET

@@ -29,7 +29,6 @@ from tests.device.test_transfers import (
     X,
     Y,
     fitted,
-    gpu,  # noqa: F401
     needs_newer,
 )
 
@@ -72,12 +71,8 @@ def test_it_is_as_the_plan_says(name):
 def test_steps_on_both_sides():
     model, grid, y, _ = CASES["a host step in the middle"]
     plan = planned(model, grid, y)
-    assert where(plan) == [
-        ("MinMaxScaler", "device"),
-        ("SimpleImputer", "host"),
-        ("PolynomialFeatures", "device"),
-        ("Ridge", "device"),
-    ]
+    names = ("MinMaxScaler", "SimpleImputer", "PolynomialFeatures", "Ridge")
+    assert where(plan) == list(zip(names, ("device", "host", "device", "device"), strict=True))
     assert plan.groups[0].places == plan.places
     assert plan.places[1] == WorkPlace("SimpleImputer", "host", "scikit-learn supports it on the host only")
     lines = str(plan).split("where each estimator works\n")[1].splitlines()
@@ -88,20 +83,13 @@ def test_steps_on_both_sides():
 
 
 def test_moments_and_iterations():
-    both = make_pipeline(E.StandardScaler(), E.LogisticRegression())
-    assert where(planned(make_pipeline(E.StandardScaler(), E.Ridge()), ALPHAS)) == [
-        ("moments of X and y", "device"),
-        ("StandardScaler", "host"),
-        ("Ridge", "host"),
-    ]
-    assert where(planned(both, LOGISTIC, LABELS)) == [
-        ("moments of X and y", "device"),
-        ("StandardScaler", "host"),
-        ("LogisticRegression", "device"),
-    ]
-    assert where(planned(E.PoissonRegressor(), {"alpha": [0.1, 1.0]}, LABELS + 1.0)) == [
-        ("PoissonRegressor", "device")
-    ]
+    ridge = make_pipeline(E.StandardScaler(), E.Ridge())
+    logistic = make_pipeline(E.StandardScaler(), E.LogisticRegression())
+    behind_a_step = [("moments of X and y", "device"), ("StandardScaler", "host")]
+    assert where(planned(ridge, ALPHAS)) == [*behind_a_step, ("Ridge", "host")]
+    assert where(planned(logistic, LOGISTIC, LABELS)) == [*behind_a_step, ("LogisticRegression", "device")]
+    poisson = planned(E.PoissonRegressor(), {"alpha": [0.1, 1.0]}, LABELS + 1.0)
+    assert where(poisson) == [("PoissonRegressor", "device")]
 
 
 @needs_newer
@@ -142,9 +130,8 @@ def test_who_cannot_be_fitted_on_a_device():
     model, grid, y, _ = CASES["scikit-learn's own"]
     plan = planned(model, grid, y)
     assert where(plan) == [("PolynomialFeatures", "host"), ("SVR", "host")]
-    assert {place.reason for place in plan.places} == {
-        "PolynomialFeatures and SVR cannot be fitted on a device"
-    }
+    why = "PolynomialFeatures and SVR cannot be fitted on a device"
+    assert {place.reason for place in plan.places} == {why}
 
 
 class Stranger(RegressorMixin, BaseEstimator):
@@ -168,10 +155,7 @@ def test_who_is_not_drop_in():
     with array_api_dispatch():
         plan = planned(model, {"ridge__alpha": [0.1, 1.0]}, sharing="none")
     served = "scikit-learn's array API dispatch supports it"
-    assert plan.places == (
-        WorkPlace("PolynomialFeatures", "device", served),
-        WorkPlace("Ridge", "device", served),
-    )
+    assert plan.places == tuple(WorkPlace(who, "device", served) for who in ("PolynomialFeatures", "Ridge"))
     plan = planned(Stranger(), {"size": [1, 2]})
     own = "it is not scikit-learn's, and is given what X is"
     assert plan.places == (WorkPlace("Stranger", "device", own),)
@@ -186,9 +170,8 @@ def test_an_older_scikit_learn_is_the_reason():
 def test_a_precomputed_kernel_is_the_reason():
     plan = planned(E.KernelRidge(kernel="precomputed"), {"alpha": [0.1, 1.0]}, data=X @ X.T)
     why = "of a precomputed kernel" if DEVICE_TAKES_HOST_INDICES else "with scikit-learn before 1.9"
-    assert [place.reason for place in plan.places] == [
-        f"KernelRidge cannot be fitted on a device by a search {why}"
-    ]
+    (place,) = plan.places
+    assert place.reason == f"KernelRidge cannot be fitted on a device by a search {why}"
 
 
 def test_the_refit():
@@ -207,16 +190,15 @@ def test_the_refit():
 def test_data_that_are_fetched_or_lie_on_the_host():
     alphas = {"alpha": [0.1, 1.0]}
     with manyfit.config_context(device="cpu"):
-        assert [str(one) for one in planned(E.Ridge(), alphas).places] == [
-            "Ridge: on the host, because device='cpu' is set"
-        ]
+        (place,) = planned(E.Ridge(), alphas).places
+    assert str(place) == "Ridge: on the host, because device='cpu' is set"
     plan = GridSearchCV(E.Ridge(), alphas, cv=3).plan(X, Y)
     assert plan.places == plan.refit_places == () and "where each" not in str(plan)
     plan = GridSearchCV(E.Ridge(), alphas, cv=3).plan(X, there(Y))
     assert {(place.where, place.reason) for place in plan.places} == {("host", "X lies on the host")}
 
 
-def test_data_that_are_sent(gpu):  # noqa: F811
+def test_data_that_are_sent(gpu):
     plan = GridSearchCV(E.Ridge(), {"alpha": [0.1, 1.0]}, cv=3, refit=False).plan(X, Y)
     assert where(plan) == [("moments of X and y", "device"), ("Ridge", "host")]
 

@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -59,12 +62,44 @@ def predict(
     """
     weights = weights or {}
     Z, Z_new, target = X.astype(Real), X_new.astype(Real), y.astype(X.dtype).astype(Real)
-    *steps, (path, final) = _steps(estimator)
+    return _predict(estimator, Z, target, Z_new, weights, X.dtype)
+
+
+def _predict(
+    estimator: Any,
+    Z: np.ndarray,
+    target: np.ndarray,
+    Z_new: np.ndarray,
+    weights: Mapping[str, np.ndarray],
+    dtype: np.dtype,
+    prefix: str = "",
+) -> np.ndarray:
+    *steps, (path, final) = _steps(estimator, prefix)
     for name, step in steps:
         transform = _lookup(STEPS, step)(step, Z, target, _real(weights.get(name)))
         Z, Z_new = transform(Z), transform(Z_new)
-    coef, intercept = _linear_model(final, Z, target, _real(weights.get(path)), X.dtype)
+    if type(final) is TransformedTargetRegressor:
+        there, back = _target_maps(final, target)
+        inner = LinearRegression() if final.regressor is None else final.regressor
+        return back(_predict(inner, Z, there(target), Z_new, weights, dtype, path))
+    if type(final) is MultiOutputRegressor:
+        columns = [_predict(final.estimator, Z, y, Z_new, weights, dtype, path) for y in target.T]
+        return np.stack(columns, axis=1)
+    coef, intercept = _linear_model(final, Z, target, _real(weights.get(path)), dtype)
     return Z_new @ coef + intercept
+
+
+def _target_maps(model: TransformedTargetRegressor, y: np.ndarray) -> tuple[Transform, Transform]:
+    """The map of the targets, and back."""
+    if model.func is not None:
+        return model.func, model.inverse_func
+    if model.transformer is None:
+        return lambda z: z, lambda z: z
+    if type(model.transformer) is StandardScaler:
+        scaled = _scaler(model.transformer, y, y, None)
+        at_zero = scaled(np.zeros_like(y[:1]))
+        return scaled, lambda z: (z - at_zero) / (scaled(np.ones_like(y[:1])) - at_zero)
+    raise Unknown(type(model.transformer).__name__)
 
 
 def _real(weights: Any) -> np.ndarray | None:
@@ -206,6 +241,8 @@ def _linear_model(
     model: Any, X: np.ndarray, y: np.ndarray, w: np.ndarray | None, dtype: np.dtype
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients, shaped to multiply from the right, and intercept."""
+    if type(model) is PLSRegression:
+        return _partial_least_squares(model, X, y)
     if type(model) not in (Ridge, LinearRegression) or model.positive:
         raise Unknown(type(model).__name__)
     X_mean, y_mean = (_mean(X, w), _mean(y, w)) if model.fit_intercept else (X[0] * 0, y[0] * 0)
@@ -214,6 +251,34 @@ def _linear_model(
     target = (y - y_mean) * _column(root, y)
     coef = _filtered(model, U, s, Vt, target, dtype)
     return coef, y_mean - X_mean @ coef
+
+
+def _partial_least_squares(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """NIPALS as scikit-learn's, with directions by rows of the deflated X."""
+    Y = y if y.ndim == 2 else y[:, None]
+    A, B, x_mean, y_mean = X - X.mean(axis=0), Y - Y.mean(axis=0), X.mean(axis=0), Y.mean(axis=0)
+    scales = [np.sqrt((Z**2).sum(axis=0) / (len(Z) - 1)) if model.scale else Z[0] * 0 + 1 for Z in (A, B)]
+    x_scale, y_scale = (np.where(scale > 0, scale, 1) for scale in scales)
+    A, B = A / x_scale, B / y_scale
+    W, P, Q = (np.zeros((Z.shape[1], model.n_components), dtype=Real) for Z in (A, A, B))
+    for k in range(model.n_components):
+        score, before = B[:, 0], None
+        for _ in range(model.max_iter):
+            w = A.T @ score
+            w = w / np.sqrt(w @ w)
+            t = A @ w
+            q = B.T @ t / (t @ t)
+            if len(q) == 1 or (before is not None and ((w - before) ** 2).sum() < model.tol):
+                break
+            score, before = B @ q, w
+        W[:, k], P[:, k], Q[:, k] = w, A.T @ t / (t @ t), q
+        A, B = A - np.outer(t, P[:, k]), B - np.outer(t, q)
+    R = np.zeros_like(W)
+    for k in range(model.n_components):
+        R[:, k] = W[:, k] - R[:, :k] @ (P[:, :k].T @ W[:, k])
+    coef = (R @ Q.T) * y_scale / x_scale[:, None]
+    intercept = y_mean - x_mean @ coef
+    return (coef, intercept) if y.ndim == 2 else (coef[:, 0], intercept[0])
 
 
 def _filtered(

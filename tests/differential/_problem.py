@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone, is_classifier
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import check_cv
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from tests.differential._options import Options
-from tests.differential._recipe import Data, Recipe
+from tests.differential._options import options as search_options
+from tests.differential._recipe import Data, Recipe, recipes
 from tests.differential._register import Case, Grid
-from tests.differential._splits import Splits
+from tests.differential._splits import Splits, splits
 
 
 @dataclass(frozen=True)
@@ -125,11 +129,24 @@ class Problem:
         )
 
 
+@st.composite
+def problems(draw: st.DrawFn, case: Case) -> Problem:
+    """A problem of this family."""
+    recipe = draw(recipes(case.targets))
+    estimator, grid = case.draw_search(draw, recipe)
+    drawn = draw(splits(classes="two classes" in case.targets))
+    options = draw(search_options(case.scorers, weighted=recipe.weights is not None))
+    return Problem(case, estimator, grid, recipe, drawn, options)
+
+
 def weighable_steps(estimator: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The steps, each with its path, whose `fit` takes `sample_weight`."""
     if isinstance(estimator, Pipeline):
         for name, step in estimator.steps:
             yield from weighable_steps(step, f"{prefix}__{name}" if prefix else name)
+    elif isinstance(estimator, TransformedTargetRegressor | MultiOutputRegressor):
+        held = estimator.get_params(deep=False)
+        yield from weighable_steps(held.get("regressor", held.get("estimator")), prefix)
     elif hasattr(estimator, "fit") and has_fit_parameter(estimator, "sample_weight"):
         yield prefix, estimator
 

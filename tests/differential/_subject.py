@@ -14,7 +14,7 @@ from unittest import mock
 from sklearn.model_selection import GridSearchCV as Reference
 
 from manyfit.estimators import Cost
-from manyfit.families._registry import _families
+from manyfit.families.protocol._registry import _families
 from manyfit.model_selection import GridSearchCV
 
 

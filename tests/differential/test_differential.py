@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from sklearn.model_selection import GridSearchCV
 
 from tests.differential._compare import check
+from tests.differential._problem import problems
 from tests.differential._profile import PROFILE, THOROUGH
 from tests.differential._register import Case, cases
-from tests.differential._strategies import problems
 from tests.differential._subject import subject
 
 pytestmark = [pytest.mark.timeout(0)] if THOROUGH else []  # as long as it takes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +19,10 @@ from sklearn.svm import LinearSVR
 from manyfit.model_selection import Report
 from tests.differential._compare import check
 from tests.differential._options import Options
-from tests.differential._problem import Problem
+from tests.differential._problem import Problem, problems
 from tests.differential._recipe import Recipe
 from tests.differential._register import case_named
 from tests.differential._splits import Splits
-from tests.differential._strategies import problems
 
 PLAIN = Problem(
     case=case_named("scaler, ridge"),
@@ -47,12 +47,25 @@ class SlightlyOff(GridSearchCV):
         return super()._format_results(candidate_params, n_splits, out, more_results)
 
 
-class LosesNaN(GridSearchCV):
-    """A failed fit scores zero."""
+def changing(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A search whose `cv_results_` a function changes."""
 
-    def _format_results(self, *args: Any, **kwargs: Any) -> Any:
-        results = super()._format_results(*args, **kwargs)
-        return {k: np.nan_to_num(v) if k.startswith("split") else v for k, v in results.items()}
+    class Changing(GridSearchCV):
+        def _format_results(self, *args: Any, **kwargs: Any) -> Any:
+            return change(super()._format_results(*args, **kwargs))
+
+    return Changing
+
+
+def each(start: str, change: Callable[[Any], Any]) -> Any:
+    """A search that changes the columns of `cv_results_` whose names start so."""
+    return changing(lambda results: {k: change(v) if k.startswith(start) else v for k, v in results.items()})
+
+
+LosesNaN = each("split", np.nan_to_num)
+RanksBackwards = each("rank", lambda ranks: ranks.max() + 1 - ranks)
+OrdersKeys = changing(lambda results: dict(sorted(results.items())))
+Narrows = each("split", lambda scores: scores.astype(np.float32))
 
 
 class IgnoresWeights(GridSearchCV):
@@ -71,29 +84,6 @@ class WeighsEveryScore(GridSearchCV):
         for scorer in scorers:
             scorer.set_score_request(sample_weight=any(requests))
         return super().fit(X, y, **params)
-
-
-class RanksBackwards(GridSearchCV):
-    """Ranks count from the worst."""
-
-    def _format_results(self, *args: Any, **kwargs: Any) -> Any:
-        results = super()._format_results(*args, **kwargs)
-        return {k: v.max() + 1 - v if k.startswith("rank") else v for k, v in results.items()}
-
-
-class OrdersKeys(GridSearchCV):
-    """The keys of `cv_results_` in another order."""
-
-    def _format_results(self, *args: Any, **kwargs: Any) -> Any:
-        return dict(sorted(super()._format_results(*args, **kwargs).items()))
-
-
-class Narrows(GridSearchCV):
-    """Scores as float32."""
-
-    def _format_results(self, *args: Any, **kwargs: Any) -> Any:
-        results = super()._format_results(*args, **kwargs)
-        return {k: v.astype(np.float32) if k.startswith("split") else v for k, v in results.items()}
 
 
 class KeepsQuiet(GridSearchCV):

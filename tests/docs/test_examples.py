@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from manyfit.families import _registry as _family
+from manyfit.families.protocol import _registry as _family
 from manyfit.folds.rows import _registry as _rows
 from tests.docs._pages import PAGES, examples, masked, run
 

@@ -6,6 +6,7 @@ import tomllib
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.feature_selection import f_classif, f_regression, r_regression
 from sklearn.linear_model import Ridge
@@ -15,7 +16,8 @@ from sklearn.utils import all_estimators
 from manyfit._compat import TESTED, scorer_parts
 from manyfit.estimators import affine_step_of, family_of
 from manyfit.estimators._catalog import CATALOG
-from manyfit.families import _registry as _family
+from manyfit.families.protocol import _registry as _family
+from manyfit.families.protocol import column_step_of
 from manyfit.folds import Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS
@@ -29,6 +31,7 @@ SHARING = PAGES["docs/sharing.md"].read_text()
 CLUSTERS = PAGES["docs/clusters.md"].read_text()
 ARCHITECTURE = PAGES["docs/architecture.md"].read_text()
 FAMILIES, STEPS = table(SHARING, "families"), table(SHARING, "steps")
+COLUMNS = table(SHARING, "columns")
 ROOMS = table(ARCHITECTURE, "rooms")
 ESTIMATORS = dict(all_estimators())
 # What an estimator needs besides so that its other parameters are looked at.
@@ -36,8 +39,10 @@ BESIDES = {
     "SelectKBest": {"score_func": f_regression},
     "LinearSVR": {"loss": "squared_epsilon_insensitive"},
     "TweedieRegressor": {"power": 1},
+    "ColumnTransformer": {"transformers": []},
+    "FeatureUnion": {"transformer_list": []},
 }
-VALUES = {"f_regression": f_regression, "f_classif": f_classif, "r_regression": r_regression}
+VALUES = {"np": np, "f_regression": f_regression, "f_classif": f_classif, "r_regression": r_regression}
 
 
 def name_of(row: dict[str, str]) -> str:
@@ -59,11 +64,11 @@ def shipped(registry: dict[type, Any]) -> set[str]:
 def test_the_ledger_is_the_registry() -> None:
     assert {name_of(row) for row in FAMILIES} == shipped(_family._families)
     assert {name_of(row) for row in STEPS} == shipped(_family._affine_steps)
+    assert {name_of(row) for row in COLUMNS} == shipped(_family._column_steps) - {"Pipeline"}
 
 
 def test_the_readme_names_them_all() -> None:
-    exact, converged, *_ = table(README, "ways")
-    named = {span for row in (exact, converged) for span in spans(row["What happens"])}
+    named = {span for row in table(README, "ways")[:3] for span in spans(row["What happens"])}
     assert named == shipped(_family._families)
     (line,) = (line for line in README.splitlines() if line.startswith("Affine steps are "))
     assert {span.partition("(")[0] for span in spans(line)} == shipped(_family._affine_steps)
@@ -85,7 +90,7 @@ def check(cls: type, name: str, value: Any) -> None:
     """Ask the family or step of a class about one value of one parameter."""
     assert name in signature(cls).parameters
     estimator = cls(**BESIDES.get(cls.__name__, {})).set_params(**{name: value})
-    family, step = family_of(cls), affine_step_of(cls)
+    family, step = family_of(cls), affine_step_of(cls) or column_step_of(cls)
     if step is not None:
         step.check(estimator)
         return
@@ -94,7 +99,7 @@ def check(cls: type, name: str, value: Any) -> None:
     family.check(estimator, [given])
 
 
-@pytest.mark.parametrize("row", [*FAMILIES, *STEPS], ids=name_of)
+@pytest.mark.parametrize("row", [*FAMILIES, *STEPS, *COLUMNS], ids=name_of)
 def test_what_the_ledger_says_of_parameters(row: dict[str, str]) -> None:
     cls = ESTIMATORS[name_of(row)]
     served, left = settings(row["Served with"]), settings(row["Left to scikit-learn"])

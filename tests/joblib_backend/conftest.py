@@ -10,8 +10,8 @@ from distributed import Client
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import local_cluster
+from tests.cluster._clusters import nothing_is_left, within
 from tests.cluster._processes import wait_for
-from tests.joblib_backend._clusters import nothing_is_left, within
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import multiprocessing
 import threading
@@ -31,7 +32,8 @@ from manyfit.joblib_backend import ManyfitBackend
 from manyfit.joblib_backend._options import Options
 from manyfit.joblib_backend._parallel_call import ParallelCall, pool_options
 from manyfit.joblib_backend._shared_arguments import SharedArguments
-from tests.joblib_backend._clusters import within
+from tests.cluster._clusters import at_once, within, workers_with
+from tests.cluster._processes import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +68,7 @@ def test_by_name_and_by_instance(two):
     backend = ManyfitBackend()
     for given in ("manyfit", backend, backend):
         parallel = Parallel(backend=given)
-        assert parallel(delayed(in_a_task)() for _ in range(4)) == [True] * 4
+        assert all(parallel(delayed(in_a_task)() for _ in range(4)))
         assert parallel(delayed(square)(i) for i in range(4)) == [0, 1, 4, 9]
     with parallel_config(backend=backend):
         assert Parallel(n_jobs=2)(delayed(square)(i) for i in range(4)) == [0, 1, 4, 9]
@@ -409,12 +411,34 @@ def test_a_call_is_closed_once(two, monkeypatch):
     ended: list[Any] = []
     monkeypatch.setattr(SharedArguments, "end", lambda self: ended.append(self))
     call = ParallelCall(two, Options(-1, (), None, 0, 0, None, None, 10.0, None), lambda argument: False)
-    threads = [threading.Thread(target=call.close) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*[call.close] * 8)
     assert len(ended) == 1
+
+
+def test_each_batch_of_a_call_that_is_closed_is_released_once(two, monkeypatch):
+    """Whether it is done, on a worker, in a queue or on its way."""
+    counts: Counter[str] = Counter()
+    for name in ("hold", "release"):
+        method = getattr(SharedArguments, name)
+
+        def counted(self: Any, packed: Any, name: str = name, method: Any = method) -> None:
+            counts[name] += 1
+            method(self, packed)
+
+        monkeypatch.setattr(SharedArguments, name, counted)
+    monkeypatch.setattr("manyfit.joblib_backend._parallel_call.dispatch_more", lambda callback, n: None)
+    call = ParallelCall(two, Options(-1, (), None, 0, 0, None, None, 10.0, None), lambda argument: False)
+    nested = SequentialBackend(nesting_level=1), None
+    closing = [threading.Timer(0.2, call.close) for _ in range(4)]
+    for thread in closing:
+        thread.start()
+    for i in range(300):
+        call.submit([(wait_a_bit, (0.01,), {})], nested, lambda result: None)
+        time.sleep(0.001 * (i % 2))
+    for thread in closing:
+        thread.join()
+    wait_for(lambda: counts["hold"] == counts["release"] == 300, "the batches' release")
+    assert not call._batches
 
 
 def test_nothing_to_do(two):
@@ -431,11 +455,7 @@ def test_calls_from_several_threads_at_once(two):
         backend = shared if i % 2 else "manyfit"
         found[i] = Parallel(backend=backend)(delayed(square)(i * j) for j in range(40))
 
-    threads = [threading.Thread(target=call, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(*(functools.partial(call, i) for i in range(6)))
     assert found == {i: [(i * j) ** 2 for j in range(40)] for i in range(6)}
 
 
@@ -515,15 +535,7 @@ def test_levels_of_nesting(two):
 
 
 def test_resources_are_where_they_are_declared():
-    from distributed import Scheduler, SpecCluster, Worker
-
-    spec: Any = {
-        "cpu": {"cls": Worker, "options": {"nthreads": 2}},
-        "gpu": {"cls": Worker, "options": {"nthreads": 2, "resources": {"GPU": 1}}},
-    }
-    scheduler: Any = {"cls": Scheduler, "options": {"dashboard_address": ":0", "protocol": "inproc://"}}
-    with SpecCluster(workers=spec, scheduler=scheduler) as cluster, Client(cluster) as client:
-        client.wait_for_workers(2)
+    with workers_with(cpu={"nthreads": 2}, gpu={"nthreads": 2, "resources": {"GPU": 1}}) as client:
         gpu = next(a for a, info in client.scheduler_info()["workers"].items() if info["resources"])
         AtATime.most = 0
         with parallel_config(backend="manyfit", resources={"GPU": 1}):
@@ -533,20 +545,16 @@ def test_resources_are_where_they_are_declared():
         assert AtATime.most == 1
         with parallel_config(backend="manyfit"), dask.annotate(resources={"GPU": 1}):
             assert set(Parallel()(delayed(worker_of)(i) for i in range(8))) == {gpu}
-        found = Parallel(backend="manyfit", batch_size=1)(delayed(_of_both)(0.05) for i in range(12))
-        assert len(Counter(found)) == 2
+        found = Parallel(backend="manyfit", batch_size=1)(delayed(_slow_worker_of)(None) for i in range(12))
+        assert len(set(found)) == 2
         # An estimator that says so by a parameter.
-        found = Parallel(backend="manyfit")(delayed(_second)(_Boosted("cuda"), 0.01) for _ in range(6))
+        found = Parallel(backend="manyfit")(delayed(_slow_worker_of)(_Boosted("cuda")) for _ in range(6))
         assert set(found) == {gpu}
 
 
-def _of_both(seconds: float) -> str:
-    time.sleep(seconds)
+def _slow_worker_of(_: Any) -> str:
+    time.sleep(0.05)
     return worker_of(0)
-
-
-def _second(_: Any, seconds: float) -> str:
-    return _of_both(seconds)
 
 
 class _Boosted:

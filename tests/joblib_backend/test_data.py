@@ -6,6 +6,7 @@ import functools
 import gc
 import itertools
 import pickle
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from distributed import Client
+from distributed import Client, get_worker
 from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -24,8 +25,10 @@ from sklearn.naive_bayes import GaussianNB
 from manyfit.cluster.pool import _retention as _kept
 from manyfit.cluster.pool._retention import RetainedParts
 from manyfit.cluster.pool.placement import get_placement
+from manyfit.joblib_backend import _batch_pickle
 from manyfit.joblib_backend._batch_pickle import REREAD_BYTES, BatchPacker
-from tests.joblib_backend._clusters import soon, within
+from tests.cluster._clusters import within
+from tests.cluster._processes import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -36,28 +39,21 @@ def total(x: Any) -> float:
     return float(np.asarray(x).sum())
 
 
-class Sent:
-    """Counts what a client scatters."""
-
-    def __init__(self) -> None:
-        self.parts: list[int] = []
-
-    def __call__(self) -> tuple[int, int]:
-        """Parts, and their bytes, since the last time."""
-        parts, self.parts = self.parts, []
-        return len(parts), sum(parts)
-
-
 @pytest.fixture
-def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
-    counter, scatter = Sent(), Client.scatter
+def sent(watch: Any) -> Any:
+    """What a client scatters: parts, and their bytes, since the last time."""
+    sizes: list[int] = []
 
-    def counted(client: Client, data: Any, *args: Any, **kwargs: Any) -> Any:
-        counter.parts += [getattr(part, "nbytes", None) or len(part) for part in data.values()]
-        return scatter(client, data, *args, **kwargs)
+    def note(client: Client, data: Any, *args: Any, **kwargs: Any) -> None:
+        sizes.extend(getattr(part, "nbytes", None) or len(part) for part in data.values())
 
-    monkeypatch.setattr(Client, "scatter", counted)
-    return counter
+    def since() -> tuple[int, int]:
+        found = len(sizes), sum(sizes)
+        sizes.clear()
+        return found
+
+    watch(Client, "scatter", note)
+    return since
 
 
 _seeds = itertools.count()
@@ -122,13 +118,11 @@ def test_each_worker_fetches_it_once(two, data):
     with parallel_config(backend="manyfit"):
         many = np.concatenate([data] * 5)
         found = Parallel(batch_size=1)(delayed(_where)(many) for _ in range(20))
-    assert len({(worker, at) for worker, at, _ in found}) == len({worker for worker, _, _ in found})
+    assert len(set(found)) == len({worker for worker, _ in found})
 
 
-def _where(x: Any) -> tuple[str, int, bool]:
-    from distributed import get_worker
-
-    return get_worker().address, x.__array_interface__["data"][0], x.flags.writeable
+def _where(x: Any) -> tuple[str, int]:
+    return get_worker().address, x.__array_interface__["data"][0]
 
 
 def test_equal_content_is_one_part(two, sent, data):
@@ -320,58 +314,23 @@ def _arrays(tmp_path: Any) -> dict[str, Any]:
 
 
 def _told(x: Any) -> Any:
-    return (
-        type(x) is np.memmap,
-        np.ma.isMA(x),
-        x.dtype,
-        x.shape,
-        np.array(x, order="K", subok=True),
-        x.flags.fnc,
-    )
+    content = np.array(x, order="K", subok=True)
+    return content, type(x) is np.memmap, np.ma.isMA(x), x.dtype, x.shape, x.flags.fnc
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "0-d",
-        "empty",
-        "Fortran",
-        "every other",
-        "transposed",
-        "broadcast",
-        "objects",
-        "texts",
-        "records",
-        "big endian",
-        "half",
-        "bool",
-        "complex",
-        "dates",
-        "mapped",
-        "a part of what is mapped",
-        "masked",
-        "read-only",
-        "large every other",
-    ],
-)
-def test_arrays_arrive_as_they_were(kind, two, tmp_path):
-    array = _arrays(tmp_path)[kind]
-    for mapped, masked, dtype, shape, content, fortran in Parallel(backend="manyfit")(
-        delayed(_told)(array) for _ in range(4)
-    ):
-        assert not mapped
-        assert masked == np.ma.isMA(array)
-        assert (dtype, shape) == (array.dtype, array.shape)
-        assert fortran == array.flags.fnc
-        np.testing.assert_array_equal(content, np.asarray(array) if not masked else array)
+def test_arrays_arrive_as_they_were(two, tmp_path):
+    for kind, array in _arrays(tmp_path).items():
+        masked = np.ma.isMA(array)
+        expected = (False, masked, array.dtype, array.shape, array.flags.fnc)
+        for content, *found in Parallel(backend="manyfit")(delayed(_told)(array) for _ in range(4)):
+            assert tuple(found) == expected, kind
+            np.testing.assert_array_equal(content, array if masked else np.asarray(array), err_msg=kind)
 
 
 def test_one_array_twice_in_a_task_is_one_object(two, data):
-    def same(a: Any, b: Any) -> bool:
-        return a is b["b"]
-
-    assert Parallel(backend="manyfit")(delayed(same)(data, {"b": data}) for _ in range(4)) == [True] * 4
+    same = delayed(lambda a, b: a is b["b"])
+    assert Parallel(backend="manyfit")(same(data, {"b": data}) for _ in range(4)) == [True] * 4
 
 
 def test_arrays_of_a_device_arrive_on_it(two):
@@ -402,15 +361,27 @@ def test_huge_results_come_back_writable(two):
 def test_nothing_stays_when_the_caller_has_let_go(two):
     placement = get_placement(two)
     gc.collect()
-    soon(lambda: not placement._sent or gc.collect() or not placement._sent)
+    wait_for(lambda: not placement._sent or gc.collect() or not placement._sent)
     data = np.ones(LARGE)
     Parallel(backend="manyfit")(delayed(total)(data) for _ in range(4))
     Parallel(backend="manyfit")(delayed(len)(["text"] * 50_000) for _ in range(4))
-    soon(lambda: len(placement._sent) == 1)
+    wait_for(lambda: len(placement._sent) == 1)
     del data
     gc.collect()
-    soon(lambda: not placement._sent and not placement.retained._entries and not placement._in_use)
-    soon(lambda: not two.has_what() or not any(two.has_what().values()))
+    wait_for(lambda: not placement._sent and not placement.retained._entries and not placement._in_use)
+    wait_for(lambda: not two.has_what() or not any(two.has_what().values()))
+
+
+def most_parts(client: Client, arrays: Any) -> int:
+    """How many parts at most are on the cluster while a call goes over arrays of one number each."""
+    placement, most = get_placement(client), 0
+    results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
+        delayed(total)(array) for array in arrays
+    )
+    for i, result in enumerate(results):
+        assert result == i * LARGE
+        most = max(most, len(placement._sent))
+    return most
 
 
 @pytest.mark.invariant("The joblib backend sends data once, never stale, and frees them with their owner")
@@ -418,14 +389,8 @@ def test_arrays_that_a_generator_makes_are_let_go_on_the_way(monkeypatch):
     """Neither the client nor the cluster keeps all of them."""
     monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.RECENT_BYTES", 10 * 8 * LARGE)
     with within(1) as client:
-        placement, most = get_placement(client), [0]
-        results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
-            delayed(total)(np.full(LARGE, float(i))) for i in range(60)
-        )
-        for i, result in enumerate(results):
-            assert result == i * LARGE
-            most[0] = max(most[0], len(placement._sent))
-        assert most[0] < 40  # how soon is a matter of time
+        most = most_parts(client, (np.full(LARGE, float(i)) for i in range(60)))
+        assert most < 40  # how soon is a matter of time
 
 
 def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
@@ -434,15 +399,8 @@ def test_a_list_of_arrays_that_is_larger_than_what_is_kept(monkeypatch):
     monkeypatch.setattr("manyfit.joblib_backend._shared_arguments.KEPT_PART", 1e-3)
     arrays = [np.full(LARGE, float(i)) for i in range(60)]
     with within(1, memory_limit=80_000 * LARGE) as client:  # ten arrays are kept
-        placement, most = get_placement(client), [0]
-        results = Parallel(backend="manyfit", batch_size=1, return_as="generator")(
-            delayed(total)(array) for array in arrays
-        )
-        for i, result in enumerate(results):
-            assert result == i * LARGE
-            most[0] = max(most[0], len(placement._sent))
-        assert 8 <= most[0] < 30  # and those that are under way
-        assert placement.retained._nbytes <= 10 * 8 * LARGE
+        assert 8 <= most_parts(client, arrays) < 30  # and those that are under way
+        assert get_placement(client).retained._nbytes <= 10 * 8 * LARGE
 
 
 def test_arrays_that_go_with_the_interpreter_are_no_errors(monkeypatch):
@@ -461,31 +419,21 @@ def test_the_packer_holds_nothing():
     view = data[10:]
     keys = {packer.pack([(total, (view,), {})], None).owners[0][1] for _ in range(2)}
     assert len(keys) == 1
-    import weakref
-
     gone = weakref.ref(data)
     del data, view
     gc.collect()
     assert gone() is None
 
 
-def test_content_is_read_once_a_call(monkeypatch):
-    from manyfit.joblib_backend import _batch_pickle as _pack
-
-    reads = [0]
-
-    def counted(*args: Any) -> str:
-        reads[0] += 1
-        return _key_of(*args)
-
-    _key_of = _pack.array_part_key
-    monkeypatch.setattr(_pack, "array_part_key", counted)
+def test_content_is_read_once_a_call(watch):
+    reads: list[Any] = []
+    watch(_batch_pickle, "array_part_key", lambda *args: reads.append(args[0].size))
     packer, data = BatchPacker(), np.ones(2 * REREAD_BYTES // 8)
     for _ in range(100):
         packer.pack([(total, (data, data[5:]), {"again": [data]})], None)
-    assert reads[0] == 2
+    assert len(reads) == 2
     packer.pack([(total, (data[5:].copy(),), {})], None)
-    assert reads[0] == 3
+    assert len(reads) == 3
 
 
 def test_scores_are_those_of_this_process(one):

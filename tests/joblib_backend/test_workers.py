@@ -16,7 +16,7 @@ from manyfit.cluster.pool.held_workers import HeldWorkers
 from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import ResourceQueue
 from manyfit.cluster.pool.worker_monitor import WorkerMonitor
-from tests.joblib_backend._clusters import within
+from tests.cluster._clusters import within
 
 
 def test_no_worker_is_not_one_that_is_paused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +46,7 @@ def _slow(i: int) -> int:
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_named_workers_that_begin_no_tasks_are_given_none(
-    leaves: bool, monkeypatch: pytest.MonkeyPatch
+    leaves: bool, watch: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until there is no other of those that were named."""
     with within(3) as client:
@@ -57,16 +57,13 @@ def test_named_workers_that_begin_no_tasks_are_given_none(
             update(self, workers, *args)
             self.workers = frozenset({held}) if able in workers else frozenset()
 
-        submit = Client.submit
-
-        def noted(self: Client, *args: Any, **kwargs: Any) -> Any:
+        def noted(self: Client, *args: Any, **kwargs: Any) -> None:
             given.append((kwargs["workers"], kwargs["allow_other_workers"]))
             if leaves and len(given) == 5:
                 client.retire_workers([able])
-            return submit(self, *args, **kwargs)
 
         monkeypatch.setattr(HeldWorkers, "update", updated)
-        monkeypatch.setattr(Client, "submit", noted)
+        watch(Client, "submit", noted)
         with parallel_config(backend="manyfit", workers=[held, able]):
             found = Parallel(batch_size=1)(delayed(_slow)(i) for i in range(12))
         assert found == list(range(12))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from manyfit.joblib_backend import ManyfitBackend
-from tests.joblib_backend._clusters import within
+from tests.cluster._clusters import within
 from tests.upstream._aim import exported_by
 from tests.upstream._joblib import aimed
 

@@ -4,14 +4,11 @@ import asyncio
 import contextlib
 import sys
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
-
-from manyfit.cluster.inspection.scheduler_info import call_soon_in_loop
 
 # Another major or minor version of these packages is an error, since results depend on them.
 DECISIVE = ("python", "manyfit", "scikit-learn", "numpy")
@@ -19,8 +16,6 @@ DECISIVE = ("python", "manyfit", "scikit-learn", "numpy")
 CHECKED = (*DECISIVE, "scipy")
 # Seconds that a worker may take to say its versions when it is first met: a task may hold its interpreter.
 MEET_S = 3.0
-# Seconds between two requests to a worker that does not answer.
-AGAIN_S = 5.0
 
 PackageVersions = Mapping[str, str | None]
 """Versions by package; None is not installed, or not known."""
@@ -134,22 +129,14 @@ class _WorkerVersions:
     """Versions of the workers that a client knows."""
 
     def __init__(self) -> None:
-        self.known: dict[str, PackageVersions] = {}
-        self.requested: dict[str, float] = {}
-        self.warned: dict[str, set[str]] = {}  # addresses by the text of a warning; "" is any worker
-        self.lock = threading.Lock()
-
-    def forget(self, addresses: Iterable[str]) -> None:
-        """Forget workers: another one may have the same address later."""
-        with self.lock:
-            for address in addresses:
-                self.known.pop(address, None)
-                self.requested.pop(address, None)
+        self.known: dict[str, PackageVersions] = {}  # by address; empty if a worker did not answer
+        self._warned: dict[str, set[str]] = {}  # addresses by the text of a warning; "" is any worker
+        self._lock = threading.Lock()
 
     def note_warning(self, text: str, address: str) -> bool:
         """Note a warning of a worker; return whether it is new."""
-        with self.lock:
-            warned = self.warned.setdefault(text, set())
+        with self._lock:
+            warned = self._warned.setdefault(text, set())
             known = not warned.isdisjoint({address, ""}) if address else bool(warned)
             warned.add(address)
         return not known
@@ -167,42 +154,33 @@ def _known_versions(client: Any) -> _WorkerVersions:
 class Versions:
     """Compares the versions of each worker with those of this process, once in a run.
 
-    A client asks each worker once for all of its runs.
+    A client asks each worker once for all of its runs, but those that differ once in each.
     """
 
     def __init__(self, client: Any) -> None:
         self._client, self._workers = client, _known_versions(client)
-        self._checked: set[str] = set()
+        self._seen: set[str] = set()  # addresses at the last comparison
+        self._checked: set[str] = set()  # those of which the versions were known
 
-    def require(
-        self, workers: Iterable[str], *, wait: bool = False, lenient: bool = False, again: bool = False
-    ) -> None:
+    def require(self, workers: Iterable[str], *, lenient: bool = False, again: bool = False) -> None:
         """Compare the versions of new workers, as far as they are known; raise as `require_versions` does.
 
-        `wait`: for the first answer of each worker. `lenient`: warn of every difference. `again`: repeat
-        requests without an answer.
+        `lenient`: warn of every difference. `again`: repeat requests without an answer.
         """
-        workers = set(workers)
-        self._workers.forget(self._checked - workers)
-        self._checked &= workers
-        new = workers - self._checked
-        if not new:
-            return
-        if again:
-            self._workers.forget(new - self._workers.known.keys())
-        fresh = self._ask(new, wait)
-        differ = {
-            one
-            for one, known in self._known(new).items()
-            if any(version_differences(known, versions_installed()))
-        }
-        if differ - fresh:  # another worker may have the same address meanwhile
-            self._workers.forget(differ - fresh)
-            self._ask(differ - fresh, wait=True)
+        known, workers = self._workers.known, set(workers)
+        for address in self._seen - workers:  # another worker may have the same address later
+            known.pop(address, None)
+        self._seen, self._checked = workers, self._checked & workers
+        new = sorted(workers - self._checked)
+        # A worker that differs may be another one at the same address meanwhile.
+        silent = {one for one in new if again and not known.get(one)}
+        self._ask([one for one in new if one in silent or one not in known or _differs(known[one])])
         patches: dict[str, list[str]] = {}
-        for address, known in self._known(new).items():
+        for address in new:
+            if not (theirs := known.get(address)):
+                continue
             self._checked.add(address)
-            wrong, other = version_differences(known, versions_installed())
+            wrong, other = version_differences(theirs, versions_installed())
             if wrong and not lenient:
                 raise versions_error(wrong, f"The worker {address}")
             for text in (wrong | other).values():
@@ -212,29 +190,16 @@ class Versions:
             few = ", ".join(addresses[:3]) + (f" and {len(addresses) - 3} more" if len(addresses) > 3 else "")
             warn_of_versions({"": text}, f"The worker {few}")
 
-    def _known(self, addresses: Iterable[str]) -> dict[str, PackageVersions]:
-        known = self._workers.known.copy()
-        return {address: known[address] for address in sorted(addresses) if address in known}
+    def _ask(self, addresses: list[str]) -> None:
+        """Ask workers for their versions, and wait for those that answer in time."""
+        if not addresses:
+            return
+        answers: dict[str, Any] = {}
+        asking = (ask_versions, self._client, addresses, CHECKED, MEET_S)
+        with contextlib.suppress(TimeoutError, OSError):
+            answers = self._client.sync(*asking, callback_timeout=2 * MEET_S)
+        self._workers.known.update({one: plain_versions(answers.get(one), CHECKED) for one in addresses})
 
-    def _ask(self, addresses: Iterable[str], wait: bool) -> set[str]:
-        """Ask workers whose versions are unknown; return those whose answer was waited for."""
-        now, met = time.monotonic(), self._workers
-        with met.lock:
-            ask = [
-                a for a in addresses if a not in met.known and now - met.requested.get(a, -AGAIN_S) >= AGAIN_S
-            ]
-            first = [address for address in ask if address not in met.requested]
-            met.requested.update(dict.fromkeys(ask, now))
-        if wait and first:
-            with contextlib.suppress(TimeoutError, OSError):
-                self._client.sync(self._learn, ask, callback_timeout=2 * MEET_S)
-            return set(ask)
-        if ask:
-            call_soon_in_loop(self._client, self._learn, ask)
-        return set()
 
-    async def _learn(self, addresses: list[str]) -> None:
-        answers = await ask_versions(self._client, addresses, CHECKED, MEET_S)
-        self._workers.known.update(
-            {address: plain_versions(one, CHECKED) for address, one in answers.items()}
-        )
+def _differs(versions: PackageVersions) -> bool:
+    return any(version_differences(versions, versions_installed()))

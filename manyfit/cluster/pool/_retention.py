@@ -5,7 +5,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,6 +59,22 @@ class RetainedParts:
         if dropped:
             self._on_release()
         return True
+
+    def replace(self, owner: Any, own: Mapping[str, int], beside: Mapping[str, int]) -> bool:
+        """Retain the parts that an object consists of now, and no others that it was; as `keep` otherwise.
+
+        Parts beside it, such as the folds of its rows, stay while together they are smaller than the object.
+        `own` and `beside` are bytes by key.
+        """
+        entries = list(self._entries.items())
+        before = {key: entry.nbytes for key, entry in entries if id(owner) in entry.owners}
+        others = dict(beside)
+        if own.keys() <= before.keys():
+            others = {key: n for key, n in {**before, **beside}.items() if key not in own}
+            others = others if sum(others.values()) < sum(own.values()) else dict(beside)
+        for key in before.keys() - own.keys() - others.keys():
+            self.discard(key, owner)
+        return all(self.keep(key, nbytes, owner) for key, nbytes in {**own, **others}.items())
 
     def discard(self, key: str, owner: Any) -> None:
         """Stop retaining a part for an object that still exists."""

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from manyfit.cluster.inspection.scheduler_info import Workers, ask_scheduler, call_soon_in_loop
@@ -130,14 +130,12 @@ class HeldWorkers:
         return found
 
 
-def warn_of_held_workers(
-    warn: Callable[[str], None], subject: str, address: str, reasons: dict[str, str]
-) -> None:
-    """Warn of workers that begin no tasks."""
+def describe_held_workers(reasons: dict[str, str]) -> str:
+    """Say which workers begin no tasks, why, and what to do, as the end of a warning."""
     listed = "; ".join(f"{worker} {why}" for worker, why in list(reasons.items())[:5])
     more = f"; and {len(reasons) - 5} more" if len(reasons) > 5 else ""
-    warn(
-        f"{subject} at {address} avoids or waits for workers that begin no tasks: {listed}{more}. "
+    return (
+        f"avoids or waits for workers that begin no tasks: {listed}{more}. "
         "client.restart() restarts workers that have a nanny, and drops all tasks and data of the cluster. "
         "Without a nanny, end the process of the worker and start another."
     )

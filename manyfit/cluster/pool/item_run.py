@@ -1,6 +1,7 @@
 """Run of a function over the items of a search, on a pool of tasks."""
 
 import hashlib
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -14,9 +15,9 @@ from manyfit.cluster.pool.resource_queue import ResourceQueue, Resources, annota
 from manyfit.cluster.pool.task_pool import TaskPool
 from manyfit.cluster.pool.tasks import Call, Task, TaskResult
 from manyfit.cluster.pool.worker_monitor import CHECK_S
-from manyfit.cluster.worker.content_pickle import Package
+from manyfit.cluster.worker.content_pickle import Package, PartNames
 from manyfit.cluster.worker.errors import WorkerLost
-from manyfit.cluster.worker.run_items import TaskRun, run_items
+from manyfit.cluster.worker.run_items import ItemTask, TaskRun, run_items
 
 # Data that did not arrive are sent this often.
 MOST_SENDS = 8
@@ -41,9 +42,6 @@ class ItemRun:
     ) -> None:
         self._client, self._placement, self._package = client, placement, package
         self._function, self._name, self._fuse, self._needs = function, name, fuse, needs
-        self._names: dict[
-            str, str
-        ] = {}  # what Dask calls the parts of the package; empty if they are not sent
         self._pool: TaskPool
 
     def results(self, items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
@@ -96,33 +94,32 @@ class ItemRun:
         return self._name(task.items[0])
 
     def make_call(self, task: Task) -> Call:
-        """Make the call for a task, and send the package if no worker has it."""
-        self._send()
-        name = self._names.get(self._package.key)
+        """Make the call for a task, and send what no worker has of the package."""
+        parts = self._send()
         pickled = cloudpickle.dumps((self._function, task.items))
         key = f"{self.label(task)}-{_digest(self._package, pickled, task)}"
-        return Call(run_items, (pickled, self._package.key, name), key, sent=name)
+        work = ItemTask(pickled, len(task.items), self._package.key, parts)
+        return Call(run_items, (pickle.dumps(work),), key, sent=parts)
 
     def resend(self, task: Task, missing: Sequence[str]) -> None:
         """Note parts of the package that are lost; the next call sends them."""
-        if missing and self._names and task.sent == self._names.get(self._package.key):
-            self._placement.forget({key: self._names[key] for key in missing})
-            self._names = {}
+        self._placement.forget({key: task.sent[key][0] for key in missing})
 
     # ------------------------------------------------------------------------------- the package
 
-    def _send(self) -> None:
-        """Send the package, if it is not on the cluster and a worker can take it."""
+    def _send(self) -> PartNames:
+        """Send the package, if a worker can take what the cluster lacks of it; return its parts."""
         pool, failed_on = self._pool, None
         for tries in range(MOST_SENDS):
+            parts = self._placement.locate(self._package.parts)
             receivers = map(pool.monitor.receiver, pool.queues)
             worker = next((one for one in receivers if one), None)
-            if self._names or worker is None or worker == failed_on:
-                return  # a task will miss the package, and it is sent then
+            if all(name for name, _ in parts.values()) or worker is None or worker == failed_on:
+                break  # a task will miss what is not sent, and it is sent then
             fatal: list[Exception] = []
             try:
                 meanwhile = partial(self._check_receiver, worker, fatal)
-                self._names = self._placement.send(self._package, worker, meanwhile)
+                self._placement.send(self._package.parts, worker, self._package.key, meanwhile)
             except MemoryError:
                 raise
             except Exception as error:
@@ -136,6 +133,7 @@ class ItemRun:
                 time.sleep(CHECK_S)  # the worker went away, which the scheduler notices soon
                 pool.check_workers()
                 failed_on = worker if worker in pool.monitor.held.silent else None
+        return parts
 
     def _check_receiver(self, worker: str, fatal: list[Exception]) -> None:
         """Check the workers while data wait for memory on one; `fatal` collects errors that end the run."""

@@ -14,7 +14,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -26,7 +25,7 @@ from manyfit.cluster.inspection.scheduler_info import call_soon_in_loop
 from manyfit.cluster.pool._retention import RetainedParts
 from manyfit.cluster.worker._heartbeats import call_with_worker
 from manyfit.cluster.worker._memory_guard import MemoryRoom, RoomWait
-from manyfit.cluster.worker.content_pickle import Package, is_pickle
+from manyfit.cluster.worker.content_pickle import Package, PartNames, is_pickle, part_sizes
 from manyfit.cluster.worker.fetch import WAIT_S, drop_parts, make_room_for
 
 # Seconds that a worker has to say whether it has memory.
@@ -42,26 +41,12 @@ WARN_ROOM_S = 10.0
 TIDY_S = 0.05
 
 
-@dataclass
-class _Owner:
-    """An object for whose lifetime parts of packages stay on the cluster."""
-
-    reference: weakref.ref[Any]
-    keys: frozenset[str]  # parts that it consisted of when it was last sent
-    # Bytes of other parts that were sent with it, such as the folds of its rows. They stay while together
-    # they are smaller than the object.
-    beside: dict[str, int] = field(default_factory=dict)
-
-
 class Placement:
     """Data of one client on its cluster; `get_placement` returns it."""
 
     def __init__(self, client: Client) -> None:
         self._client = weakref.ref(client)
         self._sent: dict[str, Future] = {}
-        # For each package, what Dask called its parts when it was sent.
-        self._named: dict[str, dict[str, str]] = {}
-        self._owners: dict[int, _Owner] = {}
         self._in_use: Counter[str] = Counter()
         self.retained = RetainedParts(self._tidy_soon)
         self._lock = threading.Lock()
@@ -79,70 +64,36 @@ class Placement:
         The first owner also keeps the parts that belong to none. An owner without weak references, such as a
         list, keeps nothing.
         """
-        with self._lock:
-            self._in_use.update(list(package.parts))
-            owned = frozenset().union(*(keys for _, keys in package.owned))
-            sizes = {k: part_nbytes(part) for k, part in package.parts.items() if not is_pickle(k)}
-            beside = {key: n for key, n in sizes.items() if key not in owned}
-            for owner, keys in package.owned:
-                if keys and self._add_owner(owner, keys, beside, sum(sizes.get(key, 0) for key in keys)):
-                    beside = {}
-
-    def _add_owner(self, thing: Any, keys: frozenset[str], beside: dict[str, int], nbytes: int) -> bool:
-        known = self._owners.get(id(thing))
-        if known is not None and known.keys == keys:
-            before = known.beside
-        else:
-            try:
-                known = _Owner(weakref.ref(thing, self._on_end_of(id(thing))), keys)
-            except TypeError:
-                return False
-            self._owners[id(thing)], before = known, {}
-        together = before | beside
-        known.beside = together if sum(together.values()) < nbytes else beside
-        return True
-
-    def release(self, package: Package) -> None:
-        """Stop keeping the parts of a package that no owner keeps."""
-        with self._lock:
-            self._in_use.subtract(list(package.parts))
-            self._in_use += Counter()
-        self.tidy()
+        self.use(package.parts)
+        sizes = part_sizes(package.parts)
+        owned = frozenset[str]().union(*(keys for _, keys in package.owned))
+        beside = {key: n for key, n in sizes.items() if key not in owned and not is_pickle(key)}
+        for owner, keys in package.owned:
+            if keys and self.retained.replace(owner, {key: sizes[key] for key in keys}, beside):
+                beside = {}
 
     def send(
-        self, package: Package, worker: str, meanwhile: Callable[[], None] = lambda: None
-    ) -> dict[str, str]:
-        """Send the parts of a package that the cluster lacks to a worker; return what Dask calls each part.
+        self,
+        parts: Mapping[str, Any],
+        worker: str,
+        package: str = "",
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Send the parts that the cluster lacks to a worker; they may be those of a package.
 
         While it waits for memory, it calls `meanwhile`, which may raise.
         """
+        sizes = part_sizes(parts)
         with self._lock:
-            nbytes = sum(part_nbytes(part) for key, part in package.parts.items() if not self._is_sent(key))
-        self._wait_for_room(worker, package.key, nbytes, meanwhile)
-        with self._lock:
-            sent_before = {key for key in package.parts if self._is_sent(key)}
-            others = package.parts.keys() - {package.key}
-            names = {key: str(self._sent[key].key) if key in sent_before else _name(key) for key in others}
-            if package.key in sent_before and self._named.get(package.key) == names:
-                # An equal search, which runs now, has sent it.
-                return {**names, package.key: str(self._sent[package.key].key)}
-            parts = self._copy_for(worker, {names[key]: package.parts[key] for key in others - sent_before})
-            whole = _name(package.key)
-            sizes = {key: part_nbytes(package.parts[key]) for key in others}
-            sent = self._scatter({**parts, whole: (package.parts[package.key], names, sizes)}, worker, nbytes)
-            self._sent.update({key: sent[names[key]] for key in others - sent_before})
-            self._sent[package.key], self._named[package.key] = sent[whole], names
-            return {**names, package.key: whole}
-
-    def send_parts(self, parts: Mapping[str, Any], worker: str) -> None:
-        """Send the parts that the cluster lacks to a worker, without a package."""
-        with self._lock:
-            nbytes = sum(part_nbytes(part) for key, part in parts.items() if not self._is_sent(key))
-        self._wait_for_room(worker, "", nbytes)
+            nbytes = sum(n for key, n in sizes.items() if not self._is_sent(key))
+        self._wait_for_room(worker, package, nbytes, meanwhile)
         with self._lock:
             names = {_name(key): key for key in parts if not self._is_sent(key)}
             if names:
-                content = self._copy_for(worker, {name: parts[key] for name, key in names.items()})
+                content = {name: parts[key] for name, key in names.items()}
+                if worker.startswith("inproc://"):
+                    # Workers of this process would share the arrays, and the user may change these.
+                    content = {name: copy(part) for name, part in content.items()}
                 sent = self._scatter(content, worker, nbytes)
                 self._sent.update({key: sent[name] for name, key in names.items()})
 
@@ -155,10 +106,11 @@ class Placement:
 
         return call_with_worker(client, worker, send, nbytes=nbytes, completes=True)
 
-    def names(self, keys: Iterable[str]) -> dict[str, str]:
-        """Return what Dask calls parts; an empty text for those that are not on the cluster."""
+    def locate(self, parts: Mapping[str, Any]) -> PartNames:
+        """Return what Dask calls parts, and their bytes."""
         with self._lock:
-            return {key: str(self._sent[key].key) if self._is_sent(key) else "" for key in keys}
+            names = {key: str(self._sent[key].key) if self._is_sent(key) else "" for key in parts}
+        return {key: (names[key], nbytes) for key, nbytes in part_sizes(parts).items()}
 
     def use(self, keys: Iterable[str]) -> None:
         """Keep parts, which may be sent later, until `stop_using`."""
@@ -177,14 +129,7 @@ class Placement:
         if left:
             self.tidy()
 
-    def _copy_for(self, worker: str, parts: Mapping[Any, Any]) -> Any:
-        # Workers of this process would share the arrays, and the user may change these.
-        within = worker.startswith("inproc://")
-        return {name: copy(part) for name, part in parts.items()} if within else parts
-
-    def _wait_for_room(
-        self, worker: str, key: str, nbytes: int, meanwhile: Callable[[], None] = lambda: None
-    ) -> None:
+    def _wait_for_room(self, worker: str, key: str, nbytes: int, meanwhile: Callable[[], None]) -> None:
         if nbytes < LARGE:
             return
         wait, start, warned = RoomWait(), time.monotonic(), False
@@ -217,27 +162,9 @@ class Placement:
             for key, name in names.items():
                 if key in self._sent and self._sent[key].key == name:
                     del self._sent[key]
-                    self._named.pop(key, None)
 
     def _is_sent(self, key: str) -> bool:
         return key in self._sent and self._sent[key].status == "finished"
-
-    def _on_end_of(self, owner: int) -> Callable[[Any], None]:
-        """Return a callback for the end of an owner, which may run in any thread and must not wait."""
-        this = weakref.ref(self)
-
-        def gone(reference: Any) -> None:
-            placement = this()
-            client = None if placement is None or sys is None or sys.is_finalizing() else placement._client()
-            if placement is None or client is None:
-                return
-            known = placement._owners.get(owner)
-            if known is not None and known.reference is reference:
-                del placement._owners[owner]
-            with contextlib.suppress(Exception):  # the loop may be closed
-                call_soon_in_loop(client, placement.tidy)
-
-        return gone
 
     def _tidy_soon(self) -> None:
         client = None if sys is None or sys.is_finalizing() else self._client()
@@ -258,12 +185,9 @@ class Placement:
             call_soon_in_loop(client, self._tidy_later)
             return
         try:
-            owned = set().union(*(one.keys.union(one.beside) for one in self._owners.copy().values()))
-            owned.update(self._in_use)
-            left = [key for key in self._sent if key not in owned and key not in self.retained]
+            left = [key for key in self._sent if key not in self._in_use and key not in self.retained]
             for key in left:
                 self._sent.pop(key).release()
-                self._named.pop(key, None)
         finally:
             self._lock.release()
         if left:
@@ -278,11 +202,6 @@ def _warn_of_room(worker: str, nbytes: int, room: MemoryRoom) -> None:
 async def _drop_on_workers(client: Client, keys: list[str]) -> None:
     with contextlib.suppress(Exception):  # the cluster goes away now
         await asyncio.wait_for(client.run(drop_parts, keys, on_error="ignore"), DROP_S)  # type: ignore[arg-type]
-
-
-def part_nbytes(part: Any) -> int:
-    """Return the bytes of an array or a pickle."""
-    return len(part) if isinstance(part, bytes) else int(part.nbytes)
 
 
 def _name(key: str) -> str:

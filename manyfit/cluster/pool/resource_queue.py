@@ -52,11 +52,9 @@ class ChunkSizer:
         """Add items at the front."""
         self._items.extendleft(reversed(items))
 
-    def take_all(self) -> list[Any]:
-        """Remove and return all items."""
-        items = list(self._items)
+    def clear(self) -> None:
+        """Remove all items."""
         self._items.clear()
-        return items
 
     def record(self, items: Sequence[Any], seconds: float) -> None:
         """Record how long items took together."""
@@ -103,6 +101,12 @@ class ResourceQueue:
         self.slots = 0  # tasks that these run at a time
         self.receivers: tuple[str, ...] = ()  # workers among these that take data, most free memory first
         self.keeps_away = False  # whether other workers of the cluster are to get no tasks
+
+    def clear(self) -> None:
+        """Remove all items, and forget the tasks on the cluster."""
+        self.chunks.clear()
+        self.suspects.clear()
+        self.running = self.stuck = 0
 
     @property
     def tasks_per_slot(self) -> int:

@@ -99,7 +99,7 @@ def run_on_cluster(
     try:
         yield from run.results(items)
     finally:
-        placement.release(package)
+        placement.stop_using(package.parts)
 
 
 def count_slots(client: Any, needs: Mapping[str, float] | None = None) -> int:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from manyfit.cluster.inspection.scheduler_info import SchedulerLost
 from manyfit.cluster.pool.options import PoolOptions
 from manyfit.cluster.pool.resource_queue import TASKS_PER_SLOT, ResourceQueue, Resources
 from manyfit.cluster.pool.results import Results
-from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Copies, Task, TaskMaker, TaskResult
+from manyfit.cluster.pool.tasks import SUSPECT_DEATHS, Task, TaskMaker, TaskResult
 from manyfit.cluster.pool.worker_monitor import CHECK_S, WorkerMonitor
 from manyfit.cluster.worker.errors import WorkerDied, WorkerLost
 from manyfit.cluster.worker.run_items import TaskRun
@@ -44,11 +44,8 @@ class TaskPool:
         self.monitor = WorkerMonitor(client, self.queues, self._options)
         self.closed = False
         self._lock = threading.Lock()
-        self._running: dict[Future, Task] = {}
-        # Items that wait in no queue and run in no task: those of a task that is being sent, again or for the
-        # first time. Another thread that stops the pool takes them away.
-        self._in_hand: tuple[Any, ...] | None = None
-        self._copies, self._results = Copies(), Results(client)
+        self._running: dict[Future, Task] = {}  # copies of a task have its very items
+        self._results = Results(client)
         self._last_end = time.monotonic()
 
     # ------------------------------------------------------------------------------- in any thread
@@ -77,33 +74,23 @@ class TaskPool:
         """Have `next_results` return at once."""
         self._results.wake()
 
-    def stop(self) -> list[Any] | None:
-        """Close the pool, and cancel all tasks; return the items without a result.
-
-        None means that the pool was closed before.
-        """
+    def stop(self) -> bool:
+        """Close the pool, and cancel all tasks; return whether it was open."""
         with self._lock:
-            if self.closed:
-                return None
-            self.closed = True
-        return self.clear()
+            was_open, self.closed = not self.closed, True
+        if was_open:
+            self.clear()
+        return was_open
 
-    def clear(self) -> list[Any]:
-        """Cancel all tasks; return the items without a result."""
+    def clear(self) -> None:
+        """Drop all items, and cancel their tasks."""
         with self._lock:
-            futures, tasks = list(self._running), list(self._running.values())
-            items = list(self._in_hand or ())
+            futures, self._running = list(self._running), {}
             for queue in self.queues:
-                tasks += queue.suspects
-                items += queue.chunks.take_all()
-                queue.suspects.clear()
-                queue.running = queue.stuck = 0
-            items += (item for task in tasks for item in task.items)
-            self._running, self._copies, self._in_hand = {}, Copies(), None
+                queue.clear()
         self._results.wake()
         # Without force: another search may have the same task.
         self._cancel_futures(futures, force=False)
-        return list({id(item): item for item in items}.values())  # copies of a task have the same items
 
     @property
     def is_waiting(self) -> bool:
@@ -123,19 +110,14 @@ class TaskPool:
     def hand_out(self) -> None:
         """Send as many tasks to the cluster as its slots can use."""
         self._count_stuck()
-        while (task := self._take()) is not None:
+        while (task := self._next_task()) is not None:
             self._submit(task)
 
-    def _take(self) -> Task | None:
-        with self._lock:
-            task = self._next_task()
-            self._in_hand = None if task is None else task.items
-            return task
-
     def _next_task(self) -> Task | None:
-        for queue in self.queues:
-            if queue.has_room and sum(one.active for one in self.queues) < self._most_tasks(queue):
-                return Task(queue.chunks.take(queue.slots), queue)
+        with self._lock:
+            for queue in self.queues:
+                if queue.has_room and sum(one.active for one in self.queues) < self._most_tasks(queue):
+                    return Task(queue.chunks.take(queue.slots), queue)
         suspicious = next((queue for queue in self.queues if queue.suspects), None)
         if self._running or suspicious is None:
             return None
@@ -161,7 +143,7 @@ class TaskPool:
         only, workers, others = self._workers_for(task)
         task, resources = replace(task, sent=call.sent, only=only), dict(task.queue.resources)
         with self._lock:
-            if self.closed or (like not in self._running if like else self._in_hand is not task.items):
+            if self.closed or (like is not None and like not in self._running):
                 return  # another thread stopped the pool
             future = self._client.submit(
                 call.function,
@@ -175,10 +157,6 @@ class TaskPool:
             )
             self._running[future] = task
             task.queue.running += 1
-            if like is None:
-                self._in_hand = None
-            else:
-                self._copies.add(future, like)
         self._results.watch(future)
 
     def _workers_for(self, task: Task) -> tuple[tuple[str, ...], list[str | int] | None, bool]:
@@ -210,69 +188,49 @@ class TaskPool:
         self.monitor.update(list(self._running), time.monotonic() - self._last_end)
 
     def _receive(self, future: Future, result: Any) -> Iterator[tuple[Task, TaskResult]]:
-        copies = self._copies.others(future)
-        task = self._pop(future)
+        task = self._forget(future)
         if task is None:
             return  # cancelled meanwhile
+        copies = list(self._copies_of(task))
         self._last_end, status = time.monotonic(), future.status
         future.release()  # any reference to it would have Dask keep its result
         if isinstance(result, TaskRun) and not result.missing:
             self._cancel(copies)
             task.queue.chunks.record(task.items[: result.n], result.seconds)
-            yield from self._end(task, result)
+            yield task, result
         elif isinstance(result, KilledWorker):
             self._cancel(copies)
             yield from self._lose(task, result)
         elif isinstance(result, Exception) and status == "error":
             self._cancel(copies)
             self.monitor.require_versions()  # with other versions, the error says little
-            yield from self._end(task, result)
+            yield task, result
         else:  # it lacks data, was cancelled by others, or is lost
             self.check_workers()
             deaths = task.deaths + self.monitor.count_deaths(future.key)
             missing = result.missing if isinstance(result, TaskRun) else ()
             yield from self._retry(replace(task, tries=task.tries + 1, deaths=deaths), missing, copies)
 
-    def _pop(self, future: Future) -> Task | None:
-        """Remove a task from the running ones, and take it in hand."""
+    def _forget(self, future: Future) -> Task | None:
+        """Remove a task from those that run."""
         with self._lock:
-            task = self._forget(future)
-            self._in_hand = None if task is None else task.items
+            task = self._running.pop(future, None)
+            if task is not None:
+                task.queue.running -= 1
             return task
 
-    def _forget(self, future: Future) -> Task | None:
-        task = self._running.pop(future, None)
-        self._copies.remove(future)
-        if task is not None:
-            task.queue.running -= 1
-        return task
-
-    def _release_hand(self, task: Task, suspects: Sequence[Task] = (), first: bool = False) -> bool:
-        """Release the task in hand; return False if another thread has taken its items away.
-
-        Otherwise its queue gets these suspects, which are to run next if `first`.
-        """
-        with self._lock:
-            had = self._in_hand is task.items
-            self._in_hand = None
-            if had and first:
-                task.queue.suspects.extendleft(reversed(suspects))
-            elif had:
-                task.queue.suspects.extend(suspects)
-            return had
-
-    def _end(self, task: Task, result: TaskResult) -> Iterator[tuple[Task, TaskResult]]:
-        if self._release_hand(task):
-            yield task, result
+    def _copies_of(self, task: Task) -> dict[Future, Task]:
+        """Return those of a task and its copies that run."""
+        return {one: other for one, other in list(self._running.items()) if other.items is task.items}
 
     def _lose(self, task: Task, cause: Exception | None = None) -> Iterator[tuple[Task, TaskResult]]:
         """Workers died with a task, or with one beside it: its items run alone, or are given up."""
         if task.suspect or not self._options.isolates:
-            yield from self._end(task, WorkerLost(_died(cause)))
+            yield task, WorkerLost(_died(cause))
         else:
             deaths = max(task.deaths, SUSPECT_DEATHS)
-            alone = [Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items]
-            self._release_hand(task, alone)
+            alone = (Task((item,), task.queue, deaths=deaths, suspect=True) for item in task.items)
+            task.queue.suspects.extend(alone)
 
     def _retry(
         self, task: Task, missing: Sequence[str], copies: Sequence[Future]
@@ -289,15 +247,12 @@ class TaskPool:
             )
         self._maker.resend(task, missing)
         if any(str(one.key) not in self.monitor.held.keys for one in copies):
-            self._release_hand(task)  # another worker runs it
-        elif task.suspect:
+            return  # another worker runs it
+        if task.suspect:
             self._cancel(copies)  # a copy would give a second result when its worker goes on
-            self._release_hand(task, [replace(task, only=())], first=True)
-        elif copies:
-            self._release_hand(task)
-            self._submit(task, like=copies[0])
+            task.queue.suspects.appendleft(replace(task, only=()))
         else:
-            self._submit(task)
+            self._submit(task, like=copies[0] if copies else None)
 
     # ------------------------------------------------------------------------------- deaths
 
@@ -306,7 +261,7 @@ class TaskPool:
         for future, task in list(self._running.items()):
             now = replace(task, deaths=task.deaths + self.monitor.count_deaths(future.key))
             if future in self._running and now.deaths > task.deaths and now.is_to_blame:
-                self._cancel([future, *self._copies.others(future)], in_hand=now)
+                self._cancel(self._copies_of(task))
                 yield from self._lose(now)
 
     def _take_back(self) -> None:
@@ -318,15 +273,15 @@ class TaskPool:
             now = replace(task, deaths=deaths, tries=task.tries + 1)
             if self._options.isolates and now.is_to_blame:
                 continue  # `_blame` takes it back
-            copies = self._copies.others(future)
-            others = {one: self._running[one] for one in copies if not self._is_stranded(self._running[one])}
+            copies = self._copies_of(task)
+            others = {one: copy for one, copy in copies.items() if not self._is_stranded(copy)}
             if others:  # they still run
                 self._running.update({one: replace(copy, deaths=deaths) for one, copy in others.items()})
                 self._cancel([future])
                 continue
-            self._cancel([future, *copies], in_hand=now)
+            self._cancel(copies)
             if task.suspect:
-                self._release_hand(now, [now])
+                task.queue.suspects.append(now)
             else:
                 self._submit(now)
 
@@ -347,13 +302,13 @@ class TaskPool:
         held = self.monitor.held
         self._count_stuck()
         for future, task in list(self._running.items()) if held.keys else ():
-            if not task.queue.has_idle_slots or not self._copies.all_in(future, held.keys):
+            copies = self._copies_of(task)
+            if not task.queue.has_idle_slots or not all(str(one.key) in held.keys for one in copies):
                 continue
             worker = self.monitor.settled_worker(task.queue) if task.suspect else None
             if task.suspect and worker is None:
                 continue
-            copies = [future, *self._copies.others(future)]
-            tries = 1 + max(self._running[one].tries for one in copies if one in self._running)
+            tries = 1 + max(copy.tries for copy in (task, *copies.values()))
             self._submit(replace(task, tries=tries, only=(worker,) if worker else ()), like=future)
             for one in copies:
                 if str(one.key) in held.lost:
@@ -361,12 +316,11 @@ class TaskPool:
 
     # ------------------------------------------------------------------------------- cancellation
 
-    def _cancel(self, futures: Sequence[Future], in_hand: Task | None = None) -> None:
-        """Cancel tasks, and take one of them in hand to send it again."""
-        with self._lock:
-            were_running = [self._forget(one) for one in futures]
-            if in_hand is not None:
-                self._in_hand = in_hand.items if any(were_running) else None
+    def _cancel(self, futures: Iterable[Future]) -> None:
+        """Cancel tasks that run."""
+        futures = list(futures)
+        for one in futures:
+            self._forget(one)
         self._cancel_futures(futures, force=True)
 
     def _cancel_futures(self, futures: Sequence[Future], force: bool) -> None:

@@ -1,15 +1,12 @@
-"""Tasks of a pool: their calls, results, and copies that several workers run at once."""
+"""Tasks of a pool, their calls and results."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from manyfit.cluster.pool.resource_queue import ResourceQueue
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.run_items import TaskRun
-
-if TYPE_CHECKING:
-    from distributed import Future
 
 # A task is split after this many workers died while they had it: its items then run one by one. An item is
 # given up after MOST_DEATHS, which leaves two deaths for its own task: the first of these workers may have
@@ -62,28 +59,3 @@ class TaskMaker(Protocol):
 
     def label(self, task: Task) -> str:
         """Name a task for the dashboard and for messages."""
-
-
-class Copies:
-    """Groups of tasks that do the same work; the first result counts."""
-
-    def __init__(self) -> None:
-        self._groups: dict[Future, set[Future]] = {}
-
-    def add(self, future: "Future", like: "Future") -> None:
-        """Add a task to the group of another one."""
-        group = self._groups.setdefault(like, {like})
-        group.add(future)
-        self._groups[future] = group
-
-    def others(self, future: "Future") -> "list[Future]":
-        """Return the other tasks of a group."""
-        return [one for one in self._groups.get(future, ()) if one is not future]
-
-    def remove(self, future: "Future") -> None:
-        """Remove a task that has ended."""
-        self._groups.pop(future, set()).discard(future)
-
-    def all_in(self, future: "Future", keys: Iterable[str]) -> bool:
-        """Whether these keys contain the keys of a task and of all its copies."""
-        return all(str(one.key) in keys for one in (future, *self.others(future)))

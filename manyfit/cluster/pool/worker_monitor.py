@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from manyfit.cluster.inspection.scheduler_info import SchedulerLost, Workers, get_workers
 from manyfit.cluster.inspection.versions import Versions
 from manyfit.cluster.pool._worker_deaths import WorkerDeaths
-from manyfit.cluster.pool.held_workers import HeldWorkers, warn_of_held_workers
+from manyfit.cluster.pool.held_workers import HeldWorkers, describe_held_workers
 from manyfit.cluster.pool.options import PoolOptions, WorkerNames
 from manyfit.cluster.pool.resource_queue import (
     ResourceQueue,
@@ -114,8 +114,7 @@ class WorkerMonitor:
         self._joined = {one: self._joined.get(one, -float("inf") if first else now) for one in self.workers}
         if self._options.isolates:
             self._count_deaths(everyone)
-        strict = self._options.strict_versions
-        self._versions.require(self._assigned, wait=first, lenient=not strict)
+        self._versions.require(self._assigned, lenient=not self._options.strict_versions)
         self._require_worker()
         self._warn_of_held_workers()
         self._require_unpaused_worker()
@@ -134,7 +133,7 @@ class WorkerMonitor:
     def require_versions(self) -> None:
         """Raise if a worker has other versions; wait for those that have not answered."""
         if self._options.strict_versions:
-            self._versions.require(self._assigned, wait=True, again=True)
+            self._versions.require(self._assigned, again=True)
 
     def scheduler_lost(self) -> SchedulerLost:
         """Make the error of a run whose scheduler is gone."""
@@ -187,7 +186,7 @@ class WorkerMonitor:
         reasons = {one: why for one, why in self.held.reasons().items() if one not in self._warned}
         if reasons:
             self._warned.update(reasons)
-            warn_of_held_workers(_warn, f"The {self._options.subject}", self.address, reasons)
+            _warn(f"The {self._options.subject} at {self.address} {describe_held_workers(reasons)}")
 
 
 def select_workers(workers: Workers, names: WorkerNames) -> Workers:

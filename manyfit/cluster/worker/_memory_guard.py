@@ -8,13 +8,10 @@ from typing import Any
 
 from dask.utils import format_bytes
 from distributed import Status, Worker
-from tornado.ioloop import PeriodicCallback
 
 from manyfit.cluster.worker._store import Store
 from manyfit.cluster.worker.cancelled_tasks import GRACE_S, holds_only_our_data
 
-# Seconds between two checks of a worker's memory.
-CHECK_S = 0.5
 # A worker that is paused for so many seconds, runs nothing and keeps nothing leaks memory: its process ends.
 LOST_S = 3.0
 # Seconds after which unused data are dropped: their client may have ended without a word.
@@ -75,12 +72,6 @@ class MemoryGuard:
         # Beyond this Dask starts no tasks or, if pausing is switched off, its nanny ends the process.
         self._usable = int(self.limit * (manager.memory_pause_fraction or 0.9))
         self._high = int(self.limit * (manager.memory_spill_fraction or 0.7))
-
-    def start(self) -> None:
-        """Start the checks; called in the worker's event loop."""
-        callback = PeriodicCallback(self.check, CHECK_S * 1000)
-        self._worker.periodic_callbacks["manyfit-memory"] = callback
-        callback.start()
 
     def make_room(self, nbytes: int, key: str = "") -> MemoryRoom:
         """Drop what no running task uses until so many bytes for a package fit.

@@ -40,17 +40,20 @@ class Store:
         return sum(part.nbytes for part in self._parts.values())
 
     @contextmanager
-    def using(self, key: str, is_wanted: Callable[[], bool] = lambda: True) -> Iterator[None]:
-        """Protect a part, and the parts that it holds, from being dropped for others."""
+    def using(self, keys: Iterable[str], is_wanted: Callable[[], bool] = lambda: True) -> Iterator[None]:
+        """Protect parts, and the parts that they hold, from being dropped for others."""
+        keys = set(keys)
         with self._lock:
-            self._in_use[key].append(is_wanted)
+            for key in keys:
+                self._in_use[key].append(is_wanted)
         try:
             yield
         finally:
             with self._lock:
-                self._in_use[key].remove(is_wanted)
-                if not self._in_use[key]:
-                    del self._in_use[key]
+                for key in keys:
+                    self._in_use[key].remove(is_wanted)
+                    if not self._in_use[key]:
+                        del self._in_use[key]
 
     def used_beside(self, key: str) -> set[bool]:
         """Return, for the uses of all other parts, whether they are still wanted."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Seconds that a cancelled function has to end by itself.
 GRACE_S = 10.0
-# Seconds between two checks for such functions.
+# Seconds between two checks of a worker.
 CHECK_S = 0.5
 # Seconds that a worker may take to sign off from the scheduler before its process ends.
 LEAVE_S = 2.0
@@ -74,14 +74,6 @@ class RunningTasks:
             with self._lock:
                 self._runs.discard(run)
 
-    def start(self) -> None:
-        """Start the checks; called in the worker's event loop."""
-        from tornado.ioloop import PeriodicCallback
-
-        callback = PeriodicCallback(self.check, CHECK_S * 1000)
-        self._worker.periodic_callbacks["manyfit-unwanted"] = callback
-        callback.start()
-
     def _unwanted(self) -> dict[Any, float]:
         with self._lock:
             return {run.key: run.unwanted_s for run in self._runs if run.unwanted_s is not None}
@@ -129,6 +121,17 @@ class RunningTasks:
         )
 
 
+def check_periodically(worker: "Worker", name: str, check: Callable[[], Any]) -> None:
+    """Have the event loop of a worker call a function every `CHECK_S` seconds."""
+    from tornado.ioloop import PeriodicCallback
+
+    def start() -> None:
+        worker.periodic_callbacks[name] = callback = PeriodicCallback(check, CHECK_S * 1000)
+        callback.start()
+
+    worker.loop.add_callback(start)
+
+
 def holds_only_our_data(worker: "Worker") -> bool:
     """Whether a worker holds only data of searches: no results and no actors, which have no copies."""
     return not worker.state.actors and all(str(name).startswith("manyfit-") for name in worker.data)
@@ -143,7 +146,7 @@ def get_running_tasks(worker: "Worker") -> RunningTasks:
     with _lock:
         if worker not in _runs:
             _runs[worker] = RunningTasks(worker)
-            worker.loop.add_callback(_runs[worker].start)
+            check_periodically(worker, "manyfit-unwanted", _runs[worker].check)
         return _runs[worker]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dask.sizeof import sizeof
 from dask.utils import format_bytes
-from distributed import Worker, get_worker
+from distributed import Worker
 from distributed.system import MEMORY_LIMIT
 from distributed.utils import sync
 from distributed.utils_comm import gather_from_workers, retry_operation
@@ -20,7 +20,15 @@ from manyfit.arrays import to_place
 from manyfit.cluster.worker._heartbeats import WATCH_S, Heartbeats
 from manyfit.cluster.worker._memory_guard import MemoryGuard, MemoryRoom, RoomWait
 from manyfit.cluster.worker._store import Store
-from manyfit.cluster.worker.content_pickle import array_key, device_key, is_pickle, place_array, unpack
+from manyfit.cluster.worker.cancelled_tasks import check_periodically
+from manyfit.cluster.worker.content_pickle import (
+    PartNames,
+    array_key,
+    device_key,
+    is_pickle,
+    place_array,
+    unpack,
+)
 from manyfit.cluster.worker.task_context import make_wanted_check
 
 # Share of a worker's memory that its store may take.
@@ -40,8 +48,8 @@ def get_store(worker: Worker) -> Store:
         if worker not in _stores:
             limit = worker.memory_manager.memory_limit or MEMORY_LIMIT
             _stores[worker] = store = Store(int(STORED_PART * limit))
-            _guards[worker] = MemoryGuard(worker, store)
-            worker.loop.add_callback(_guards[worker].start)
+            _guards[worker] = guard = MemoryGuard(worker, store)
+            check_periodically(worker, "manyfit-memory", guard.check)
         return _stores[worker]
 
 
@@ -69,58 +77,49 @@ def _one_thread(store: Store, key: str) -> Iterator[None]:
             _part_locks.pop((id(store), key), None)
 
 
-def fetch_package(worker: Worker, key: str, name: str | None) -> tuple[Any, tuple[str, ...]]:
-    """Return the content of a package, or the keys of the parts that no worker has."""
-    store = get_store(worker)
-    with _one_thread(store, key):
-        found = store.find([key])
-        missing = () if key in found or name is None else _make(worker, store, key, name, found)
-    return (found[key], ()) if key in found else (None, missing or (key,))
-
-
-def _make(worker: Worker, store: Store, key: str, name: str, found: dict[str, Any]) -> tuple[str, ...]:
-    """Fetch what this worker lacks of a package, and unpickle it into `found`; return the missing parts."""
-    package = _fetch(worker, [name])
-    if name not in package:
-        return (key,)
-    pickled, names, sizes = package[name]
-    found.update(store.find(names))
-    needed = {names[one]: one for one in names if one not in found}
-    _wait_for_room(worker, key, needed, sizes)
-    parts = {needed[one]: value for one, value in _fetch(worker, list(needed)).items()}
-    if len(parts) < len(needed):
-        return tuple(one for one in needed.values() if one not in parts)
-    for part, array in parts.items():
-        if not is_pickle(part):
-            found[part] = place_array(part, array)
-            store.add(part, found[part], array.nbytes)
-    for part in parts:
-        if is_pickle(part):
-            _unpack(store, part, parts[part], found)
-    _unpack(store, key, pickled, found, also=names)
-    return ()
-
-
 def fetch_parts(
-    worker: Worker, names: Mapping[str, str], sizes: Mapping[str, int]
+    worker: Worker, parts: PartNames, package: str = ""
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return parts, and the keys of those that no worker has.
 
-    `names` is what Dask calls each part, and `sizes` its bytes, by key.
+    Pickles are returned as they are or, if `package` is the key of the one that refers to all other parts,
+    unpickled. The worker keeps what is returned.
     """
-    store = get_store(worker)
-    found = store.find(names)
-    if len(found) == len(names):
+    store, wanted = get_store(worker), [package] if package else list(parts)
+    found = store.find(wanted)
+    if len(found) == len(wanted):
         return found, ()
-    with _one_thread(store, ""):
-        found |= store.find(names)
-        needed = {names[key]: key for key in names if key not in found}
-        _wait_for_room(worker, "", needed, sizes)
-        for name, part in _fetch(worker, list(needed)).items():
-            key = needed[name]
-            found[key] = part if is_pickle(key) else place_array(key, part)
-            store.add(key, found[key], sizes[key])
-    return found, tuple(key for key in names if key not in found)
+    with _one_thread(store, package):
+        found = store.find(parts)
+        needed = {key: name for key, (name, _) in parts.items() if key not in found}
+        _wait_for_room(worker, package, needed, parts)
+        fetched = _fetch(worker, [name for name in needed.values() if name])
+        missing = tuple(key for key, name in needed.items() if name not in fetched)
+        for key, name in needed.items():  # a pickle comes after the parts that it refers to
+            held, (_, nbytes) = set[str](), parts[key]
+            if name not in fetched or (package and missing and is_pickle(key)):
+                continue
+            if not is_pickle(key):
+                found[key] = place_array(key, fetched[name])
+            elif not package:
+                found[key] = fetched[name]
+            else:
+                found[key], held = _unpickle(worker, fetched[name], found)
+                inside = sum(getattr(found[one], "nbytes", 0) for one in held)
+                nbytes = max(nbytes, sizeof(found[key]) - inside)
+            store.add(key, found[key], nbytes, parts.keys() - {key} if key == package else held)
+    return found, missing
+
+
+def _unpickle(worker: Worker, pickled: bytes, found: Mapping[str, Any]) -> tuple[Any, set[str]]:
+    """Unpickle a part of a package; return it, and the keys of the parts in it."""
+    held = set[str]()
+
+    def find(key: str) -> Any:
+        held.add(key)
+        return found[key]
+
+    return load_with_note(worker, lambda: unpack(pickled, find)), held
 
 
 def to_worker_device(worker: Worker, key: str | None, host: Any, place: tuple[str, str]) -> Any:
@@ -138,12 +137,12 @@ def to_worker_device(worker: Worker, key: str | None, host: Any, place: tuple[st
     return found[copy]
 
 
-def _wait_for_room(worker: Worker, key: str, needed: Mapping[str, str], sizes: Mapping[str, int]) -> None:
+def _wait_for_room(worker: Worker, package: str, needed: Mapping[str, str], parts: PartNames) -> None:
     """Wait for memory for the parts that are not in this worker's memory."""
     in_memory = getattr(worker.data, "fast", worker.data)  # not what Dask has written to disk
-    nbytes = sum(sizes[part] for name, part in needed.items() if name not in in_memory)
+    nbytes = sum(parts[key][1] for key, name in needed.items() if name not in in_memory)
     wait, is_wanted = RoomWait(), make_wanted_check(worker)
-    while not (room := sync(worker.loop, make_room_for, nbytes, key, dask_worker=worker)).fits:
+    while not (room := sync(worker.loop, make_room_for, nbytes, package, dask_worker=worker)).fits:
         if wait.is_over(room) or not is_wanted():
             raise MemoryError(
                 f"The data of the search take {format_bytes(nbytes)}, and the worker {worker.address} "
@@ -159,21 +158,6 @@ def load_with_note(worker: Worker, load: Callable[[], Any]) -> Any:
     except Exception as error:
         error.add_note(f"The worker {worker.address} cannot load what the search sends.")
         raise
-
-
-def _unpack(
-    store: Store, key: str, pickled: bytes, found: dict[str, Any], also: Mapping[str, str] | None = None
-) -> None:
-    held = set(also or ())
-
-    def find(name: str) -> Any:
-        held.add(name)
-        return found[name]
-
-    found[key] = load_with_note(get_worker(), lambda: unpack(pickled, find))
-    inside = sum(getattr(found[name], "nbytes", 0) for name in held)
-    nbytes = len(pickled) if also is not None else max(len(pickled), sizeof(found[key]) - inside)
-    store.add(key, found[key], nbytes, held)
 
 
 def _fetch(worker: Worker, names: Sequence[str]) -> dict[str, Any]:

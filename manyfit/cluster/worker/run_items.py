@@ -1,9 +1,11 @@
 """Run the items of a task on a worker, one after the other."""
 
+import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +13,9 @@ import cloudpickle
 from distributed import Worker, WorkerPlugin, get_worker
 
 from manyfit.cluster.worker.cancelled_tasks import get_running_tasks
+from manyfit.cluster.worker.content_pickle import PartNames
 from manyfit.cluster.worker.errors import end_if_device_is_lost
-from manyfit.cluster.worker.fetch import fetch_package, get_store, load_with_note
+from manyfit.cluster.worker.fetch import fetch_parts, get_store, load_with_note
 from manyfit.cluster.worker.task_context import (
     PartialResult,
     TaskContext,
@@ -39,32 +42,49 @@ class TaskRun:
     missing: tuple[str, ...] = ()  # keys of parts that no worker has; nothing was run then
 
 
-def run_items(pickled: bytes, key: str, name: str | None) -> TaskRun:
+@dataclass(frozen=True)
+class ItemTask:
+    """Items that are one task, and the package that is the second argument of their function."""
+
+    pickled: bytes  # the function and the items
+    n_items: int
+    package: str  # key of the package, which is one of the parts
+    parts: PartNames  # parts of the package
+
+
+@contextmanager
+def running_task(
+    worker: Worker, keys: Iterable[str], scratch: dict[str, Any] | None = None
+) -> Iterator[None]:
+    """Run a task of a worker in this thread; the worker keeps the parts of these keys meanwhile."""
+    is_wanted = make_wanted_check(worker)
+    context = TaskContext(is_wanted, worker.state.nthreads == 1, scratch)
+    with (
+        get_store(worker).using(keys, is_wanted),
+        get_running_tasks(worker).running(is_wanted),
+        use_task_context(context),
+    ):
+        yield
+
+
+def run_items(pickled: bytes) -> TaskRun:
     """Run a function on items, until that takes too long or nobody waits for it.
 
-    `pickled` holds the function and the items, which the scheduler is not to unpickle. `key` is that of the
-    package that is the function's second argument, and `name` is what Dask calls it.
+    `pickled` is an `ItemTask`, which the scheduler is not to unpickle.
     """
     worker = get_worker()
-    is_wanted = make_wanted_check(worker)
-    with get_store(worker).using(key, is_wanted), get_running_tasks(worker).running(is_wanted):
-        return _run(worker, pickled, key, name)
-
-
-def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> TaskRun:
-    start = time.perf_counter()
-    common, missing = fetch_package(worker, key, name)
-    if missing:
-        return TaskRun(missing=missing)
-    function: Callable[[Any, Any], Any]
-    function, items = load_with_note(worker, lambda: cloudpickle.loads(pickled))
-    results: list[Any] = []
-    rest: tuple[Any, ...] = ()
-    scratch: dict[str, Any] | None = {} if len(items) > 1 else None
-    with use_task_context(TaskContext(make_wanted_check(worker), worker.state.nthreads == 1, scratch)):
+    task: ItemTask = pickle.loads(pickled)
+    with running_task(worker, [task.package], {} if task.n_items > 1 else None):
+        start = time.perf_counter()
+        found, missing = fetch_parts(worker, task.parts, task.package)
+        if missing:
+            return TaskRun(missing=missing)
+        function, items = load_with_note(worker, lambda: cloudpickle.loads(task.pickled))
+        results: list[Any] = []
+        rest: tuple[Any, ...] = ()
         for item in items:
             try:
-                result = function(item, common)
+                result = function(item, found[task.package])
             except (SystemExit, KeyboardInterrupt) as error:  # these would end the process
                 raise RuntimeError(f"A fit on the worker {worker.address} ended with {error!r}") from error
             except Exception as error:
@@ -75,7 +95,7 @@ def _run(worker: Worker, pickled: bytes, key: str, name: str | None) -> TaskRun:
             results.append(result)
             if rest or time.perf_counter() - start > LONGEST_TASK_S or not still_wanted():
                 break
-    return TaskRun(len(results), cloudpickle.dumps((results, rest)), time.perf_counter() - start)
+        return TaskRun(len(results), cloudpickle.dumps((results, rest)), time.perf_counter() - start)
 
 
 class IgnoreInterrupts(WorkerPlugin):  # type: ignore[misc]

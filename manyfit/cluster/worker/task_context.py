@@ -18,9 +18,6 @@ class PartialResult:
     rest: Any
 
 
-_thread = threading.local()
-
-
 @dataclass(frozen=True)
 class TaskContext:
     """Answers to the functions of this module in one thread."""
@@ -30,11 +27,17 @@ class TaskContext:
     scratch: dict[str, Any] | None  # what items leave for later items of the task; None for a single item
 
 
+class _Thread(threading.local):
+    context = TaskContext(lambda: True, True, None)  # outside of tasks
+
+
+_thread = _Thread()
+
+
 @contextmanager
 def use_task_context(context: TaskContext) -> Iterator[None]:
     """Have the functions of this module answer by this context, in this thread."""
-    before = getattr(_thread, "context", None)
-    _thread.context = context
+    before, _thread.context = _thread.context, context
     try:
         yield
     finally:
@@ -43,8 +46,7 @@ def use_task_context(context: TaskContext) -> Iterator[None]:
 
 def still_wanted() -> bool:
     """Whether anybody waits for the task of this thread; True outside of tasks."""
-    context: TaskContext | None = getattr(_thread, "context", None)
-    return context is None or context.is_wanted()
+    return _thread.context.is_wanted()
 
 
 def make_wanted_check(worker: "Worker") -> Callable[[], bool]:
@@ -55,11 +57,9 @@ def make_wanted_check(worker: "Worker") -> Callable[[], bool]:
 
 def worker_runs_one_task() -> bool:
     """Whether the worker of this thread runs one task at a time; True outside of tasks."""
-    context: TaskContext | None = getattr(_thread, "context", None)
-    return context is None or context.runs_alone
+    return _thread.context.runs_alone
 
 
 def task_scratch() -> dict[str, Any] | None:
     """Return what items leave for later items of a task; None for single items and outside of tasks."""
-    context: TaskContext | None = getattr(_thread, "context", None)
-    return None if context is None else context.scratch
+    return _thread.context.scratch

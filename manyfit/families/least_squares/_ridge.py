@@ -7,11 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, Ridge
 
-from manyfit.families._answers import LinearAnswers
-from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Family, MomentSums, Shape
-from manyfit.families._registry import register_family
-from manyfit.folds import FoldedData, Spectrum, TransformedMoments, Unsupported
+from manyfit.families.least_squares._conjugate_gradients import solve_by_cg
+from manyfit.families.least_squares._cost import FIT_OVERHEAD, SPECTRUM_OPERATIONS, moment_cost
+from manyfit.families.least_squares._left_out import MIN_LEFT, WholeFit, leave_out, operations
+from manyfit.families.protocol import (
+    Answers,
+    Cost,
+    Family,
+    LeavesOut,
+    LeftOut,
+    LinearAnswers,
+    MomentSums,
+    Shape,
+    register_family,
+    require_number,
+)
+from manyfit.folds import FoldedData, FoldedMatrix, Spectrum, TransformedMoments, Unsupported
 from manyfit.metrics import LinearPredictors, Rounding
 
 Array = NDArray[Any]
@@ -23,14 +34,41 @@ CUT_MARGIN = 4.0
 # solver="svd" drops singular values under 1e-15, whatever the scale of X. If an eigenvalue and alpha are
 # together larger than this, the dropped part is under 1e-13 of the solution.
 MIN_DAMPED = 1e-17
-# Operations of a millisecond, which validation, copies and Python of one scikit-learn fit and score take.
-FIT_OVERHEAD = 1e6
 
 
-class RidgeFamily(Family):
-    """Ridge with a direct solver: ``(S + alpha I) coef = s`` with the centred scatter S of the fold.
+class _LeastSquares(Family, LeavesOut):
+    """What is left out of a fit follows from the fit of all rows, for any direct solver."""
 
-    With ``S = V diag(l) V'`` the coefficients of every alpha are ``V (V's / (l + alpha))``.
+    def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
+        """See `LeavesOut`."""
+        n, p, m, k = shape.n_train + shape.n_test, shape.n_features, shape.n_test, shape.n_splits
+        columns = len({setting.get("alpha", 0.0) for setting in settings}) * shape.n_targets + 1
+        direct = getattr(estimator, "solver", "auto") != "sparse_cg"
+        return direct and operations(n, p, m, k, columns) < k * (SPECTRUM_OPERATIONS * p**3 + FIT_OVERHEAD)
+
+    def leave_out(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], data: FoldedMatrix
+    ) -> Iterator[LeftOut]:
+        """See `LeavesOut`."""
+        alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
+        view = data.whole_view()
+        whole = _whole_fit(view, estimator.fit_intercept)
+        largest, smallest = whole.spectrum.values[0] + alphas, MIN_LEFT * (whole.spectrum.values[-1] + alphas)
+        floor = np.maximum(self._least_ratio(estimator, view) * largest, MIN_DAMPED)
+        if not (smallest > floor).all():
+            raise Unsupported(POOR)
+        return leave_out(data, whole, alphas)
+
+    def _least_ratio(self, estimator: Any, view: TransformedMoments) -> float:
+        """The ratio of eigenvalues under which a training set is left to scikit-learn."""
+        return max(MIN_SPECTRAL_RATIO, _warned_ratio(estimator, view))
+
+
+class RidgeFamily(_LeastSquares):
+    """Ridge: ``(S + alpha I) coef = s`` with the centred scatter S of the fold.
+
+    With ``S = V diag(l) V'`` the coefficients of every alpha are ``V (V's / (l + alpha))``. Sparse rows, as
+    behind a OneHotEncoder, are solved by conjugate gradients, up to the same iterate as scikit-learn's.
 
     References
     ----------
@@ -40,11 +78,11 @@ class RidgeFamily(Family):
     serves = (Ridge,)
     free = frozenset({"alpha"})
     result: Literal["exact"] = "exact"
-    reads = MomentSums()
+    reads = MomentSums(sparse=True)
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        if estimator.solver not in ("auto", "svd", "cholesky"):
-            raise Unsupported(f"solver={estimator.solver!r} iterates; only direct solvers are shared")
+        if estimator.solver not in ("auto", "svd", "cholesky", "sparse_cg"):
+            raise Unsupported(f"solver={estimator.solver!r} iterates over rows")
         _refuse_positive(estimator)
         for setting in settings:
             require_number("alpha", setting["alpha"])
@@ -52,20 +90,27 @@ class RidgeFamily(Family):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return moment_cost(len(settings), shape)
 
+    def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
+        return super().answers_of(predicted, single or predicted.shape[2] == 1, classes)
+
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[LinearAnswers]:
         alphas = np.array([float(setting["alpha"]) for setting in settings])
         for i in range(folded.n_splits):
             view = folded.view(i)
-            spectrum = _equations(view, estimator.fit_intercept).spectrum
+            spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
             largest, smallest = spectrum.values[0] + alphas, spectrum.values[-1] + alphas
-            ratio = max(MIN_SPECTRAL_RATIO, _warned_ratio(estimator, view))
+            ratio = self._least_ratio(estimator, view)
             poor = ~(smallest > np.maximum(ratio * largest, MIN_DAMPED))
             # The answers of poor settings are not read; a large alpha keeps them finite.
             safe = np.where(poor, largest + 1.0, alphas)
-            linear, rounding = _solve(view, safe, estimator.fit_intercept)
-            refused = dict.fromkeys(map(int, np.flatnonzero(poor)), _POOR)
+            along, near_stop = None, np.zeros(len(alphas), dtype=bool)
+            if _iterates(estimator, view):
+                along, near_stop = _iterate(estimator, view, safe)
+            linear, rounding = solve_ridge(view, safe, estimator.fit_intercept, along)
+            refused = dict.fromkeys(map(int, np.flatnonzero(near_stop)), _NEAR_STOP)
+            refused.update(dict.fromkeys(map(int, np.flatnonzero(poor)), POOR))
             yield LinearAnswers(linear, refused, (rounding,), flat=True)
 
 
@@ -78,7 +123,7 @@ def _warned_ratio(estimator: Any, view: TransformedMoments) -> float:
     return 0.0 if estimator.solver == "svd" else view.n_features * view.eps
 
 
-class LinearRegressionFamily(Family):
+class LinearRegressionFamily(_LeastSquares):
     """LinearRegression at full rank, from the same equations with ``alpha = 0``.
 
     scikit-learn cuts singular values under its ``cond``; if a cut is near, the fold is left to it.
@@ -100,15 +145,18 @@ class LinearRegressionFamily(Family):
     ) -> Iterator[LinearAnswers]:
         for i in range(folded.n_splits):
             view = folded.view(i)
-            spectrum = _equations(view, estimator.fit_intercept).spectrum
-            # cond is ``tol`` from scikit-learn 1.9 and max(n, p) eps before it.
-            cond = max(getattr(estimator, "tol", 0.0), max(view.plain.rows, view.n_features) * view.eps)
-            floor = max(MIN_SPECTRAL_RATIO, (CUT_MARGIN * cond) ** 2) * spectrum.values[0]
+            spectrum = ridge_equations(view, estimator.fit_intercept).spectrum
+            floor = self._least_ratio(estimator, view) * spectrum.values[0]
             if not spectrum.values[-1] > floor:
                 raise Unsupported("the columns are (nearly) linearly dependent: the rank decides")
             # All settings have the same fit.
-            linear, rounding = _solve(view, np.zeros(len(settings)), estimator.fit_intercept)
+            linear, rounding = solve_ridge(view, np.zeros(len(settings)), estimator.fit_intercept)
             yield LinearAnswers(linear, {}, (rounding,))
+
+    def _least_ratio(self, estimator: Any, view: TransformedMoments) -> float:
+        # cond is ``tol`` from scikit-learn 1.9 and max(n, p) eps before it.
+        cond = max(getattr(estimator, "tol", 0.0), max(view.plain.rows, view.n_features) * view.eps)
+        return float(max(MIN_SPECTRAL_RATIO, (CUT_MARGIN * cond) ** 2))
 
 
 def _refuse_positive(estimator: Any) -> None:
@@ -116,7 +164,7 @@ def _refuse_positive(estimator: Any) -> None:
         raise Unsupported("positive=True is a constrained problem")
 
 
-class _Equations(NamedTuple):
+class RidgeEquations(NamedTuple):
     """Spectrum and right-hand side of the normal equations about a point, the mean or zero.
 
     `offset` is the origin of the view less that point.
@@ -127,24 +175,59 @@ class _Equations(NamedTuple):
     offset: Array
 
 
-def _equations(view: TransformedMoments, fit_intercept: bool) -> _Equations:
+def ridge_equations(view: TransformedMoments, fit_intercept: bool) -> RidgeEquations:
+    """The equations of a fold; raises `Unsupported` if no feature is left."""
     moments = view.weighted
     if view.n_features == 0:
         raise Unsupported("no features are left")
     if fit_intercept:
-        return _Equations(moments.spectrum, moments.xy, -moments.x_offset)
-    return _Equations(moments.raw_spectrum, moments.raw_xy, moments.x_origin)
+        return RidgeEquations(moments.spectrum, moments.xy, -moments.x_offset)
+    return RidgeEquations(moments.raw_spectrum, moments.raw_xy, moments.x_origin)
 
 
-def _solve(view: TransformedMoments, alphas: Array, fit_intercept: bool) -> tuple[LinearPredictors, Rounding]:
-    """Ridge solutions for all alphas, on the columns of X.
+def _whole_fit(view: TransformedMoments, fit_intercept: bool) -> WholeFit:
+    """The equations of all rows; raises `Unsupported` if no feature is left."""
+    equations, moments = ridge_equations(view, fit_intercept), view.plain
+    intercept = moments.y_mean if fit_intercept else np.zeros_like(moments.y_mean)
+    y_size = np.sqrt(np.maximum(moments.yy, 0.0) / moments.weight) + np.abs(moments.y_mean)
+    per_row = 1.0 / moments.weight if fit_intercept else 0.0
+    return WholeFit(
+        equations.spectrum, equations.rhs, view.origin, equations.offset, intercept, per_row, y_size
+    )
+
+
+def _iterates(estimator: Any, view: TransformedMoments) -> bool:
+    """Whether scikit-learn's solver is conjugate gradients; raises `Unsupported` for one that it refuses."""
+    solver = estimator.solver
+    if view.is_sparse and (solver == "svd" or (solver == "cholesky" and estimator.fit_intercept)):
+        raise Unsupported(f"solver={solver!r} does not take sparse rows")
+    return bool(solver == "sparse_cg" or (solver == "auto" and view.is_sparse))
+
+
+def _iterate(estimator: Any, view: TransformedMoments, alphas: Array) -> tuple[Array, Array]:
+    """Iterates of conjugate gradients along the eigenvectors, and which are near a stop."""
+    if view.n_features > view.plain.rows:
+        raise Unsupported("there are more features than rows, for which scikit-learn solves for the rows")
+    if not estimator.fit_intercept:
+        raise Unsupported("conjugate gradients without an intercept amplify rounding")
+    spectrum, rhs, _ = ridge_equations(view, fit_intercept=True)
+    found, near_stop = solve_by_cg(view.weighted.xx, rhs, alphas, estimator.tol, estimator.max_iter)
+    p = view.n_features
+    return spectrum.onto_axes(found.reshape(p, -1)).reshape(found.shape), near_stop
+
+
+def solve_ridge(
+    view: TransformedMoments, alphas: Array, fit_intercept: bool, along: Array | None = None
+) -> tuple[LinearPredictors, Rounding]:
+    """Ridge solutions for all alphas, on the columns of X; `along`: other solutions, along the eigenvectors.
 
     Along an eigenvector the coefficient is off by about ``eps l_max |coef| / (l + alpha)``.
     """
-    spectrum, rhs, offset = _equations(view, fit_intercept)
+    spectrum, rhs, offset = ridge_equations(view, fit_intercept)
     p, q, m = view.n_features, rhs.shape[1], len(alphas)
     damped = spectrum.values[:, None] + alphas
-    along = spectrum.onto_axes(rhs)[:, None, :] / damped[:, :, None]
+    if along is None:
+        along = spectrum.onto_axes(rhs)[:, None, :] / damped[:, :, None]
     # The axes are mapped to the columns of X once, for the solutions and their errors.
     axes = view.to_X(np.eye(p) if spectrum.vectors is None else spectrum.vectors)
     axes_at_origin = spectrum.onto_axes(offset)
@@ -157,20 +240,8 @@ def _solve(view: TransformedMoments, alphas: Array, fit_intercept: bool) -> tupl
     return linear, Rounding(view.origin, axes, axes_at_origin, noise, np.sqrt((along**2).sum(axis=0)))
 
 
-_POOR = "the normal equations are (nearly) singular"
-
-
-def moment_cost(n_settings: int, shape: Shape) -> Cost:
-    """Operations of a least-squares group by moments and one by one.
-
-    By moments: one pass, then one eigendecomposition a fold (about ``10 p^3``, measured against a
-    matrix product). One by one: a Gram matrix on the shorter side and its factorisation, each fit.
-    """
-    n, p, k = shape.n_train, shape.n_features, shape.n_splits
-    d, short, long = p + shape.n_targets, min(n, p), max(n, p)
-    shared = n * d**2 * k / max(k - 1, 1) + k * (10.0 * p**3 + 4.0 * n_settings * p**2 * shape.n_targets)
-    individual = n_settings * k * (FIT_OVERHEAD + long * short**2 + short**3 / 3.0)
-    return Cost(shared, individual)
+_NEAR_STOP = "rounding decides where conjugate gradients stop"
+POOR = "the normal equations are (nearly) singular"
 
 
 RIDGE = register_family(RidgeFamily())

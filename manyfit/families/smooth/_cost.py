@@ -1,8 +1,8 @@
-"""Costs of iterating families, shared and one by one; see `manyfit.families._protocol.Cost`."""
+"""Costs of iterating families, shared and one by one; see `manyfit.families.protocol.Cost`."""
 
 from dataclasses import dataclass
 
-from manyfit.families._protocol import Cost, Shape
+from manyfit.families.protocol import Cost, Shape
 from manyfit.families.smooth.solver._penalty_path import HEAD, WORTH_PASSES
 
 # Parameters that do not change an optimum, but where a solver stops on its way to it.
@@ -39,6 +39,15 @@ COUPLED = _Rates(3.2e6, 6.6e5, 138.0, 5.9, 7.8e6, 2.5e5, 64.0, 1.4, 0.02, 1100.0
 LIBLINEAR = _Rates(3.0e6, 0.0, 57.0, 42.0, 1.8e6, 8.7e5, 85.0, 1.4, 0.02, 3200.0)
 # Nanoseconds of each search for plans, the trial of scikit-learn's solver and the doubts that `tol` leaves.
 FIXED = 1.5e8
+# The same where one-hot columns are stored as codes.
+FIXED_CODES = 8e7
+# For such rows: nanoseconds of scikit-learn for a row and each number that it stores, of a fit of some twenty
+# iterations on sparse rows, and of the steps before it, once and for each number; and what a number adds to a
+# row of cross tables.
+SPARSE_ROW, SPARSE_ENTRY, STEPS, STEP_ENTRY, CROSS = 500.0, 15.0, 2e7, 150.0, 30.0
+# Features a number, from which on categories get so rare that `tol` leaves scores open, and most of the fits
+# that scikit-learn then makes.
+RARE, MOST_OPEN = 20.0, 0.6
 # Nanoseconds of a factorisation, for each coefficient to the third power.
 FACTOR = 0.02
 
@@ -56,14 +65,24 @@ def pass_cost(n_settings: int, shape: Shape, *, coupled: bool = True) -> Cost:
     width, times = (d * outputs, 1) if coupled else (d, outputs)
     fits = n_settings * k
     columns = fits * outputs
-    individual = fits * (rates.fit + outputs * (rates.output + n * (rates.row + rates.entry * d)))
-    shared = FIXED + k * rates.split + columns * (rates.column + n * rates.cell + rates.vector * width)
+    a_row, steps, fixed = rates.row + rates.entry * d, 0.0, FIXED
+    entries, squares = float(d), width**2.0  # of products with a row
+    if shape.row_entries is not None:
+        # scikit-learn's rows are sparse, or dense and as expensive.
+        a_row = min(a_row, SPARSE_ROW + SPARSE_ENTRY * shape.row_entries)
+        steps = STEPS + (n + shape.n_test) * STEP_ENTRY * shape.row_entries
+        open_ = min(MOST_OPEN, max(0.0, d / shape.row_entries / RARE - 1.0))
+        fixed = FIXED_CODES + open_ * fits * (steps + rates.fit + outputs * (rates.output + n * a_row))
+        entries = 2.0 * shape.row_entries
+        squares = CROSS * (shape.row_entries * (outputs if coupled else 1)) ** 2.0
+    individual = k * steps + fits * (rates.fit + outputs * (rates.output + n * a_row))
+    shared = fixed + k * rates.split + columns * (rates.column + n * rates.cell + rates.vector * width)
     if width <= WORTH_PASSES * fits:
-        shared += columns * n * d * rates.product
-        shared += times * (n_settings * n * width**2 * rates.hessian + fits * width**3 * FACTOR)
+        shared += columns * n * entries * rates.product
+        shared += times * (n_settings * n * squares * rates.hessian + fits * width**3 * FACTOR)
     else:
         # Whole Hessians need a dozen passes.
-        shared += columns * n * d * rates.product * SLOW_PASSES / 12.0
+        shared += columns * n * entries * rates.product * SLOW_PASSES / 12.0
     return Cost(shared, individual)
 
 

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Family, Iterations, Shape
-from manyfit.families._registry import register_family
+from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.arrays import array_namespace, block_size, float_dtype
-from manyfit.families._answers import Answers, Role
+from manyfit.families.protocol import Answers, Role
 from manyfit.families.smooth.solver._losses import expit, softmax
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import Fold

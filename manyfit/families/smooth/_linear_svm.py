@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Family, Iterations, Shape
-from manyfit.families._registry import register_family
+from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
@@ -36,7 +34,7 @@ class LinearSVCFamily(Family):
     serves = (LinearSVC,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    reads = Iterations(coupled=False)
+    reads = Iterations()
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -46,8 +44,8 @@ class LinearSVCFamily(Family):
             raise Unsupported("multi_class='crammer_singer' has an objective of its own")
         _check(estimator, settings)
 
-    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        return _why_stops_elsewhere(estimator, shape)
+    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
+        return _other_stopping_rule(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return pass_cost(len(settings), shape, coupled=False)
@@ -89,7 +87,7 @@ class LinearSVRFamily(Family):
     serves = (LinearSVR,)
     free = frozenset({"C"})
     result: Literal["converged"] = "converged"
-    reads = Iterations(coupled=False)
+    reads = Iterations()
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
@@ -98,8 +96,8 @@ class LinearSVRFamily(Family):
         require_number("epsilon", estimator.epsilon)
         _check(estimator, settings)
 
-    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
-        return _why_stops_elsewhere(estimator, shape)
+    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
+        return _other_stopping_rule(estimator, shape)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         return pass_cost(len(settings), shape, coupled=False)
@@ -122,10 +120,10 @@ def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         require_number("C", setting["C"], positive=True)
 
 
-def _why_stops_elsewhere(estimator: Any, shape: Shape) -> str | None:
+def _other_stopping_rule(estimator: Any, shape: Shape) -> str | None:
     dual = shape.n_train < shape.n_features if estimator.dual == "auto" else estimator.dual
     if dual:
-        return f"dual={estimator.dual!r} goes through the rows by chance, and does not stop by the gradient"
+        return f"dual={estimator.dual!r} goes through the rows in random order, and no gradient stops it"
     return None
 
 

@@ -6,9 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from manyfit.families._parameter_values import require_number
-from manyfit.families._protocol import Cost, Family, Iterations, Shape
-from manyfit.families._registry import register_family
+from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
@@ -49,7 +47,7 @@ class LogisticFamily(Family):
         for setting in settings:
             require_number("C", setting["C"], positive=True)
 
-    def why_stops_elsewhere(self, estimator: Any, shape: Shape) -> str | None:
+    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
         if estimator.solver in ("sag", "saga"):
             return f"solver={estimator.solver!r} stops where coefficients change little, not by the gradient"
         return None

@@ -97,13 +97,24 @@ class FeatureMoments:
         return diagonal / self.weight
 
     @cached_property
+    def _spectra(self) -> dict[str, Spectrum]:
+        return {}
+
+    @property
     def spectrum(self) -> Spectrum:
         """Eigendecomposition of the centred scatter; computed once for all steps and settings."""
-        return Spectrum.of(self.xx)
+        if "centred" not in self._spectra:
+            self._spectra["centred"] = Spectrum.of(self.xx)
+        return self._spectra["centred"]
 
-    @cached_property
+    @property
     def raw_spectrum(self) -> Spectrum:
         """Eigendecomposition of the scatter about the origin, for models without an intercept."""
+        if "raw" not in self._spectra:
+            self._spectra["raw"] = self._decomposed_about_origin()
+        return self._spectra["raw"]
+
+    def _decomposed_about_origin(self) -> Spectrum:
         # After centring the mean is rounding: no more than the rounding of the scatter.
         diagonal = self.variances * self.weight
         if np.all(self.weight * self.x_mean**2 <= np.finfo(np.float64).eps ** 2 * diagonal):
@@ -134,6 +145,31 @@ class FeatureMoments:
             self, x_origin=self.x_origin[index], x_offset=self.x_offset[index], xx=xx, xy=self.xy[index]
         )
 
+    def with_targets(self, shift: Array, scale: Array) -> "FeatureMoments":
+        """Targets ``(y - shift) / scale``."""
+        return self._same_features((self.y_mean - shift) / scale, self.xy / scale, self.yy / scale**2)
+
+    def of_target(self, k: int) -> "FeatureMoments":
+        """One of the targets."""
+        one = slice(k, k + 1)
+        return self._same_features(self.y_mean[one], self.xy[:, one], self.yy[one])
+
+    def _same_features(self, y_mean: Array, xy: Array, yy: Array) -> "FeatureMoments":
+        """The same features with other targets; eigendecompositions are computed once for all."""
+        found = replace(self, y_mean=y_mean, xy=xy, yy=yy)
+        found.__dict__["_spectra"] = self._spectra
+        return found
+
+    def mapped(self, matrix: Any, constant: Array) -> "FeatureMoments":
+        """Features ``x @ matrix + constant``, with a sparse matrix of shape (p, p_new)."""
+        return replace(
+            self,
+            x_origin=self.x_origin @ matrix + constant,
+            x_offset=self.x_offset @ matrix,
+            xx=(matrix.T @ (matrix.T @ self.xx).T).T,
+            xy=matrix.T @ self.xy,
+        )
+
     def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "FeatureMoments":
         """Features ``(x - shift) @ vectors``; `diagonal` is their scatter where it is known to be so."""
         xx = self.xx
@@ -161,8 +197,8 @@ class TransformedMoments:
     origin : ndarray of shape (p_X,)
         A point amid the data, so that the map loses no digits if X lies far from 0; ``z_origin`` is
         ``plain.x_origin``.
-    linear : None, ndarray of shape (p,) or ndarray of shape (p_X, p)
-        None: the identity; a vector: columns `columns` of X, each times a factor.
+    linear : None, ndarray of shape (p,), or ndarray or sparse array of shape (p_X, p)
+        None: the identity; a vector: columns `columns` of X, each times a factor. Sparse without moments.
     columns : ndarray of int of shape (p,) or None
         The column of X behind each feature; None after a rotation.
     is_constant : callable
@@ -171,16 +207,19 @@ class TransformedMoments:
         Machine epsilon of the dtype of X, in which scikit-learn would compute.
     single_target : bool
         Whether y is one-dimensional.
+    is_sparse : bool
+        Whether scikit-learn has the features as a sparse matrix.
     """
 
     plain: FeatureMoments
     weighted: FeatureMoments
     origin: Array
-    linear: Array | None
+    linear: Any
     columns: Array | None
     is_constant: Callable[[Array], Array]
     eps: float
     single_target: bool
+    is_sparse: bool = False
 
     @classmethod
     def root(
@@ -199,6 +238,20 @@ class TransformedMoments:
         eps = float(np.finfo(X.dtype if X.dtype.kind == "f" else np.float64).eps)
         origin = features.x_origin
         return cls(features, behind, origin, None, np.arange(p), is_constant, eps, single_target)
+
+    @classmethod
+    def of_map(cls, origin: Array, matrix: Any, constant: Array, n_rows: int) -> "TransformedMoments":
+        """Features ``x @ matrix + constant``, with a sparse matrix, whose moments are not known.
+
+        Passes over the rows need no more.
+        """
+        none = np.empty(0)
+        features = FeatureMoments(
+            float(n_rows), float(n_rows), origin @ matrix + constant, np.zeros(constant.size), none,
+            none, none, none,
+        )  # fmt: skip
+        eps = float(np.finfo(np.float64).eps)
+        return cls(features, features, origin, matrix, None, lambda columns: columns < 0, eps, True)
 
     @property
     def n_features(self) -> int:
@@ -245,6 +298,22 @@ class TransformedMoments:
             columns=None,
         )
 
+    def with_targets(self, shift: Array, scale: Array) -> "TransformedMoments":
+        """Targets ``(y - shift) / scale``."""
+        plain, weighted = self._both(lambda m: m.with_targets(shift, scale))
+        return replace(self, plain=plain, weighted=weighted)
+
+    def of_target(self, k: int) -> "TransformedMoments":
+        """One of several targets, alone."""
+        plain, weighted = self._both(lambda m: m.of_target(k))
+        return replace(self, plain=plain, weighted=weighted, single_target=True)
+
+    def mapped(self, matrix: Any, constant: Array) -> "TransformedMoments":
+        """Features ``x @ matrix + constant`` of the columns of X, with a sparse matrix of shape (p_X, p)."""
+        assert self.linear is None
+        plain, weighted = self._both(lambda m: m.mapped(matrix, constant))
+        return replace(self, plain=plain, weighted=weighted, linear=matrix.toarray(), columns=None)
+
     @property
     def _columns(self) -> Array:
         assert self.columns is not None  # only a rotation loses them, and makes `linear` a matrix
@@ -257,6 +326,18 @@ class TransformedMoments:
         if self.linear.ndim == 2:
             return self.linear.T @ gradient
         return self.linear[:, None] * gradient[self._columns]
+
+    def squares_from_X(self, diagonal: Array) -> Array:
+        """Second derivatives by coefficients of X, (p_X, m), as such by those of the features, (p, m).
+
+        They are approximate if a feature is made of several columns.
+        """
+        if self.linear is None:
+            return diagonal
+        if self.linear.ndim == 2:
+            squares = self.linear**2 if isinstance(self.linear, np.ndarray) else self.linear.power(2)
+            return np.asarray(squares.T @ diagonal)
+        return self.linear[:, None] ** 2 * diagonal[self._columns]
 
     def to_X(self, coef: Array) -> Array:
         """Coefficients of the features, (p, m), as coefficients of the columns of X, (p_X, m)."""

@@ -1,6 +1,6 @@
 """Passes over dense rows on the host."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,14 +36,8 @@ class DensePasses(Passes):
         n = X.shape[0]
         self.origin = middle(X, np.empty((n, 0)), slice(0, n)) if origin is None else origin
 
-    def send(self, array: Array) -> Array:
-        return array
-
     def sample(self, rows: Rows) -> DenseSample:
         return DenseSample(self.X.take(rows) - self.origin, rows)
-
-    def to_host(self, sums: Sequence[Array]) -> list[Array]:
-        return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         _, K, d = theta.shape
@@ -63,7 +57,6 @@ class DensePasses(Passes):
 
         piece = min(PIECE_BLOCKS * size, self._share(64))
         pieces = self._pieces(piece, [bool(columns.size) for columns in used])
-        self.rows_read += sum(n_rows(piece) for _, piece in pieces)
         out = np.zeros(theta.shape)
         for (a, _), part in zip(pieces, map_threads(work, pieces), strict=True):
             out[used[a]] += part.reshape(K, -1, d).transpose(1, 0, 2) * counts[used[a], a][:, None, None]
@@ -74,11 +67,11 @@ class DensePasses(Passes):
         taken = slice(None) if features is None else np.append(features, len(self.origin))
         d = flat[:, taken].shape[1]
 
-        def work(item: tuple[int, Rows]) -> Array:
+        def work(piece: Rows) -> Array:
             total = np.zeros((K * d, K * d))
             M, product = np.empty((GRAM_ROWS, K, d), dtype), np.empty_like(total, dtype)
             with np.errstate(over="ignore", invalid="ignore"):
-                for block, B in self._blocks(item[1], GRAM_ROWS):
+                for block, B in self._blocks(piece, GRAM_ROWS):
                     D, P = curvature((flat @ B.T)[:, None], block)
                     own = B[:, taken].astype(dtype, copy=False)
                     if P is None:
@@ -87,29 +80,27 @@ class DensePasses(Passes):
                         _subtract_joint(total, own, P[:, 0], M[: len(own)], product)
                 return total if P is None else _with_own_outputs(total, K)
 
-        pieces = self._pieces(self._share(GRAM_ROWS))
-        self.rows_read += sum(n_rows(piece) for _, piece in pieces)
-        out = np.zeros((len(self.rows), K * d, K * d))
-        for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
-            out[a] += found
-        return out
+        return self._summed(work, (K * d, K * d))
 
     def squares(self, theta: Array, curvature: Curvature) -> Array:
         _, K, d = theta.shape
         flat = theta[0]
 
-        def work(item: tuple[int, Rows]) -> Array:
+        def work(piece: Rows) -> Array:
             total = np.zeros((K, d))
             with np.errstate(over="ignore", invalid="ignore"):
-                for block, B in self._blocks(item[1], GRAM_ROWS):
+                for block, B in self._blocks(piece, GRAM_ROWS):
                     D, _ = curvature((flat @ B.T)[:, None], block)
                     total += D[:, 0] @ B**2
             return total.ravel()
 
+        return self._summed(work, (K * d,))
+
+    def _summed(self, work: Callable[[Rows], Array], shape: tuple[int, ...]) -> Array:
+        """Sums over each atom: as few pieces as keep the threads busy, since each has a large result."""
         pieces = self._pieces(self._share(GRAM_ROWS))
-        self.rows_read += sum(n_rows(piece) for _, piece in pieces)
-        out = np.zeros((len(self.rows), K * d))
-        for (a, _), found in zip(pieces, map_threads(work, pieces), strict=True):
+        out = np.zeros((len(self.rows), *shape))
+        for (a, _), found in zip(pieces, map_threads(lambda item: work(item[1]), pieces), strict=True):
             out[a] += found
         return out
 
@@ -124,15 +115,12 @@ class DensePasses(Passes):
 
     def _pieces(self, size: int, used: Sequence[bool] | None = None) -> list[tuple[int, Rows]]:
         """Pieces of the atoms in use, one for a thread at a time, each with the number of its atom."""
-        return [
-            (a, piece)
-            for a, rows in enumerate(self.rows)
-            if used is None or used[a]
-            for piece in row_blocks(rows, size)
-        ]
+        atoms = [a for a in range(len(self.rows)) if used is None or used[a]]
+        self.rows_read += sum(n_rows(self.rows[a]) for a in atoms)
+        return [(a, piece) for a in atoms for piece in row_blocks(self.rows[a], size)]
 
     def _share(self, least: int) -> int:
-        """Rows of a piece with a large result of its own: as few pieces as keep the threads busy."""
+        """At least so many rows of a piece, and so few pieces that each thread gets one."""
         largest = max(n_rows(rows) for rows in self.rows)
         return max(least, largest // max(1, blas_threads()) + 1)
 

@@ -57,12 +57,14 @@ class Passes(Protocol):
 
     def send(self, array: Array) -> Any:
         """Copy a small array of float64 to where X lies."""
+        return array
 
     def sample(self, rows: Rows) -> RowSample:
         """Some rows of X less the origin; a slice may have a step."""
 
     def to_host(self, sums: Sequence[Any]) -> list[Array]:
         """Copy results of `gram` and `squares` to the host, in float64, in one transfer."""
+        return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         """``sum_i c_i [x_i - origin, 1]' r_i`` over the rows for each column; (m, K, p + 1), on the host.

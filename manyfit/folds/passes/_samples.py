@@ -1,7 +1,7 @@
 """Some rows of X, less the origin of the passes, on which Hessians of many columns are compared."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,37 +11,33 @@ from manyfit.arrays import array_namespace, to_host
 Array = NDArray[Any]
 
 
-class RowSample(Protocol):
+@dataclass(frozen=True)
+class RowSample:
     """Some rows of X less the origin; callbacks are given their index, `rows`, which lies where X does."""
 
-    @property
-    def rows(self) -> Any:
-        """A slice, or an index."""
+    X: Any
+    rows: Any  # a slice, or an index
 
     @property
     def n_rows(self) -> int:
         """Number of the rows."""
+        return int(self.X.shape[0])
 
     def predictors(self, theta: Any) -> Any:
         """Linear predictors, (m, n_rows), of coefficients (m, p + 1) and values at the origin."""
+        raise NotImplementedError
 
     def mean_square(self) -> Any:
         """Mean of the squares of all entries, where X lies."""
+        raise NotImplementedError
 
     def column_squares(self) -> Array:
         """Sums of squares of the columns, (p,), on the host."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class DenseSample:
+class DenseSample(RowSample):
     """Rows of a dense X, on the host or on a device."""
-
-    X: Any
-    rows: Any
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
 
     def predictors(self, theta: Any) -> Any:
         Z = theta[:, :-1] @ self.X.T
@@ -56,16 +52,8 @@ class DenseSample:
         return to_host(array_namespace(self.X).sum(self.X**2, axis=0))
 
 
-@dataclass(frozen=True)
-class SparseSample:
+class SparseSample(RowSample):
     """Rows of a CSR matrix."""
-
-    X: Any
-    rows: Any
-
-    @property
-    def n_rows(self) -> int:
-        return int(self.X.shape[0])
 
     def predictors(self, theta: Any) -> Any:
         Z = np.ascontiguousarray((self.X @ theta[:, :-1].T).T)

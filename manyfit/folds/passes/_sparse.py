@@ -46,14 +46,8 @@ class SparsePasses(Passes):
             (slice(start, stop), by_column[:, start:stop].T.tocsr()) for start, stop in pairwise(ends)
         ]
 
-    def send(self, array: Array) -> Array:
-        return array
-
     def sample(self, rows: Rows) -> SparseSample:
         return SparseSample(self.X[rows], rows)
-
-    def to_host(self, sums: Sequence[Array]) -> list[Array]:
-        return list(sums)
 
     def gradient(self, theta: Array, counts: Array, residual: Residual) -> Array:
         m, K, _ = theta.shape

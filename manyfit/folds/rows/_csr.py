@@ -1,13 +1,12 @@
 """Sparse rows on the host."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._row_index import row_blocks
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._rare_features import merge_rare_features
 from manyfit.folds.passes._scan import Scan
@@ -29,18 +28,6 @@ class CsrRows(RowSource):
     def take(self, rows: Any) -> Any:
         """A CSR matrix."""
         return self.X[rows]
-
-    def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
-        for block in row_blocks(rows, size):
-            yield block, self.X[block]
-
-    def send(self, array: Any, label: str) -> Any:
-        """Arrays of the host stay as they are."""
-        return array
-
-    def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """Arrays of the host stay as they are."""
-        return numbers
 
     def scan(self) -> Scan:
         """The origin of sparse rows is zero, always."""

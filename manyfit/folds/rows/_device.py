@@ -1,6 +1,6 @@
 """Dense rows on a device, or of any library of the array API."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from manyfit.arrays import (
     to_device,
     to_device_of,
 )
-from manyfit.folds._row_index import row_blocks, take_rows
+from manyfit.folds._row_index import take_rows
 from manyfit.folds.moments._device import device_column_ranges, sum_device_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._device import DevicePasses
@@ -40,10 +40,6 @@ class DeviceRows(RowSource):
 
     def take(self, rows: Any) -> Any:
         return take_rows(self.X, rows)
-
-    def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
-        for block in row_blocks(rows, size):
-            yield block, take_rows(self.X, block)
 
     def send(self, array: Any, label: str) -> Any:
         return None if array is None else to_device_of(array, self.X, label=label)
@@ -93,10 +89,6 @@ class DeviceRows(RowSource):
     def sample(self, rows: Array) -> RowSource | None:
         """None, since the memory of a device is scarce."""
         return None
-
-    def merge_features(self) -> tuple[RowSource, None]:
-        """Dense features stay as they are."""
-        return self, None
 
 
 def fits_a_byte(numbers: Array) -> bool:

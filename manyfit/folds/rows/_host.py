@@ -1,13 +1,13 @@
 """Dense rows in host memory, or read into it a block at a time."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds._row_index import n_rows, row_blocks
+from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import column_ranges, sum_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._dense import DensePasses
@@ -43,18 +43,6 @@ class HostRows(RowSource):
     def take(self, rows: Any) -> Array:
         """Some rows as an ndarray of shape (n_rows, p); see `RowSource`."""
 
-    def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Array]]:
-        for block in row_blocks(rows, size):
-            yield block, self.take(block)
-
-    def send(self, array: Any, label: str) -> Any:
-        """Arrays of the host stay as they are."""
-        return array
-
-    def send_numbers(self, numbers: Array | None, label: str) -> Any:
-        """Arrays of the host stay as they are."""
-        return numbers
-
     def scan(self) -> Scan:
         return scan_host(self)
 
@@ -86,10 +74,6 @@ class HostRows(RowSource):
     def sample(self, rows: Array) -> RowSource | None:
         """A copy in memory."""
         return NumPyRows(self.take(rows))
-
-    def merge_features(self) -> tuple[RowSource, None]:
-        """Dense features stay as they are."""
-        return self, None
 
 
 class NumPyRows(HostRows):

@@ -25,10 +25,10 @@ def as_matrix(X: Any) -> Array:
         X = _frame_to_numpy(X)
     if type(X) not in (np.ndarray, np.memmap) and not is_xp_array(X):
         raise Unsupported(f"X is a {type(X).__name__}, not a dense array or DataFrame")
-    if X.ndim != 2 or not has_dtype(X, NUMBERS | {"b1"}):
-        raise Unsupported(
-            f"X has {X.ndim} dimensions and dtype {X.dtype}, not two and float32, float64, integer or bool"
-        )
+    if X.ndim != 2:
+        raise Unsupported(f"X has {X.ndim} dimensions, not two")
+    if not has_dtype(X, NUMBERS | {"b1"}):
+        raise Unsupported(f"X has the dtype {X.dtype}, not float32, float64, integer or bool")
     if 0 in X.shape:
         raise Unsupported(f"X is empty: shape {X.shape}")
     if is_xp_array(X) and "float64" not in str(float_dtype(X)):
@@ -72,8 +72,9 @@ def _frame_to_numpy(frame: Any) -> Array:
     if len(set(names)) < len(names):
         raise Unsupported("columns of X have the same name")
     dtypes = frame.dtypes.tolist() if hasattr(frame.dtypes, "tolist") else None
-    if dtypes is not None and not all(isinstance(dtype, np.dtype) for dtype in dtypes):
-        raise Unsupported("X has columns of pandas extension dtypes")
+    for name, dtype in zip(names, dtypes or (), strict=False):
+        if not isinstance(dtype, np.dtype):
+            raise Unsupported(f"X has columns of pandas extension dtypes, such as {name!r} of dtype {dtype}")
     if dtypes is not None and any(dtype.kind == "b" for dtype in dtypes):
         # pandas makes objects of bools beside numbers; scikit-learn reads both as numbers.
         common = np.result_type(*dtypes) if all(dtype.kind in "biuf" for dtype in dtypes) else None

@@ -1,7 +1,7 @@
 """From X to the `RowSource` that reads it."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -65,6 +65,12 @@ def own_row_source(X: Any) -> RowSource | None:
         return None
 
 
+def is_row_source(X: Any) -> TypeGuard[RowSource]:
+    """Whether an object is a `RowSource`."""
+    # One name tells arrays, matrices and frames apart: a check against the protocol takes 40 us.
+    return hasattr(X, "passes") and isinstance(X, RowSource)
+
+
 def wrap_rows(X: Any) -> RowSource:
     """The rows of an array or CSR matrix that was checked before, or of a `RowSource` itself."""
     if isinstance(X, np.ndarray):
@@ -79,4 +85,4 @@ register_row_source(lambda X: True, lambda X: NumPyRows(as_matrix(X)))
 register_row_source(is_xp_array, lambda X: DeviceRows(as_matrix(X)))
 register_row_source(lambda X: hasattr(X, "tocsr"), lambda X: CsrRows(as_csr(X)))
 _BUILT_IN = len(_registered)
-register_row_source(lambda X: isinstance(X, RowSource), lambda X: X)
+register_row_source(is_row_source, lambda X: X)

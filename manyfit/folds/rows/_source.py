@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.folds._row_index import row_blocks
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan
@@ -70,12 +71,16 @@ class RowSource(Protocol):
 
     def blocks(self, rows: Rows, size: int) -> Iterator[tuple[Rows, Any]]:
         """Some rows as arrays of at most `size` rows, each with its index."""
+        for block in row_blocks(rows, size):
+            yield block, self.take(block)
 
     def send(self, array: Any, label: str) -> Any:
         """Copy an array of the host to where the rows lie; None stays None. `label` names the transfer."""
+        return array
 
     def send_numbers(self, numbers: Array | None, label: str) -> Any:
         """`send` in the widest floating dtype of the device; integers that a byte holds cross as bytes."""
+        return numbers
 
     def scan(self) -> Scan:
         """A point amid the rows, and whether all numbers are finite; one pass."""
@@ -116,3 +121,4 @@ class RowSource(Protocol):
 
     def merge_features(self) -> tuple["RowSource", Any]:
         """The rows in fewer features Z, and T with ``X = Z T'`` as CSR; itself and None if X is dense."""
+        return self, None

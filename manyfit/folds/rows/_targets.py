@@ -58,12 +58,35 @@ def distinct_labels(y: Any) -> Array:
         labels: Array = np.unique(y)
         if labels.dtype.kind in "cmM":  # NaT is not equal to itself
             raise Unsupported(f"y has dtype {labels.dtype}")
+        if labels.dtype.kind in "biuU":
+            return labels
         # Each label three times: scikit-learn warns of almost as many classes as rows.
         with np.errstate(invalid="ignore"):  # NumPy warns if NaN is compared with integers
             check_classification_targets(np.tile(labels, 3))
     except Exception as error:  # objects raise what they like when they are compared
         raise Unsupported("y holds labels that do not sort together, or are no classes") from error
     return labels
+
+
+def indicated_classes(y: Array) -> Array:
+    """The classes of labels whose indicators are summed; raises `Unsupported` if there are none, or one."""
+    if y.ndim != 1:
+        raise Unsupported("y has several columns")
+    classes = distinct_labels(y)
+    if len(classes) < 2:
+        raise Unsupported("y has one class")
+    return classes
+
+
+def class_indicators(labels: Array, classes: Array) -> Array:
+    """1 for the class of each row and -1 for the others, (n, n_classes); of two classes the second alone.
+
+    References
+    ----------
+    sklearn.preprocessing.LabelBinarizer (1.9) with ``neg_label=-1``.
+    """
+    asked = classes if len(classes) > 2 else classes[1:]
+    return np.where(labels[:, None] == asked, 1.0, -1.0)
 
 
 def as_weights(weights: Any, n_samples: int) -> Array | None:

@@ -45,27 +45,16 @@ def atoms_of_splits(splits: Sequence[tuple[Any, Any]], n_samples: int) -> list[A
     groups: list[AtomGroup] = []
     pattern = _Pattern(n_samples)
     start = 0
-    for i, (train, test) in enumerate(splits):
-        code = _Code.of(train, test, n_samples)
-        grown = pattern.refined(code)
+    for i, split in enumerate(splits):
+        # How often the split trains and tests on each row.
+        counts = [np.bincount(as_rows(index, n_samples), minlength=n_samples) for index in split]
+        grown = pattern.refined(*counts)
         if i > start and grown.n_used > (i - start + 1) + 2:
             groups.append(pattern.group(range(start, i)))
-            grown, start = _Pattern(n_samples).refined(code), i
+            grown, start = _Pattern(n_samples).refined(*counts), i
         pattern = grown
     groups.append(pattern.group(range(start, len(splits))))
     return groups
-
-
-@dataclass(frozen=True)
-class _Code:
-    """How often one split trains and tests on each row."""
-
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
-
-    @classmethod
-    def of(cls, train: Any, test: Any, n_samples: int) -> "_Code":
-        return cls(*(np.bincount(as_rows(ix, n_samples), minlength=n_samples) for ix in (train, test)))
 
 
 class _Pattern:
@@ -80,17 +69,17 @@ class _Pattern:
     def n_used(self) -> int:
         return int(np.count_nonzero((self.train + self.test).any(axis=0)))
 
-    def refined(self, code: _Code) -> "_Pattern":
-        """The pattern with one more split."""
-        size = int(code.test.max(initial=0)) + 1
-        both = code.train * size + code.test
+    def refined(self, train: NDArray[np.intp], test: NDArray[np.intp]) -> "_Pattern":
+        """The pattern with one more split, which trains and tests so often on each row."""
+        size = int(test.max(initial=0)) + 1
+        both = train * size + test
         combined = self.labels * (int(both.max(initial=0)) + 1) + both
         _, first, labels = np.unique(combined, return_index=True, return_inverse=True)
         old = self.labels[first]
         out = _Pattern(0)
         out.labels = labels
-        out.train = np.vstack([self.train[:, old], code.train[first]]).astype(float)
-        out.test = np.vstack([self.test[:, old], code.test[first]]).astype(float)
+        out.train = np.vstack([self.train[:, old], train[first]]).astype(float)
+        out.test = np.vstack([self.test[:, old], test[first]]).astype(float)
         return out
 
     def group(self, splits: range) -> AtomGroup:

@@ -3,33 +3,46 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, LeaveOneOut
 
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.folds.splits._atoms import AtomGroup, atoms_of_partition, atoms_of_splits
+from manyfit.folds.splits._atoms import AtomGroup, Rows, atoms_of_partition, atoms_of_splits
 from manyfit.folds.splits._device_splitters import host_copy, splitter_arguments
 
 Split = tuple[Any, Any]
 
 
-class _Store(Protocol):
-    """A compact or whole form of the splits."""
+@dataclass(frozen=True)
+class TestSets:
+    """Test sets that divide the rows: those of split i are ``order[ends[i - 1]:ends[i]]``.
+
+    Each split trains on all other rows. `order` is None for the rows in order.
+    """
+
+    order: NDArray[np.intp] | None
+    ends: NDArray[np.intp]
 
     @property
-    def n_splits(self) -> int: ...
+    def sizes(self) -> NDArray[np.intp]:
+        """The number of rows of each."""
+        return np.diff(self.ends, prepend=0)
 
-    def indices(self, i: int) -> Split: ...
-
-    def atom_groups(self) -> list[AtomGroup]: ...
+    def rows(self, splits: NDArray[np.intp]) -> Rows:
+        """The rows of the test sets of some splits, one after the other."""
+        starts, ends = (self.ends - self.sizes)[splits], self.ends[splits]
+        if self.order is None and np.array_equal(starts[1:], ends[:-1]):
+            return slice(int(starts[0]), int(ends[-1]))
+        place = np.concatenate([np.arange(*pair) for pair in zip(starts, ends, strict=True)])
+        return place if self.order is None else self.order[place]
 
 
 @dataclass(frozen=True)
 class _Ranges:
-    """Consecutive test folds of a KFold without shuffling: only their ends are kept."""
+    """Consecutive test folds, of a KFold without shuffling or a LeaveOneOut: only their ends are kept."""
 
     ends: NDArray[np.intp]
 
@@ -48,6 +61,9 @@ class _Ranges:
     def atom_groups(self) -> list[AtomGroup]:
         return [atoms_of_partition([slice(*self._range(i)) for i in range(self.n_splits)])]
 
+    def test_sets(self) -> TestSets | None:
+        return TestSets(None, self.ends)
+
 
 @dataclass(frozen=True)
 class _Labels:
@@ -62,6 +78,10 @@ class _Labels:
 
     def atom_groups(self) -> list[AtomGroup]:
         return [atoms_of_partition([self.indices(i)[1] for i in range(self.n_splits)])]
+
+    def test_sets(self) -> TestSets | None:
+        ends = np.cumsum(np.bincount(self.labels, minlength=self.n_splits))
+        return TestSets(np.argsort(self.labels, kind="stable"), ends)
 
 
 @dataclass(frozen=True)
@@ -81,6 +101,9 @@ class _Whole:
     def atom_groups(self) -> list[AtomGroup]:
         return atoms_of_splits(self.splits, self.n_samples)
 
+    def test_sets(self) -> TestSets | None:
+        return None
+
 
 @dataclass(frozen=True)
 class _Some:
@@ -95,6 +118,9 @@ class _Some:
     def atom_groups(self) -> list[AtomGroup]:
         raise TypeError("Atoms are of all splits, and these are some of them.")
 
+    def test_sets(self) -> TestSets | None:
+        return None
+
 
 class Splits:
     """The (train, test) pairs of a search, drawn once and the same for every reader; see `draw`, `given`.
@@ -104,7 +130,7 @@ class Splits:
     kept as the splitter gave it: index arrays in their order, boolean masks, negative and repeated indices.
     """
 
-    def __init__(self, store: _Store, n_samples: int) -> None:
+    def __init__(self, store: _Ranges | _Labels | _Whole | _Some, n_samples: int) -> None:
         self._store = store
         self.n_samples = n_samples
 
@@ -128,6 +154,8 @@ class Splits:
             sizes = np.full(cv.n_splits, n_samples // cv.n_splits)
             sizes[: n_samples % cv.n_splits] += 1
             return cls(_Ranges(np.cumsum(sizes)), n_samples)
+        if sklearn_class_of(type(cv)) is LeaveOneOut and n_samples > 1 and not given:
+            return cls(_Ranges(np.arange(1, n_samples + 1)), n_samples)
         X, y, params = splitter_arguments(cv, X, y, params, copy_to_host)
         return cls.given(cv.split(X, y, **params), n_samples)
 
@@ -194,6 +222,23 @@ class Splits:
     def atom_groups(self) -> list[AtomGroup]:
         """Rows grouped by the splits that they train and test in (see `AtomGroup`)."""
         return self._store.atom_groups()
+
+    @cached_property
+    def test_sets(self) -> TestSets | None:
+        """The test sets if they divide the rows and each split trains on all others in order; else None."""
+        return self._store.test_sets()
+
+    @property
+    def n_atom_groups(self) -> int:
+        """The number of groups of atoms."""
+        return 1 if self.test_sets is not None else len(self.atom_groups)
+
+    @property
+    def most_atoms(self) -> int:
+        """The most atoms of a group."""
+        if self.test_sets is not None:
+            return self.n_splits
+        return max(len(group.rows) for group in self.atom_groups)
 
 
 _SPENT: Split = (None, None)

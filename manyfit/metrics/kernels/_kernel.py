@@ -3,6 +3,7 @@
 Metric functions call a `MetricKernel`. The scorers of a search call its `kernel` through a `SearchMetric`.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -45,12 +46,12 @@ class Targets:
 
     def mean(self, rows: Array) -> Array:
         """Weighted mean along the last axis, which has length n."""
-        xp = array_namespace(rows)
-        if not xp.isdtype(rows.dtype, "real floating"):
-            rows = xp.astype(rows, float_dtype(rows) if self.weight is None else self.weight.dtype)
+        if not is_floating(rows):
+            dtype = float_dtype(rows) if self.weight is None else self.weight.dtype
+            rows = array_namespace(rows).astype(rows, dtype)
         if self.weight is None:
-            return xp.mean(rows, axis=-1)
-        return xp.sum(rows * self.weight, axis=-1) / xp.sum(self.weight)
+            return row_sums(rows) / rows.shape[-1]
+        return row_sums(rows * self.weight) / row_sums(self.weight)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,8 @@ class MetricKernel:
             raise Unsupported(f"{', '.join(sorted(strange))} is not supported for many settings")
         targets, predictions = make_targets(self.kind, y_true, predictions, sample_weight, classes)
         chosen = {**self.options, **options}
-        return score_in_chunks(lambda P: self.kernel(targets, P, **chosen), predictions, max_bytes)
+        with np.errstate(all="ignore"):  # devices divide by zero without a warning
+            return score_in_chunks(lambda P: self.kernel(targets, P, **chosen), predictions, max_bytes)
 
 
 def make_targets(
@@ -135,19 +137,34 @@ def score_in_chunks(
     scores: Callable[[Array], Array], predictions: Array, max_bytes: int | None = None
 ) -> Array:
     """Scores of predictions (m, ...), some settings at a time."""
-    xp, m = array_namespace(predictions), predictions.shape[0]
+    m = predictions.shape[0]
     if max_bytes is None:
         max_bytes = HOST_BYTES if isinstance(predictions, np.ndarray) else block_size(DEVICE_BYTES)
-    setting_bytes = 8 * int(np.prod(predictions.shape[1:]))
+    setting_bytes = 8 * math.prod(predictions.shape[1:])
     step = max(1, max_bytes // max(setting_bytes, 1))
     if step >= m:
         return scores(predictions)
-    return xp.concat([scores(predictions[j : min(j + step, m), ...]) for j in range(0, m, step)])
+    parts = [scores(predictions[j : min(j + step, m), ...]) for j in range(0, m, step)]
+    return array_namespace(predictions).concat(parts)
+
+
+def is_floating(array: Array) -> bool:
+    """Whether an array has a real floating dtype."""
+    if isinstance(array, np.ndarray):
+        return array.dtype.kind == "f"
+    return bool(array_namespace(array).isdtype(array.dtype, "real floating"))
+
+
+def row_sums(rows: Array, axis: int = -1) -> Array:
+    """Sums along an axis; a method of NumPy's arrays takes a fifth of the time of `xp.sum` for a few rows."""
+    if isinstance(rows, np.ndarray):
+        return rows.sum(axis=axis)
+    return array_namespace(rows).sum(rows, axis=axis)
 
 
 def or_nan(values: Array, allowed: Array) -> Array:
     """Values, NaN where not allowed; `allowed` has their shape, or is (m,) for values (m, q)."""
-    if isinstance(values, np.ndarray | np.generic):
+    if isinstance(values, (np.ndarray, np.generic)):
         allowed = allowed if np.ndim(allowed) in (0, values.ndim) else allowed[:, None]
         return np.where(allowed, values, values.dtype.type(np.nan))
     xp = array_namespace(values)

@@ -97,7 +97,7 @@ def label_codes_numpy(classes: Array, labels: Array) -> Array:
 
 
 def _narrow(n: int) -> Any:
-    return next(dtype for dtype in (np.int8, np.int16, np.int64) if n <= np.iinfo(dtype).max)
+    return np.int8 if n < 2**7 else np.int16 if n < 2**15 else np.int64
 
 
 def _by_table(classes: Array, dtype: Any) -> LookUp | None:
@@ -107,17 +107,20 @@ def _by_table(classes: Array, dtype: Any) -> LookUp | None:
     if low_high is None or dtype.kind not in "iub" or (dtype == np.uint64 and low_high[0] < 0):
         return None
     low, high = low_high
-    table = np.full(high - low + 1, -1, dtype=_narrow(len(classes)))
-    table[_steps(classes, low)] = np.arange(len(classes))
-    gaps = len(table) > len(classes)
+    table = None
+    if high - low >= len(classes):
+        table = np.full(high - low + 1, -1, dtype=_narrow(len(classes)))
+        table[_steps(classes, low)] = np.arange(len(classes))
 
     def look_up(block: Array) -> Array | None:
         steps = _steps(block, low) if low else block
         # As unsigned integers, those below the smallest class are above the largest: one comparison for both.
-        if steps.view(f"u{steps.dtype.itemsize}").max() >= len(table):
+        if steps.view(f"u{steps.dtype.itemsize}").max() > high - low:
             return None
-        codes = table.take(steps) if gaps else steps
-        return None if gaps and codes.min() < 0 else codes
+        if table is None:
+            return steps
+        codes = table.take(steps)
+        return None if codes.min() < 0 else codes
 
     return look_up
 

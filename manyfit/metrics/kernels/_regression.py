@@ -6,7 +6,7 @@ is NaN, and so is a score that overflows: no check waits for the device.
 """
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -222,7 +222,7 @@ def explained_share(
     """
     lost = nan_unless_finite(xp, lost)
     scores = 1 - lost / spread
-    if force_finite:
+    if force_finite and not (isinstance(spread, np.ndarray) and spread.all()):
         ends = xp.where(lost == 0, constant(xp, 1.0, lost), constant(xp, 0.0, lost))
         scores = xp.where(spread != 0, scores, or_nan(ends, xp.isfinite(lost)))
     return average_outputs(xp, scores, multioutput, spread if named else None)
@@ -283,19 +283,8 @@ def d2_tweedie(targets: Targets, P: Array, power: float) -> Array:
     return 1 - nan_for_one_row(rows, mean_deviance(rows, P, power)) / or_nan(spread, spread != 0)
 
 
-def without_warnings(kernel: Kernel) -> Kernel:
-    """The kernel without NumPy's warnings about numbers that become NaN."""
-
-    @wraps(kernel)
-    def quietly(*args: Any, **kwargs: Any) -> Array:
-        with np.errstate(all="ignore"):
-            return kernel(*args, **kwargs)
-
-    return quietly
-
-
 def regression_metric(kernel: Kernel, *, rowwise: bool = True, **options: Any) -> MetricKernel:
-    return MetricKernel(without_warnings(kernel), "numbers", options, rowwise)
+    return MetricKernel(kernel, "numbers", options, rowwise)
 
 
 UNIFORM: dict[str, Any] = {"multioutput": "uniform_average"}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit.arrays import array_namespace, device, float_dtype, to_device_of
-from manyfit.metrics.kernels._kernel import Targets, or_nan
+from manyfit.metrics.kernels._kernel import Targets, is_floating, or_nan, row_sums
 
 Array = Any
 T = TypeVar("T")
@@ -22,14 +22,10 @@ BLOCK = 1 << 17
 class FloatTargets:
     """Targets, (n,) or (n, q) with q > 1, and weights, (n,) or (n, 1), in the dtype of the computation."""
 
+    xp: Any  # namespace of the arrays
     y: Array
     weight: Array
     known: dict[Any, Any] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def xp(self) -> Any:
-        """Namespace of the arrays."""
-        return array_namespace(self.y)
 
     @cached_property
     def total(self) -> Any:
@@ -43,13 +39,13 @@ class FloatTargets:
     def center(self) -> Array:
         """Weighted mean of the targets, () or (q,)."""
         if self.weight is None:
-            return self.xp.mean(self.y, axis=0)
+            return row_sums(self.y, axis=0) / self.total
         return self.xp.sum(self.y * self.weight, axis=0) / self.total
 
     @cached_property
     def spread(self) -> Array:
         """Weighted variance of the targets, (1,) or (1, q)."""
-        return self.means(squared, repeat_prediction(self, self.center[None, ...]), self.y)
+        return self.means(lambda xp, y: squared(xp, y, self.center), self.y[None, ...])
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """A value that depends on targets and options only, computed for the first block of settings."""
@@ -72,7 +68,7 @@ class FloatTargets:
             losses = loss(self.xp, P[:, rows, ...], *(column[rows, ...] for column in columns))
             if self.weight is not None:
                 losses *= self.weight[rows, ...]
-            sums.append(self.xp.sum(losses, axis=1))
+            sums.append(row_sums(losses, axis=1))
         total = sums[0] if len(sums) == 1 else self.xp.sum(self.xp.stack(sums), axis=0)
         return total / self.total
 
@@ -106,10 +102,11 @@ def float_targets(targets: Targets, P: Array) -> tuple[FloatTargets, Array]:
         )
     rows = targets.rows.get(P.dtype)
     if rows is None:
-        given = [a.dtype for a in (y, P, weight) if a is not None and xp.isdtype(a.dtype, "real floating")]
+        given = [a.dtype for a in (y, P, weight) if a is not None and is_floating(a)]
         dtype = xp.result_type(*given) if given else float_dtype(P)
         w = None if weight is None else xp.astype(weight, dtype, copy=False)
-        rows = FloatTargets(xp.astype(y, dtype, copy=False), w if w is None or y.ndim == 1 else w[:, None])
+        w = w if w is None or y.ndim == 1 else w[:, None]
+        rows = FloatTargets(xp, xp.astype(y, dtype, copy=False), w)
         targets.rows[P.dtype] = rows
     return rows, P if P.dtype == rows.y.dtype else xp.astype(P, rows.y.dtype)
 

@@ -141,7 +141,12 @@ def lost_to_rounding(residuals: Residuals, roundings: Sequence[Rounding], moment
     q = residuals.y.size
     size = np.sqrt(residuals.about_zero / residuals.weight)
     y_size = np.sqrt(residuals.y / residuals.weight) + np.abs(moments.mean[-q:])
-    return np.asarray((errors > MAX_ERROR * np.maximum(size, MIN_RESIDUAL * y_size)).any(axis=1))
+    return lost_predictions(errors, size, y_size)
+
+
+def lost_predictions(errors: Array, sizes: Array, y_sizes: Array) -> Array:
+    """Where errors of predictions are more than `MAX_ERROR` of their residuals; (..., q) becomes (...)."""
+    return np.asarray((errors > MAX_ERROR * np.maximum(sizes, MIN_RESIDUAL * y_sizes)).any(axis=-1))
 
 
 def residuals_from_moments(linear: LinearPredictors, moments: Moments) -> Residuals:

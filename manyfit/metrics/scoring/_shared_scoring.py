@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -23,6 +24,7 @@ from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics.functions._registry import METRIC_KERNELS
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
+from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, scores_from_residuals
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
     PredictedRegressor,
@@ -44,10 +46,11 @@ LIKELIHOOD_RATIOS = {
 
 @dataclass(frozen=True)
 class _Metric:
-    """A scorer's sign, its metric if moments may give it, and its metric for many settings, if any."""
+    """A scorer's sign, its metric if moments or residuals may give it, and that for many settings, if any."""
 
     sign: float = 1.0
     moment_metric: Callable[..., Any] | None = None
+    residual_metric: Callable[..., Any] | None = None
     search_metric: SearchMetric | None = None
 
 
@@ -92,6 +95,20 @@ class SharedScoring:
             name: metric.sign * scores_from_moments(metric.moment_metric, residuals)
             for name, metric in self._metrics.items()
             if metric.moment_metric is not None
+        }
+
+    def from_residuals(self, residuals: Array, targets: Array) -> dict[str, Array] | None:
+        """Scores of shape (k, s) by name, NaN where unknown; see `scores_from_residuals`.
+
+        None if the scorers have weights, or if one of them needs more than residuals.
+        """
+        metrics = self._metrics.values()
+        if self.weights is not None or any(metric.residual_metric is None for metric in metrics):
+            return None
+        return {
+            name: metric.sign * scores_from_residuals(metric.residual_metric, residuals, targets)
+            for name, metric in self._metrics.items()
+            if metric.residual_metric is not None
         }
 
     def from_responses(self, responses: Mapping[str, Any], truth: ScoredTargets) -> dict[str, Array]:
@@ -164,10 +181,6 @@ class SharedScoring:
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
-# Estimators' own scores that are metrics.
-OWN_SCORES = {RegressorMixin.score: r2_score, ClassifierMixin.score: accuracy_score}
-
-
 def _score_of(estimator: Any) -> Any:
     return getattr(sklearn_class_of(type(estimator)), "score", None)
 
@@ -195,14 +208,25 @@ def _metric_of(
     if kernel is not None:
         other = METRIC_KERNELS[LIKELIHOOD_RATIOS[function]] if function in LIKELIHOOD_RATIOS else None
         shared = search_metric(function, kernel, options or {}, tuple(methods), other)
-    by_moments = function in MOMENT_METRICS and tuple(methods) == ("predict",) and not options
-    return _Metric(sign, function if by_moments else None, shared)
+    plain = tuple(methods) == ("predict",) and not options
+    by_moments, by_residuals = plain and function in MOMENT_METRICS, plain and function in RESIDUAL_METRICS
+    return _Metric(sign, function if by_moments else None, function if by_residuals else None, shared)
+
+
+# Estimators' own scores that are metrics.
+OWN_SCORES = {
+    RegressorMixin.score: _metric_of(r2_score, ("predict",)),
+    ClassifierMixin.score: _metric_of(accuracy_score, ("predict",)),
+    # It is there for its docstring, and calls the one above.
+    KNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
+}
 
 
 def _own_score(estimator: Any) -> _Metric:
     """The metric that an estimator's own ``score`` is."""
-    if _score_of(estimator) in OWN_SCORES:
-        return _metric_of(OWN_SCORES[_score_of(estimator)], ("predict",))
+    known = OWN_SCORES.get(_score_of(estimator))
+    if known is not None:
+        return known
     power = explained_power(estimator)
     if power is None:
         raise Unsupported(f"{type(estimator).__name__} has a score method of its own")

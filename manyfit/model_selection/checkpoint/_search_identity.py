@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from manyfit._compat import num_samples, scorers_by_name
 from manyfit.cluster.inspection.versions import process_versions
-from manyfit.folds import RowSource
+from manyfit.folds import is_row_source
 from manyfit.introspection.randomness import RandomParameter, Sizes, find_random_parameter
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
@@ -116,7 +116,7 @@ def _names(params: Mapping[str, Any]) -> str:
 
 def _content(X: Any) -> Any:
     """X, or digests of the blocks of rows that a `RowSource` reads, whose own state may be a file's name."""
-    if not isinstance(X, RowSource):
+    if not is_row_source(X):
         return X
     size = max(1, DIGESTED_VALUES // X.shape[1])
     return type(X).__qualname__, [Digester()(block) for _, block in X.blocks(slice(0, X.shape[0]), size)]

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 
 from manyfit._compat import safe_indexing
-from manyfit.folds import Splits
-from manyfit.introspection.composites import children
+from manyfit.folds import Splits, TermCounts, Texts, counts_texts
+from manyfit.introspection.composites import children, composite_class
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 # All rows are transformed in so many parts, which shows early whether the output will be too large.
@@ -42,32 +44,31 @@ def _no_first_row(hasher: Any) -> bool:
     return isinstance(hasher.input_type, str) and hasher.input_type in ("dict", "pair")
 
 
-def _any(step: Any) -> bool:
-    return True
-
-
 # If the rule holds, their `fit` only validates, and `transform` of a row depends on that row alone (read in
 # scikit-learn 1.7 to 1.9). They take lists and series of objects, or matrices.
 _OBJECT_STEPS: dict[type, Callable[[Any], bool]] = {
     HashingVectorizer: _own_analyzer,
     FeatureHasher: _no_first_row,
 }
-_MATRIX_STEPS: dict[type, Callable[[Any], bool]] = {Normalizer: _any, Binarizer: _any}
+_MATRIX_STEPS = (Normalizer, Binarizer)
 
 
 def is_rowwise(step: Any) -> bool:
     """Whether the fit of a step learns nothing from the rows, and it transforms each row by itself."""
-    rule = _OBJECT_STEPS.get(type(step)) or _MATRIX_STEPS.get(type(step))
-    return rule is not None and rule(step)
+    rule = _OBJECT_STEPS.get(type(step))
+    return type(step) in _MATRIX_STEPS if rule is None else rule(step)
 
 
 def _takes(step: Any, X: Any) -> bool:
     """Whether a step treats all rows of `X` together as it treats some of them."""
-    if type(step) in _OBJECT_STEPS:
-        pandas = sys.modules.get("pandas")
-        series = pandas is not None and type(X) is pandas.Series
-        return isinstance(X, (list, tuple)) or series or (type(X) is np.ndarray and X.ndim == 1)
-    return _is_matrix(X)
+    return is_sequence(X) if type(step) in _OBJECT_STEPS else _is_matrix(X)
+
+
+def is_sequence(X: Any) -> bool:
+    """Whether `X` holds one object for each row, such as a text."""
+    pandas = sys.modules.get("pandas")
+    series = pandas is not None and type(X) is pandas.Series
+    return isinstance(X, (list, tuple)) or series or (type(X) is np.ndarray and X.ndim == 1)
 
 
 def _is_matrix(X: Any) -> bool:
@@ -100,10 +101,11 @@ def count_rowwise_steps(steps: Iterable[Any], X: Any) -> int:
 
 @dataclass(frozen=True)
 class RowwisePrefix:
-    """The first steps of a pipeline, with a key."""
+    """The first steps of a pipeline, with a key; they read X or one `column` of it."""
 
     steps: tuple[Any, ...] = ()
     key: Hashable = ()
+    column: Hashable = None
 
     def then(self, step: Any) -> RowwisePrefix | None:
         """The prefix with one more step; None if that is not rowwise, or has no key."""
@@ -111,53 +113,111 @@ class RowwisePrefix:
             return None
         config = tuple(sorted((name, repr(value)) for name, value in get_config().items()))
         try:
-            return RowwisePrefix((*self.steps, step), (self.key, structural_key(step), config))
+            key = (self.key, structural_key(step), config)
+            return RowwisePrefix((*self.steps, step), key, self.column)
         except Unkeyable:
             return None
 
+    def of_column(self, column: Any) -> RowwisePrefix | None:
+        """One column of X, of one dimension; None for what selects more, and behind steps."""
+        if self.key != () or type(column) not in (str, int):
+            return None
+        return RowwisePrefix((), (type(column), column), column)
+
 
 class RowwiseOutputs:
-    """Outputs of rowwise prefixes for all rows of a search, each made once.
+    """Outputs of rowwise prefixes for all rows of a search, and counts of texts, each made once.
 
-    `limit`: bytes of all outputs; those that do not fit are made split by split. `fits`: steps applied to
-    all rows. A pickle has the outputs made so far, and makes no others.
+    `limit`: bytes of all outputs; those that do not fit are made split by split. A pickle has the outputs
+    made so far, and makes no others.
     """
 
     def __init__(self, X: Any, splits: Splits, limit: int) -> None:
-        self.X, self.splits, self.limit, self.fits = X, splits, limit, 0
+        self.X, self.splits, self.limit = X, splits, limit
         self._made_outputs: dict[Hashable, Any] = {}
+        self._texts: dict[Hashable, Texts] = {}
+        self._refused: set[Hashable] = set()
+        self._n_applied = 0
         self._bytes = 0
-        self._saves_work: bool | None = None
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "X": None, "splits": None, "_saves_work": False, "_lock": None}
+        state = {name: value for name, value in vars(self).items() if name != "_saves_work"}
+        return {**state, "X": None, "splits": None, "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.RLock())
+
+    @property
+    def fits(self) -> int:
+        """Rowwise steps that were applied to all rows, and times that all texts were tokenised."""
+        return self._n_applied + sum(texts.n_tokenized for texts in self._texts.values())
 
     def prepare_setting(self, estimator: Any, params: Mapping[str, Any]) -> None:
         """Make the outputs for a setting before it is fitted."""
         with suppress(Exception):  # an unknown parameter, say: its fit raises
             model = clone(estimator).set_params(**clone(dict(params), safe=False))
-            prefix: RowwisePrefix | None = RowwisePrefix()
-            for step in _leading_steps(model):
-                prefix = None if prefix is None else prefix.then(step)
-                if prefix is None or self.all_rows(prefix) is None:
-                    break
+            self._prepare(model, RowwisePrefix())
+
+    def _prepare(self, part: Any, prefix: RowwisePrefix | None) -> RowwisePrefix | None:
+        """Make the outputs of the first steps of a part; return the prefix that ends with the part."""
+        if prefix is None or part is None or isinstance(part, str):
+            return prefix
+        kind = composite_class(part)
+        if kind is Pipeline and part.memory is None:
+            for child in children(part):
+                prefix = self._prepare(child.estimator, prefix)
+            return prefix
+        for child in children(part) if kind in (FeatureUnion, ColumnTransformer) else ():
+            of_all = kind is FeatureUnion
+            self._prepare(child.estimator, prefix if of_all else prefix.of_column(child.columns))
+        self.term_counts(prefix, part)
+        prefix = prefix.then(part)
+        return None if prefix is None or self.all_rows(prefix) is None else prefix
 
     def all_rows(self, prefix: RowwisePrefix) -> Any:
         """The output of a prefix for all rows; None where its output for a split may differ."""
         with self._lock:
             if prefix.key not in self._made_outputs:
-                if self._saves_work is None:
-                    self._saves_work = saves_work(self.splits)
                 self._made_outputs[prefix.key] = self._make(prefix) if self._saves_work else None
             return self._made_outputs[prefix.key]
 
+    def term_counts(self, prefix: RowwisePrefix, step: Any) -> TermCounts | None:
+        """The counts of all terms, for a vectorizer behind a prefix; None if it has to read the texts itself.
+
+        The texts are X, or one of its columns.
+        """
+        if prefix.steps or not counts_texts(step):
+            return None
+        with self._lock:
+            if prefix.key not in self._texts:
+                X = self._source(prefix)
+                self._texts[prefix.key] = Texts(X if self._saves_work and is_sequence(X) else None)
+            texts = self._texts[prefix.key]
+            key = prefix.key, texts.key_of(step)
+            if key in self._refused:
+                return None
+            before = texts.nbytes
+            try:
+                return texts.encode(step, self.limit - self._bytes)
+            except Exception:  # no text: the row may be in no split; otherwise its fit raises
+                self._refused.add(key)
+                return None
+            finally:
+                self._bytes += texts.nbytes - before
+
+    @cached_property
+    def _saves_work(self) -> bool:
+        return self.splits is not None and saves_work(self.splits)
+
+    def _source(self, prefix: RowwisePrefix) -> Any:
+        if self.X is None or prefix.column is None:
+            return self.X
+        return safe_indexing(self.X, prefix.column, axis=1)
+
     def _make(self, prefix: RowwisePrefix) -> Any:
         *before, step = prefix.steps
-        X = self.X
+        X = self._source(prefix)
         if before:
             X = self._made_outputs.get(prefix.key[0])  # type: ignore[index]
         if X is None or not _takes(step, X):
@@ -168,16 +228,8 @@ class RowwiseOutputs:
             return None
         if made is not None:
             self._bytes += _size(made)
-            self.fits += 1
+            self._n_applied += 1
         return made
-
-
-def _leading_steps(estimator: Any) -> Iterator[Any]:
-    """The steps of a pipeline but its last one, and those of a pipeline at its end; no "passthrough"."""
-    while type(estimator) is Pipeline and estimator.memory is None:
-        *before, last = children(estimator)
-        yield from (child.estimator for child in before if child.is_estimator)
-        estimator = last.estimator
 
 
 def _transform_in_parts(step: Any, X: Any, n: int, limit: int) -> Any:
@@ -202,42 +254,3 @@ def _transform_in_parts(step: Any, X: Any, n: int, limit: int) -> Any:
 def _size(X: Any) -> int:
     pieces = (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else (X,)
     return sum(int(piece.nbytes) for piece in pieces)
-
-
-class FoldRowwise:
-    """Outputs of rowwise prefixes for the rows of one split.
-
-    `rows()` returns token and index of the training and of the test rows; it is called at the first use.
-    """
-
-    def __init__(self, rowwise: RowwiseOutputs, rows: Callable[[], Sequence[tuple[int | None, Any]]]) -> None:
-        self._outputs, self._rows = rowwise, rows
-        self._known: dict[int, tuple[RowwisePrefix, Any]] | None = None
-
-    def output(self, step: Any, token: int | None) -> Any:
-        """The output of a step for the input with a token; None if the step has to run."""
-        prefix = self._prefix_after(step, token)
-        if prefix is None:
-            return None
-        whole = self._outputs.all_rows(prefix[0])
-        return None if whole is None else safe_indexing(whole, prefix[1])
-
-    def follow(self, step: Any, token: int | None, made: int) -> None:
-        """Note that the output of a step for the input `token` has the token `made`."""
-        prefix = self._prefix_after(step, token)
-        if prefix is not None:
-            self._tokens()[made] = prefix
-
-    def _prefix_after(self, step: Any, token: int | None) -> tuple[RowwisePrefix, Any] | None:
-        if token is None or not is_rowwise(step):
-            return None
-        prefix, index = self._tokens().get(token, (None, None))
-        prefix = None if prefix is None else prefix.then(step)
-        return None if prefix is None else (prefix, index)
-
-    def _tokens(self) -> dict[int, tuple[RowwisePrefix, Any]]:
-        if self._known is None:
-            self._known = {
-                token: (RowwisePrefix(), index) for token, index in self._rows() if token is not None
-            }
-        return self._known

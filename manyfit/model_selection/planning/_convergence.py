@@ -18,7 +18,7 @@ def stops_as_sklearn(job: Job) -> bool:
 
 def require_gradient_stop(family: Family, estimator: Any, shape: Shape) -> None:
     """Raise `Unsupported` if scikit-learn's own fit would not stop at a small gradient, whatever the data."""
-    why = family.why_stops_elsewhere(estimator, shape)
+    why = family.other_stopping_rule(estimator, shape)
     tol = getattr(estimator, "tol", None)
     if why is None and tol is not None and not tol <= MOST_TOL:
         why = f"tol={tol:g} leaves scores open, where {MOST_TOL:g} would not"

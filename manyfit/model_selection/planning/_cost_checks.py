@@ -37,13 +37,6 @@ def require_cheaper(
     return cost.shared
 
 
-def shared_operations(
-    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape
-) -> float:
-    """The operations of shared fits."""
-    return family.cost(estimator, settings, shape).shared
-
-
 def require_memory(needed: int, limit: int) -> None:
     """Raise `Unsupported` for moments of more than `limit` bytes."""
     if needed > limit:

@@ -7,6 +7,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from manyfit._compat import process_routing, routing_enabled
+from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.families import inner_estimator
 from manyfit.folds import Unsupported
 
 
@@ -29,7 +31,10 @@ def fit_weights(model: Any, path: str, params: Mapping[str, Any]) -> Any:
         weights = _only_weights(given, f"{path}__sample_weight" if path else "sample_weight")
     if weights is not None:
         last = model.get_params()[path] if path else model
-        if not has_fit_parameter(last, "sample_weight"):
+        inner = inner_estimator(last, sklearn_class_of(type(last)))
+        if inner is not last and routing_enabled():
+            raise Unsupported(f"weights are routed through a {type(last).__name__}")
+        if not has_fit_parameter(inner, "sample_weight"):
             raise Unsupported(f"the fit of {type(last).__name__} takes no sample_weight")
     return weights
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from sklearn.feature_selection import SelectorMixin, VarianceThreshold
+from sklearn.utils import get_tags
+
 from manyfit._compat import check_parameters
-from manyfit.estimators import Family, affine_step_of
-from manyfit.families import require_usual_numbers
+from manyfit.estimators import Family, family_of
+from manyfit.families import check_step, family_in, require_usual_numbers, target_function
 from manyfit.folds import Unsupported
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, StepSpec
 from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
@@ -21,11 +24,28 @@ class ParameterChecks:
     def __init__(self) -> None:
         self._reasons: dict[Any, str | None] = {}
 
-    def family_reason(self, family: Family, final: StepSpec) -> str | None:
-        """Why a family does not serve a setting of the last step, or None."""
-        shared = ("shared", final.key_without(family.free))
-        why = self._reason(shared, _check_shared, final, family.free)
-        return why or self._reason(("free", final.key), _check_free, family, final)
+    def family_of(self, spec: PipelineSpec) -> Family:
+        """The family of a last step that has one, inside its meta-estimator if there is one.
+
+        Raises `Unsupported` if the meta-estimator is not served.
+        """
+        family, wrapper = family_of(spec.final.cls), spec.wrapper
+        assert family is not None
+        if wrapper is None:
+            return family
+        why = self._reason(("wrapper", wrapper.key, spec.final.cls), _check_wrapper, wrapper, family)
+        if why is not None:
+            raise Unsupported(why)
+        wrapped = family_in(wrapper.cls, family, wrapper.build())
+        if target_function(wrapped) is not None:
+            _require_steps_without_targets(spec)
+        return wrapped
+
+    def family_reasons(self, family: Family, finals: Sequence[StepSpec]) -> list[str | None]:
+        """For settings of the last step that differ in free parameters: why a family does not serve it."""
+        shared = ("shared", finals[0].key_without(family.free))
+        why = self._reason(shared, _check_shared, finals[0], family.free)
+        return [why or self._reason(("free", final.key), _check_free, family, final) for final in finals]
 
     def require_affine_steps(self, spec: PipelineSpec) -> None:
         """Raise `Unsupported` if an affine step before the last one has a parameter that is not served."""
@@ -58,6 +78,34 @@ def _check_shared(final: StepSpec, free: frozenset[str]) -> None:
     _require_valid(final.cls(**shared))
 
 
+def _check_wrapper(wrapper: StepSpec, family: Family) -> None:
+    model = wrapper.build()
+    given = {name: value for name, value in wrapper.params.items() if value is not None}
+    require_usual_numbers(given)
+    _require_valid(model, given)
+    family_in(wrapper.cls, family, model)
+
+
+def _require_steps_without_targets(spec: PipelineSpec) -> None:
+    """Raise `Unsupported` if a step before a meta-estimator reads targets, which that one changes."""
+    assert spec.wrapper is not None
+    for step in spec.steps[: len(spec.steps) - spec.n_wrapped]:
+        if _may_read_targets(step.build()):
+            raise Unsupported(f"{step.cls.__name__} reads targets that {spec.wrapper.cls.__name__} changes")
+
+
+def _may_read_targets(step: Any) -> bool:
+    parts = [step, *step.get_params().values()] if hasattr(step, "get_params") else []
+    found = [part for part in parts if hasattr(part, "fit") and not isinstance(part, type)]
+    return any(not _ignores_targets(part) for part in found)
+
+
+def _ignores_targets(part: Any) -> bool:
+    if isinstance(part, SelectorMixin):  # whose tags do not say that a score reads targets
+        return type(part) is VarianceThreshold
+    return type(part).__module__.startswith("sklearn.") and not get_tags(part).target_tags.required
+
+
 def _check_free(family: Family, final: StepSpec) -> None:
     free, prototype = {name: final.params[name] for name in family.free}, final.build()
     require_usual_numbers(free)
@@ -66,12 +114,8 @@ def _check_free(family: Family, final: StepSpec) -> None:
 
 
 def _check_step(step: StepSpec) -> None:
-    prototype = step.build()
-    affine = affine_step_of(step.cls)
-    assert affine is not None
     require_usual_numbers(step.params)
-    _require_valid(prototype)
-    affine.check(prototype)
+    check_step(step.build())
 
 
 def _require_copies(step: StepSpec) -> None:

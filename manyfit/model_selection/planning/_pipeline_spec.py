@@ -10,14 +10,10 @@ from sklearn.pipeline import Pipeline
 
 from manyfit._compat import has_callbacks
 from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.families import wrapper_of
 from manyfit.folds import Unsupported
-from manyfit.introspection.structural_key import (
-    ById,
-    Unkeyable,
-    keeps_its_parameters,
-    object_state,
-    structural_key,
-)
+from manyfit.introspection.object_state import Unkeyable, keeps_its_parameters, object_state
+from manyfit.introspection.structural_key import ById, structural_key
 from manyfit.model_selection.planning._metadata_routing import requests_of
 from manyfit.model_selection.sharing.rows._known_readers import is_reader
 
@@ -108,6 +104,25 @@ class PipelineSpec:
 
     steps: tuple[StepSpec, ...]
     final: StepSpec
+    wrapper: StepSpec | None = None  # the meta-estimator that holds the last estimator, without it
+    n_wrapped: int = 0  # how many of the steps, the last ones, it holds too
+
+    @property
+    def opened(self) -> "PipelineSpec":
+        """The chain in which the steps and the estimator of a last meta-estimator stand by themselves.
+
+        The estimator takes the path of the meta-estimator, which hands fit parameters on to it. Raises
+        `Unsupported` if it cannot be read.
+        """
+        last = self.final
+        wrapped = wrapper_of(last.cls)
+        if wrapped is None or not last.keeps_params:
+            return self
+        name, held = wrapped.holds, last.params[wrapped.holds]
+        path = f"{last.path}__{name}" if last.path else name
+        *steps, final = _flatten(path, wrapped.default() if held is None else held, last=True)
+        wrapper = replace(last, params={**last.params, name: None})
+        return PipelineSpec((*self.steps, *steps), replace(final, path=last.path), wrapper, len(steps))
 
 
 class PipelineReader:

@@ -3,28 +3,25 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from html import escape
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from manyfit.estimators import Family
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 
 
-class GroupStrategy(Protocol):
-    """The part of a strategy that a plan reads; see `strategies._strategy.Strategy`."""
+class GroupStrategy:
+    """The part of a `Strategy` that a plan reads."""
 
-    @property
-    def kind(self) -> str: ...
+    kind: ClassVar[str]  # its name in plans and reports
+    title: ClassVar[str]  # the heading of its groups in a plan
+    shares_fits: ClassVar[bool] = False  # whether the fits of the last step are shared
+    shares_steps: ClassVar[bool] = False  # whether steps are fitted for several settings at once
+    # Where the last step works on device data, and why.
+    last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")
 
-    def heading(self, group: "Group") -> str: ...
-
-    @property
-    def shares_fits(self) -> bool: ...
-
-    @property
-    def shares_steps(self) -> bool: ...
-
-    @property
-    def last_step_place(self) -> tuple[Literal["device", "host"], str]: ...
+    def heading(self, group: "Group") -> str:
+        """The heading of a group in a plan."""
+        return self.title
 
 
 @dataclass(frozen=True)
@@ -58,8 +55,8 @@ class Group:
     ----------
     strategy : Strategy
         How they are answered; `kind` is its name: "moments" (one pass over X serves all settings and folds),
-        "passes" (an iterative fit whose every pass over X serves all settings and folds), "family" (steps are
-        fitted once a fold, and a family answers all settings of the last one), "steps" (only the steps are
+        "shared iterations" (every pass over X serves all settings and folds), "fold family" (steps are fitted
+        once a fold, and a family answers all settings of the last one), "shared steps" (only the steps are
         shared) or "one by one".
     candidates : tuple of int
         Positions in the list of settings.
@@ -85,12 +82,15 @@ class Group:
         Answers the settings; None where scikit-learn fits each.
     prototype : estimator or None
         The last estimator with the parameters that all settings share.
+    wrapper : estimator or None
+        The meta-estimator that holds the last estimator, without it.
     path : str
         Names of the steps that lead to the last estimator in nested pipelines.
     operations : float
         What the shared iterations are expected to take; 0 for other kinds.
     once : tuple of str
-        Steps that see one row at a time: applied to all rows once, not to those of each split.
+        Work on all rows at once, not on those of each split: steps that see one row at a time, and the
+        tokens of texts.
     places : tuple of WorkPlace
         Where its steps and its last estimator work; empty where all data are the host's.
     """
@@ -106,6 +106,7 @@ class Group:
     steps: tuple[StepSpec, ...] = ()
     family: Family | None = None
     prototype: Any = None
+    wrapper: Any = None
     path: str = ""
     operations: float = 0.0
     once: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from textwrap import shorten
 from typing import Any
 
 import sklearn
@@ -14,7 +15,7 @@ from manyfit._compat import TESTED, is_tested
 from manyfit.arrays import is_xp_array
 from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import family_of
-from manyfit.folds import RowSource, Unsupported
+from manyfit.folds import Unsupported, is_row_source
 from manyfit.introspection.randomness import is_shareable
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
@@ -26,6 +27,7 @@ from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.planning._work_places import WorkPlaces
 from manyfit.model_selection.planning.steps._counts import StepCounts
+from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
 from manyfit.model_selection.planning.steps._order import sample, step_order
 from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import can_be_shared
@@ -57,6 +59,7 @@ class _Planner:
         self.job, self.facts = job, SearchFacts(job)
         self.groups: list[Group] = []
         self.specs: list[PipelineSpec | str] = []
+        self.opened: list[PipelineSpec | str] = []  # the same, with meta-estimators opened
 
     def prepare(self) -> Prepared:
         job, facts = self.job, self.facts
@@ -71,14 +74,18 @@ class _Planner:
                 self.groups.append(INDIVIDUAL_FITS.serve(batch, facts))
         else:
             self.specs = self._read_settings()
+            self.opened = [_opened(spec) for spec in self.specs]
             left, reasons = self._place_families()
             # What families leave, once they see the data behind the steps, shares these steps too.
             families = [group.candidates for group in self.groups if group.strategy.shares_steps]
             may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
-            order = step_order(job, self.specs, may_be_left) if facts.may_share_rows else None
+            once = any(isinstance(s, PipelineSpec) and facts.tokens_key(s) for s in self.specs)
+            order = step_order(job, self.specs, may_be_left, once) if facts.may_share_rows else None
             by_candidate = order is not None and self._order_is_visible(may_be_left)
             self._place_rest(left, reasons, shares_steps=order is not None)
-            counts = StepCounts(job, self.specs, facts.n_rowwise_steps, facts.drawing.first)
+            counts = StepCounts(
+                job, self.specs, facts.n_rowwise_steps, facts.tokens_key, facts.drawing.first, n_workers
+            )
             self.groups = counts.counted(self.groups, order, by_candidate)
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}
             advice = facts.drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
@@ -117,7 +124,7 @@ class _Planner:
         if self.job.contexts is not None:
             return "callbacks follow every single fit"
         for name, data in (("X", self.job.X), ("y", self.job.y)):
-            if not (can_be_shared(data) or is_xp_array(data) or isinstance(data, RowSource)):
+            if not (can_be_shared(data) or is_xp_array(data) or is_row_source(data)):
                 return f"{name} is a {type(data).__name__}, which a fit could change for the next one"
             if has_mutable_items(data) and not only_readers(self.job):
                 return f"{name} holds objects that can be changed, and fits have them in common"
@@ -135,14 +142,15 @@ class _Planner:
                 specs.append(str(why))
             except Exception as error:
                 # An unknown parameter, say: fitted one by one, it raises again in scikit-learn's own words.
-                specs.append(f"the setting cannot be applied ({type(error).__name__})")
+                message = shorten(str(error), 120, placeholder=" ...") or type(error).__name__
+                specs.append(f"scikit-learn refuses the setting: {message}")
         return specs
 
     def _place_families(self) -> tuple[list[int], dict[int, str]]:
         """Groups for every setting that a family serves; the others, with the reason."""
         reasons: dict[int, str] = {}
         together: dict[Any, list[int]] = defaultdict(list)
-        for c, spec in enumerate(self.specs):
+        for c, spec in enumerate(self.opened):
             why = self._why_without_family(c, spec)
             if why is not None:
                 reasons[c] = why
@@ -151,13 +159,18 @@ class _Planner:
             family = family_of(spec.final.cls)
             assert family is not None
             steps = tuple(step.key for step in spec.steps)
-            together[steps, spec.final.path, spec.final.key_without(family.free)].append(c)
+            wrapper = None if spec.wrapper is None else (spec.wrapper.key, spec.n_wrapped)
+            together[steps, spec.final.path, spec.final.key_without(family.free), wrapper].append(c)
         for candidates in together.values():
-            specs = tuple(self.specs[c] for c in candidates)
+            specs = tuple(self.opened[c] for c in candidates)
             first = specs[0]
             assert isinstance(first, PipelineSpec)
-            batch = Batch(tuple(candidates), specs, family_of(first.final.cls))
-            reasons.update(self._serve(batch))
+            try:
+                family = self.facts.checks.family_of(first)
+            except Unsupported as why:
+                reasons.update(dict.fromkeys(candidates, str(why)))
+                continue
+            reasons.update(self._serve(Batch(tuple(candidates), specs, family)))
         return sorted(reasons), reasons
 
     def _why_without_family(self, c: int, spec: PipelineSpec | str) -> str | None:
@@ -167,7 +180,7 @@ class _Planner:
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
             return f"no family serves {name}"
-        if set(family.free) - set(spec.final.params):
+        if not family.free <= spec.final.params.keys():
             return f"{name} lacks a parameter of its family"
         if not spec.final.keeps_params:
             return f"{name} keeps parameters elsewhere than in its attributes"
@@ -180,13 +193,13 @@ class _Planner:
     def _varied_path_params(self) -> dict[int, list[str]]:
         """By setting, the parameters that decide where its solver stops and that the search varies."""
         by_class: dict[Any, list[int]] = defaultdict(list)
-        for c, spec in enumerate(self.specs):
+        for c, spec in enumerate(self.opened):
             if isinstance(spec, PipelineSpec):
                 by_class[spec.final.path, spec.final.cls].append(c)
         found = {}
         for (_, cls), candidates in by_class.items():
             family = family_of(cls)
-            finals = [spec.final for c in candidates if isinstance(spec := self.specs[c], PipelineSpec)]
+            finals = [spec.final for c in candidates if isinstance(spec := self.opened[c], PipelineSpec)]
             names = sorted(family.path_params) if family is not None else []
             varied = [n for n in names if len({value_key(final.params.get(n)) for final in finals}) > 1]
             if varied:
@@ -197,9 +210,9 @@ class _Planner:
         """Place settings that differ in free parameters only; return those not placed, with the reason."""
         reasons, shared = dict[int, str](), list[int]()
         assert batch.family is not None
-        for j, (c, spec) in enumerate(zip(batch.candidates, batch.specs, strict=True)):
-            assert isinstance(spec, PipelineSpec)
-            why = self.facts.checks.family_reason(batch.family, spec.final)
+        finals = [spec.final for spec in batch.specs if isinstance(spec, PipelineSpec)]
+        found = self.facts.checks.family_reasons(batch.family, finals)
+        for j, (c, why) in enumerate(zip(batch.candidates, found, strict=True)):
             if why is None:
                 shared.append(j)
             else:
@@ -207,11 +220,19 @@ class _Planner:
         if not shared:
             return reasons
         batch = batch.subset(shared)
-        strategy = next(one for one in FAMILY_STRATEGIES if one.matches(batch))
-        try:
-            self.groups.append(strategy.serve(batch, self.facts))
-        except Unsupported as refusal:
-            reasons.update(dict.fromkeys(batch.candidates, str(refusal)))
+        refusals = list[tuple[Strategy, str]]()
+        for strategy in (one for one in FAMILY_STRATEGIES if one.matches(batch)):
+            try:
+                group = strategy.serve(batch, self.facts)
+                notes = [f"no {tried.kind}, because {refusal}" for tried, refusal in refusals]
+                self.groups.append(replace(group, reason="; ".join(filter(None, [*notes, group.reason]))))
+                return reasons
+            except Unsupported as refusal:
+                refusals.append((strategy, str(refusal)))
+            # Steps that cannot be seen through columns are fitted once a fold, as steps of other kinds are.
+            if not reads_columns(batch.spec.steps):
+                break
+        reasons.update(dict.fromkeys(batch.candidates, refusals[-1][1]))
         return reasons
 
     def _order_is_visible(self, left: Sequence[int]) -> bool:
@@ -232,3 +253,11 @@ class _Planner:
             strategy: Strategy = SHARED_STEPS if shares_steps and reason != WRITES else INDIVIDUAL_FITS
             specs = tuple(self.specs[c] for c in candidates)
             self.groups.append(strategy.serve(Batch(tuple(candidates), specs, reason=reason), self.facts))
+
+
+def _opened(spec: PipelineSpec | str) -> PipelineSpec | str:
+    """A setting with the meta-estimator at its end opened, or the reason why it cannot be."""
+    try:
+        return spec.opened if isinstance(spec, PipelineSpec) else spec
+    except Unsupported as why:
+        return str(why)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,19 +11,27 @@ from sklearn.base import is_classifier
 
 from manyfit.arrays import is_xp_array
 from manyfit.estimators import Shape
+from manyfit.families import TargetFunction
 from manyfit.folds import (
     FoldedMatrix,
+    MixedRows,
+    RowSource,
     Unsupported,
     Weights,
     as_labels,
     as_row_source,
     as_targets,
     as_weights,
+    class_indicators,
+    indicated_classes,
+    require_classes,
 )
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._cost_checks import n_classes, require_memory
 from manyfit.model_selection.planning._metadata_routing import fit_weights
+from manyfit.model_selection.planning._pipeline_spec import StepSpec
+from manyfit.model_selection.planning.steps._encoded_columns import EncodedColumns, reads_columns
 from manyfit.model_selection.planning.steps._order import sample
 
 
@@ -33,9 +43,9 @@ class SearchData:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._moments: FoldedMatrix | None = None
-        self._moments_reason: str | None = None
-        self._iterations: dict[bool, FoldedMatrix] = {}
+        # By whether y has labels, whether X is encoded, and the function of y; a text is the reason why not.
+        self._moments: dict[tuple[bool, bool, Any], FoldedMatrix | str] = {}
+        self._iterations: dict[tuple[bool, bool], FoldedMatrix] = {}
         self._raw_weights: tuple[Any, Any] | None = None
         self._n_classes: int | None = None
 
@@ -48,44 +58,99 @@ class SearchData:
         if any(one is not other for one, other in zip(raw, self._raw_weights, strict=True)):
             raise Unsupported("its last step has other weights than that of the settings before it")
 
-    def for_moments(self) -> FoldedMatrix:
-        """X and y as numbers, both dense; raises `Unsupported` if they are not."""
-        if self._moments is None and self._moments_reason is None:
-            try:
-                self._moments = self._load()
-            except (Unsupported, IndexError) as why:
-                self._moments_reason = str(why)
-        if self._moments is None:
-            raise Unsupported(str(self._moments_reason))
-        return self._moments
+    def for_moments(
+        self, estimator: Any, steps: Sequence[StepSpec], function: TargetFunction | None = None
+    ) -> FoldedMatrix:
+        """X and y as dense numbers, for settings behind some steps; raises `Unsupported` if they are not.
 
-    def _load(self) -> FoldedMatrix:
+        For a classifier the numbers of y are indicators of its classes; else `function` is applied to y.
+        """
+        key = labels, encoded, _ = is_classifier(estimator), reads_columns(steps), function
+        if encoded:
+            self.columns.require_linear(steps)
+        if key not in self._moments:
+            try:
+                self._moments[key] = self._load(labels, encoded, function)
+            except (Unsupported, IndexError) as why:
+                self._moments[key] = str(why)
+        found = self._moments[key]
+        if isinstance(found, str):
+            raise Unsupported(found)
+        return found
+
+    @cached_property
+    def columns(self) -> EncodedColumns:
+        """The encoding of X that serves all settings."""
+        return EncodedColumns(self.job)
+
+    def is_sparse_behind(self, steps: Sequence[StepSpec]) -> bool:
+        """Whether scikit-learn has sparse rows behind some steps, on the first split."""
+        return reads_columns(steps) and self.columns.is_sparse_behind(steps)
+
+    def _rows_of_X(self, encoded: bool) -> RowSource:
+        if not encoded:
+            return as_row_source(self.job.X)
+        encoding = self.columns.encoding
+        # Its numbers and codes, and a copy in the order of the atoms.
+        require_memory(2 * 8 * encoding.shape[0] * encoding.entries_a_row, self.job.options.memory_limit // 2)
+        return encoding
+
+    def _load(self, labels: bool, encoded: bool, function: TargetFunction | None) -> FoldedMatrix:
         job = self.job
-        X = as_row_source(job.X)
+        X = self._rows_of_X(encoded)
         if X.nnz is not None:
             raise Unsupported(f"X is a {type(job.X).__name__}, not a dense array or DataFrame")
+        read_y = self._indicators if labels else self._numbers
+        y, targets, classes = read_y(X.shape[0])
+        targets = targets if function is None else function(y)
+        return FoldedMatrix(
+            X,
+            y,
+            job.splits,
+            self._weights(X.shape[0]),
+            job.y,
+            targets,
+            job.copy_to_host,
+            classes,
+        )
+
+    def _numbers(self, n: int) -> tuple[Any, None, None]:
+        """The numbers of y, for `n` rows of X."""
+        job = self.job
         y = as_targets(job.y if is_xp_array(job.X) else job.copy_to_host(job.y, "y"))
-        n = X.shape[0]
         if n != y.shape[0]:
             raise Unsupported("X and y differ in length")
-        data = FoldedMatrix(X, y, job.splits, self._weights(n), job.y, copy_to_host=job.copy_to_host)
-        require_memory(data.moment_bytes, job.options.memory_limit)
-        return data
+        return y, None, None
 
-    def for_iterations(self, estimator: Any, has_steps: bool) -> FoldedMatrix:
+    def _indicators(self, n: int) -> tuple[Any, Any, Any]:
+        """The labels of y, the indicators of their classes, and the classes, for `n` rows of X."""
+        job = self.job
+        if is_xp_array(job.X):
+            raise Unsupported("labels of rows on a device have no moments")
+        y = as_labels(job.copy_to_host(job.y, "y"))
+        if n != y.shape[0]:
+            raise Unsupported("X and y differ in length")
+        classes = indicated_classes(y)
+        require_memory(8 * n * len(classes), job.options.memory_limit)
+        require_classes(np.searchsorted(classes, y), len(classes), job.splits.atom_groups)
+        return y, class_indicators(y, classes), classes
+
+    def for_iterations(self, estimator: Any, steps: Sequence[StepSpec]) -> FoldedMatrix:
         """X, dense or sparse, and the labels or the one target of an estimator; a sparse X has no steps."""
-        labels = is_classifier(estimator)
-        if labels not in self._iterations:
-            self._iterations[labels] = self._rows(labels)
-        data = self._iterations[labels]
-        if has_steps and data.X.nnz is not None:
+        labels, encoded = is_classifier(estimator), reads_columns(steps)
+        if encoded:
+            self.columns.require_linear(steps)
+        if (labels, encoded) not in self._iterations:
+            self._iterations[labels, encoded] = self._rows(labels, encoded)
+        data = self._iterations[labels, encoded]
+        if steps and data.X.nnz is not None:
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
         return data
 
-    def _rows(self, labels: bool) -> FoldedMatrix:
+    def _rows(self, labels: bool, encoded: bool) -> FoldedMatrix:
         job = self.job
         read_y = as_labels if labels else as_targets
-        X, y = as_row_source(job.X), read_y(job.copy_to_host(job.y, "y"))
+        X, y = self._rows_of_X(encoded), read_y(job.copy_to_host(job.y, "y"))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -105,9 +170,11 @@ class SearchData:
 
     def moment_passes(self) -> float:
         """Passes over X that sum all moments: one for each group of atoms and each set of weights."""
-        assert self._moments is not None
-        weights = self._moments.weights
-        return float(len(self.job.splits.atom_groups) * len({id(None), id(weights.fit), id(weights.score)}))
+        sets = 0
+        for data in self._moments.values():
+            if isinstance(data, FoldedMatrix):
+                sets += len({id(None), id(data.weights.fit), id(data.weights.score)})
+        return float(self.job.splits.n_atom_groups * sets)
 
     def shape(self, data: FoldedMatrix, estimator: Any) -> Shape:
         """The size of one fit, for estimates of cost."""
@@ -115,7 +182,8 @@ class SearchData:
         n_train = max(1, round(X.shape[0] * (1 - 1 / max(k, 2))))
         entries = round(X.nnz * n_train / X.shape[0]) if X.nnz is not None else None
         classes = n_classes(estimator, data.y) if is_classifier(estimator) else 0
-        return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries, X.shape[0] - n_train)
+        n_test, codes = X.shape[0] - n_train, X.entries_a_row if isinstance(X, MixedRows) else None
+        return Shape(n_train, X.shape[1], data.n_targets, k, classes, entries, n_test, codes)
 
     def rough_shape(self, estimator: Any) -> Shape:
         """The size of one fit before any step, as far as X tells it."""

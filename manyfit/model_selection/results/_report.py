@@ -59,8 +59,8 @@ class Report:
         SimpleImputer": arrays and bytes to the device, arrays and bytes to the host. They add up to
         `bytes_to_device`, `bytes_to_host` and `synchronisations`.
     seconds : dict of str to float
-        By kind of work: "plan", "moments", "family", "one by one", "verify", "refit", "total". Work done
-        by several workers at once is the sum over them.
+        By kind of work: "plan", "moments", "shared iterations", "fold family", "one by one", "verify",
+        "refit", "total". Work done by several workers at once is the sum over them.
     workers : int
         Workers that the one-by-one fits ran on.
     groups : list of dict
@@ -204,30 +204,22 @@ class Report:
             ("fits asked for", self.fits_requested),
             ("fits answered by shared work", self.fits_shared),
             ("fits made one by one", self.fits_done - self.family_fits),
+            *_if_any("fits made by families", self.family_fits),
+            *_if_any("fits restored from the checkpoint", self.fits_restored),
             ("fits of shared transformers", self.transformer_fits),
+            *_if_any("fits of transformers saved", self.transformer_fits_saved),
             ("passes over X by shared work", f"{self.passes:.4g}"),
             ("bytes to / from devices", f"{self.bytes_to_device} / {self.bytes_to_host}"),
             ("synchronisations", self.synchronisations),
             *((f"crossed: {label}", _describe_crossings(one)) for label, one in self.transfers.items()),
             ("workers", self.workers),
+            *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in self.seconds.items()),
+            *((f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()),
+            *_if_any("settings as good as the best within tol (as_good_as_best)", len(self.as_good_as_best)),
+            *_if_any("steps done again (memory_limit)", self.steps_repeated),
+            *_if_any("scores checked by scikit-learn", len(self.verification)),
         ]
-        rows += [(f"seconds, {kind}", f"{s:.4f}") for kind, s in self.seconds.items()]
-        rows += [(f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()]
-        if self.fits_restored:
-            rows.insert(3, ("fits restored from the checkpoint", self.fits_restored))
-        if self.family_fits:
-            rows.insert(3, ("fits made by families", self.family_fits))
-        if self.transformer_fits_saved:
-            place = [name for name, _ in rows].index("fits of shared transformers") + 1
-            rows.insert(place, ("fits of transformers saved", self.transformer_fits_saved))
-        if self.as_good_as_best:
-            rows.append(
-                ("settings as good as the best within tol (as_good_as_best)", len(self.as_good_as_best))
-            )
-        if self.steps_repeated:
-            rows.append(("steps done again (memory_limit)", self.steps_repeated))
         if self.verification:
-            rows.append(("scores checked by scikit-learn", len(self.verification)))
             rows.append(("largest difference", f"{self.largest_difference:.1e}"))
         width = max(len(name) for name, _ in rows)
         table = [f"{name:<{width}}  {value}" for name, value in rows]
@@ -251,6 +243,11 @@ class Report:
         return lines
 
     __repr__ = __str__
+
+
+def _if_any(name: str, count: int) -> list[tuple[str, int]]:
+    """The row of a count, unless it is 0."""
+    return [(name, count)] if count else []
 
 
 def _join_transfers(one: Mapping[str, Crossings], other: Mapping[str, Crossings]) -> dict[str, Crossings]:

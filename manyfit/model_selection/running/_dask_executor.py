@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -14,19 +14,21 @@ from manyfit.cluster.inspection.gpu_workers import GPU
 from manyfit.cluster.inspection.versions import require_versions
 from manyfit.cluster.pool.run import count_slots, run_on_cluster
 from manyfit.cluster.worker.errors import WorkerLost
+from manyfit.introspection.composites import params_of
+from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.running._gpu_needs import gpu_needs
+from manyfit.model_selection.running._executors import Executor
 from manyfit.model_selection.running._remote_callbacks import RemoteCallbacks, deliver_all
 from manyfit.model_selection.running._worker_items import Common, run_item
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS
 from manyfit.model_selection.strategies._strategy import Strategy, WorkItem
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Runs items on the workers of ``job.client``.
 
     The moments of all folds are one item, so that results do not depend on the number of workers. A group of
@@ -34,7 +36,6 @@ class DaskExecutor:
     ends may depend on the parts.
     """
 
-    in_process = False
     on_cluster = True
 
     def __init__(self, job: Job, order: Sequence[Any] | None, sink: ResultSink) -> None:
@@ -50,7 +51,7 @@ class DaskExecutor:
         # Else an equal search at the same time would have the same tasks: the same draws, or callbacks that
         # hear nothing.
         self._salt = uuid4().hex if job.contexts is not None or draws(job) else ""
-        self._takes_gpu = gpu_needs(job)
+        self._takes_gpu = _gpu_needs(job)
         self._versions: list[Mapping[str, str]] = []  # other ones than ours, which were compared
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
@@ -104,3 +105,25 @@ class DaskExecutor:
 def _name(estimator: Any) -> str:
     steps = getattr(estimator, "steps", None)
     return type(steps[-1][1] if steps else estimator).__name__
+
+
+def _gpu_needs(job: Job) -> Callable[[Sequence[int]], bool]:
+    """A function that says whether the fits of some candidates need a GPU, as far as parameters tell it.
+
+    For other estimators, as one that hides a network of torch, the user says it around the search:
+    ``with dask.annotate(resources={"GPU": 1})``.
+    """
+    options = job.options
+    data = [job.X, job.y, *options.fit_params.values(), *options.score_params.values()]
+    if any(is_gpu_object(value) for value in data):
+        return lambda candidates: True
+    params = params_of(job.estimator)
+    own = is_gpu_object(job.estimator)
+    found = [own or has_gpu_params(_replaced(params, candidate)) for candidate in job.candidates]
+    return lambda candidates: any(found[c] for c in candidates)
+
+
+def _replaced(params: Mapping[str, Any], candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of a setting, without those of an estimator that it replaces."""
+    gone = tuple(f"{name}__" for name in candidate)
+    return {**{name: value for name, value in params.items() if not name.startswith(gone)}, **candidate}

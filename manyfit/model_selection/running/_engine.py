@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from manyfit._compat import holds_callbacks
+from manyfit._compat import has_callbacks
 from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import count_slots
-from manyfit.folds import RowSource
+from manyfit.folds import is_row_source
+from manyfit.introspection.composites import params_of
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -23,7 +24,7 @@ from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._dask_executor import DaskExecutor
-from manyfit.model_selection.running._executors import Executor, local_executor
+from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
 from manyfit.model_selection.running._remote_callbacks import can_run_remotely
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items
@@ -86,7 +87,8 @@ def _on_cluster(job: Job) -> bool:
         return False
     # Messages for callbacks of an estimator that is a value of the grid would be lost on a worker.
     values = {id(value): value for params in job.candidates for value in params.values()}
-    return not any(map(holds_callbacks, values.values()))
+    held = (one for value in values.values() for one in (value, *params_of(value).values()))
+    return not any(map(has_callbacks, held))
 
 
 class _Run:
@@ -101,11 +103,11 @@ class _Run:
         if _on_cluster(job):
             self.executor = DaskExecutor(job, plan.order, sink)
         else:
-            in_process = joblib_workers(job.n_jobs) == 1
-            context = RunContext(job, plan.order, sink, in_process and not plan.by_sklearn, plan.by_candidate)
+            one = joblib_workers(job.n_jobs) == 1
+            context = RunContext(job, plan.order, sink, one and not plan.by_sklearn, plan.by_candidate)
             if data is not None:
                 context.data = data
-            self.executor = local_executor(job, context, sink)
+            self.executor = ProcessExecutor(context) if one else JoblibExecutor(context, sink)
 
     def run_all(self) -> Sequence[Pair]:
         """Run all groups, and fit what they leave; return the pairs that were to be fitted one by one."""
@@ -138,7 +140,7 @@ class _Run:
 
     def _require_readable(self, pairs: Sequence[Pair]) -> None:
         """Raise TypeError if scikit-learn has to fit some pairs, and only a `RowSource` reads X."""
-        if not (pairs and isinstance(self.job.X, RowSource)):
+        if not (pairs and is_row_source(self.job.X)):
             return
         planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
         reasons = sorted({self.total.refused.get((c, i), planned[c]) for c, i in pairs})

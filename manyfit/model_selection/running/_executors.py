@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
@@ -19,8 +18,8 @@ class Executor(Protocol):
     whether all kinds of them run at the same time on the workers of a cluster.
     """
 
-    in_process: bool
-    on_cluster: bool
+    in_process: bool = False
+    on_cluster: bool = False
 
     def n_slots(self, strategy: Strategy, candidates: Sequence[int]) -> int:
         """Items of a strategy that run at a time."""
@@ -29,11 +28,10 @@ class Executor(Protocol):
         """Run items; yields each with its result, as they come."""
 
 
-class ProcessExecutor:
+class ProcessExecutor(Executor):
     """Runs items one after the other; each result reaches the sink when it is made."""
 
     in_process = True
-    on_cluster = False
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
@@ -48,11 +46,8 @@ class ProcessExecutor:
             yield item, item.strategy.run(item, self._context)
 
 
-class JoblibExecutor:
+class JoblibExecutor(Executor):
     """Runs items through joblib, but in the process of the search those that take all cores."""
-
-    in_process = False
-    on_cluster = False
 
     def __init__(self, context: RunContext, sink: ResultSink) -> None:
         self._process, self._context, self._sink = ProcessExecutor(context), context, sink
@@ -91,8 +86,3 @@ class _Arguments(Sequence[Any]):
 
 def _run_item(item: WorkItem, context: RunContext) -> TaskResult:
     return item.strategy.run(item, context)
-
-
-def local_executor(job: Job, context: RunContext, sink: ResultSink) -> Executor:
-    """The executor for a search without a cluster."""
-    return ProcessExecutor(context) if joblib_workers(job.n_jobs) == 1 else JoblibExecutor(context, sink)

@@ -97,16 +97,12 @@ def _run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
 def _context(common: Common) -> RunContext:
     """The context of all items of a task: settings are read, and rows of short fits are cut, once a task."""
     scratch = task_scratch()
-    if scratch is None:  # the item is the only one
-        return _make_context(common, many_items=False)
-    if "context" not in scratch:
-        scratch["context"] = _make_context(common, many_items=True)
-    return cast(RunContext, scratch["context"])
-
-
-def _make_context(common: Common, many_items: bool) -> RunContext:
-    sink = _WorkerSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own
-    return RunContext(common.job, common.order, sink, returns_early=True, many_items=many_items)
+    held = {} if scratch is None else scratch  # None: the item is the only one
+    if "context" not in held:
+        sink = _WorkerSink(common.job, bar=Progress(0, 0))  # the search has a bar of its own
+        many = scratch is not None
+        held["context"] = RunContext(common.job, common.order, sink, returns_early=True, many_items=many)
+    return cast(RunContext, held["context"])
 
 
 def _stop_if_unwanted() -> None:

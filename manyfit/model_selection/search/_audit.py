@@ -1,6 +1,6 @@
 """The refit as a check: if its solver stops early, it may have stopped early on the splits, too."""
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,11 @@ class Round:
 
         They iterated in one group with the best one, where scikit-learn's solver was expected to converge.
         """
-        return pairs_in_doubt(self.job, self.plan, self.arrivals.shared, best)
+        if not stops_as_sklearn(self.job):
+            return set()
+        groups = [group for group in self.plan.groups if best in group.candidates and _iterates(group)]
+        pairs = {pair for group in groups for pair in self.job.pairs(group.candidates)}
+        return pairs & self.arrivals.shared
 
     def fit_again(self, pairs: Collection[Pair], out: list[Result], report: Report) -> None:
         """Fit shared pairs by scikit-learn, and put the results into `out`.
@@ -72,14 +76,6 @@ class Round:
         for pair in pairs:
             arrivals.doubts.pop(pair, None)
             compare_again(self.verified.get(pair, ()), again.results[pair])
-
-
-def pairs_in_doubt(job: Job, plan: Plan, shared: Container[Pair], best: int) -> set[Pair]:
-    """The pairs of `shared` that iterate in one group with candidate `best`; see `Round.in_doubt`."""
-    if not stops_as_sklearn(job):
-        return set()
-    groups = [group for group in plan.groups if best in group.candidates and _iterates(group)]
-    return {pair for group in groups for pair in job.pairs(group.candidates) if pair in shared}
 
 
 def stopped_early(estimator: Any) -> bool:

@@ -8,7 +8,7 @@ from manyfit._compat import (
     num_samples,
 )
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
-from manyfit.folds import RowSource, Splits
+from manyfit.folds import RowSource, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.planning._pipeline_spec import value_key
 
@@ -77,7 +77,7 @@ def _content(value: Any) -> Any:
 
 
 def draw_splits(setup: Setup, cv: Any) -> Splits:
-    X = IndexedRows(setup.X) if isinstance(setup.X, RowSource) else setup.X
+    X = IndexedRows(setup.X) if is_row_source(setup.X) else setup.X
     given = X, setup.y, num_samples(setup.X), setup.routed.splitter.split
     splits = Splits.draw(cv, *given, copy_to_host=setup.copy_to_host)
     if splits.n_splits != setup.n_splits:
@@ -90,7 +90,7 @@ def draw_splits(setup: Setup, cv: Any) -> Splits:
 
 def refuse_fits_by_sklearn(X: Any, refit: Any, verify: int) -> None:
     """Raise TypeError if `refit` or `verify` needs fits by scikit-learn, and only a `RowSource` reads X."""
-    if isinstance(X, RowSource) and (refit or verify):
+    if is_row_source(X) and (refit or verify):
         name, off = ("refit", False) if refit else ("verify", 0)
         raise TypeError(
             f"scikit-learn cannot read X, which {type(X).__name__} reads for shared fits only. "

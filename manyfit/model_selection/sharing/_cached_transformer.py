@@ -23,8 +23,9 @@ from manyfit._compat import pass_on_callback_context
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import deep_copy
 from manyfit.introspection.composites import composite_class
+from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.randomness import Sizes, holds_generator, is_deterministic
-from manyfit.introspection.structural_key import Unkeyable, Wrapped, structural_key
+from manyfit.introspection.structural_key import structural_key
 from manyfit.model_selection.sharing._column_slices import (
     PrivateInput,
     name_fit_slices,
@@ -112,7 +113,7 @@ class CachedTransformer(Wrapped):
             return self._shared_use_private(inner, output)
         if entry is None:
             before = cache.fits_requested
-            with cache.failed.noted(key):
+            with cache.noting_failure(key):
                 output = self._shared_run(fresh, method, X, token, y, params)
             entry = self._shared_entry(fresh, output, method)
             if entry is None:
@@ -135,9 +136,12 @@ class CachedTransformer(Wrapped):
             X = X if token is None else cache.protected(X, token)
             output = getattr(estimator, method)(X, cache.share(y) if cache.is_known(y) else y, **params)
         else:
-            output = self._shared_rowwise_output(token, params) if method == "fit_transform" else None
+            output = None
+            may_cut = method == "fit_transform" and not params and estimator is not self._shared_inner
+            if cache.rowwise is not None and may_cut:
+                fit = functools.partial(self._shared_call, estimator.fit, token, (X, y), {})
+                output = cache.rowwise.fit_transform(estimator, token, fit)
             if output is not None:
-                self._shared_call(estimator.fit, token, (X, y), {})  # it learns nothing, but may refuse
                 cache.count_saved(1)
             else:
                 output = self._shared_call(getattr(estimator, method), token, (X, y), params)
@@ -152,11 +156,6 @@ class CachedTransformer(Wrapped):
             return call_on_copies(method, data, params)
         known = self._shared_cache.is_known
         return method(*(read_only_view(X) if token is not None or known(X) else X for X in data), **params)
-
-    def _shared_rowwise_output(self, token: int | None, params: dict[str, Any]) -> Any:
-        """The output, cut from that for all rows of the search; None if the search has none."""
-        rowwise = self._shared_cache.rowwise
-        return None if rowwise is None or params else rowwise.output(self._shared_inner, token)
 
     def _shared_entry(self, fitted: Any, output: Any, method: str) -> CacheEntry | None:
         """The cache's entry for a fit; None for one that no other setting reads."""
@@ -253,7 +252,9 @@ class CachedTransformer(Wrapped):
     def _shared_transform(self, X: Any, token: int | None, params: dict[str, Any]) -> Any:
         cache, target = self._shared_cache, self._shared_target
         if not shares_parts(self._shared_inner):
-            output = self._shared_rowwise_output(token, params)
+            output = None
+            if cache.rowwise is not None and not params:
+                output = cache.rowwise.transform(self._shared_inner, token, target)
             return self._shared_call(target.transform, token, (X,), params) if output is None else output
         if composite_class(target) is ColumnTransformer:
             target = with_transform_slices(target, X, token, self._shared_fit_token)

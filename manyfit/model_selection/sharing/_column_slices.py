@@ -56,11 +56,17 @@ def with_transform_slices(transformer: Any, X: Any, token: int | None, fit_token
 
 
 def _set_token(child: Child, kind: str, token: int | None, *key: Hashable) -> None:
-    if is_wrapped(child.estimator):
-        cache: FoldCache = child.estimator._shared_cache
-        child.estimator._shared_next_token = (
-            _PRIVATE if token is None else None if None in key else cache.number("slice", kind, token, *key)
-        )
+    if not is_wrapped(child.estimator):
+        return
+    cache: FoldCache = child.estimator._shared_cache
+    made: int | PrivateInput | None = None
+    if token is None:
+        made = _PRIVATE
+    elif None not in key:
+        made = cache.number("slice", kind, token, *key)
+        if cache.rowwise is not None:
+            cache.rowwise.follow_column(child.columns, token, made)
+    child.estimator._shared_next_token = made
 
 
 def _columns_key(*columns: Any) -> Hashable | None:

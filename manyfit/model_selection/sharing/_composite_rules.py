@@ -8,8 +8,8 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit.introspection.composites import children, composite_class
+from manyfit.introspection.object_state import Wrapped
 from manyfit.introspection.randomness import is_deterministic
-from manyfit.introspection.structural_key import Wrapped
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
 
 

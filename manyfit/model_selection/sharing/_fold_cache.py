@@ -16,9 +16,10 @@ import scipy.sparse
 from sklearn import get_config
 
 from manyfit.arrays import is_xp_array, numpy_dtype
-from manyfit.introspection.structural_key import Unkeyable, Wrapped, structural_key
-from manyfit.model_selection.job._rowwise_prefix import FoldRowwise
-from manyfit.model_selection.sharing._failed_fits import FailedFits
+from manyfit.folds import Unsupported
+from manyfit.introspection.object_state import Unkeyable, Wrapped
+from manyfit.introspection.structural_key import structural_key
+from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.sharing.rows._read_only import (
     SPARSE_PARTS,
     frame_kind,
@@ -59,7 +60,7 @@ class FoldCache:
         self.rowwise: FoldRowwise | None = None  # of steps that transform all rows of a search at once
         # Fits of transformers (parts of composites), fits saved, and work repeated after drops.
         self.fits = self.saved = self.repeated = 0
-        self.failed = FailedFits()
+        self._failed: dict[int, str] = {}
         self._lock = threading.RLock()
         self.clear()
 
@@ -165,6 +166,20 @@ class FoldCache:
         return self.register(view, token)
 
     # Entries
+
+    @contextlib.contextmanager
+    def noting_failure(self, key: int) -> Iterator[None]:
+        """Remember `key` if the block raises; raise `Unsupported` if it did before.
+
+        scikit-learn fits the settings that need a step whose fit failed, without another try.
+        """
+        if key in self._failed:
+            raise Unsupported(f"shared work failed ({self._failed[key]})")
+        try:
+            yield
+        except Exception as error:
+            self._failed[key] = type(error).__name__
+            raise
 
     def get(self, key: int) -> CacheEntry | None:
         """The entry under a key, or None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import weakref
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -17,8 +18,9 @@ from manyfit._config import config_context
 from manyfit.arrays import TransferCache, collect_fallback_errors, is_xp_array, share_host_copies
 from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, take_rows
+from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._job import Options
-from manyfit.model_selection.job._rowwise_prefix import FoldRowwise, RowwiseOutputs
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.sharing._fold_cache import FoldCache, nbytes_of
 from manyfit.model_selection.sharing.rows._known_readers import strangers_among_scorers
 
@@ -49,7 +51,7 @@ class SharedFold:
             self.X_train, self.y_train = safe_split(estimator, X, y, train)
             self.X_test, self.y_test = safe_split(estimator, X, y, test, train)
         if rowwise is not None:
-            self.cache.rowwise = FoldRowwise(rowwise, self._tokens)
+            self.cache.rowwise = FoldRowwise(rowwise, weakref.WeakMethod(self._tokens))
 
     def _tokens(self) -> list[tuple[int | None, Any]]:
         cache = self.cache

@@ -6,7 +6,8 @@ whose scores differ by less are as good as each other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,13 @@ from numpy.typing import NDArray
 from manyfit.estimators import Answers
 from manyfit.folds import Fold, FoldedData
 from manyfit.metrics import ScoredTargets, SharedScoring
-from manyfit.model_selection.job._job import Options, Pair
-from manyfit.model_selection.strategies._score_answers import FoldScores, blocks_of_settings, has_device_rows
+from manyfit.model_selection.job._job import Options, Pair, Result
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.strategies._score_answers import (
+    blocks_of_settings,
+    has_device_rows,
+    start_scores,
+)
 
 Array = NDArray[Any]
 # scikit-learn fits a setting whose score `tol` leaves open by more than this. Scores of labels may be open by
@@ -26,27 +32,34 @@ MOST_OPEN, MOST_LABELS_OPEN = 0.01, 0.02
 Doubt = Mapping[str, float]
 
 
-class Doubts:
-    """The doubt of each test score of a split: how far it may change within `tol`.
+class PendingAnswers:
+    """Answers to some settings on one split while they are scored; `device_scores` wait for a device.
 
-    For a scorer of labels: the share of rows whose label may change, among all rows (accuracy) or those of
-    the rarest class. For others, not on a device: the largest change when all coefficients move by `tol`.
+    The doubt of a test score says how far it may change within `tol`. For a scorer of labels it is the share
+    of rows whose label may change, among all rows (accuracy) or those of the rarest class. For others, not on
+    a device, it is the largest change when all coefficients move by `tol`.
     """
 
     def __init__(
         self,
         scoring: SharedScoring,
         answers: Answers,
-        n_settings: int,
+        candidates: Sequence[int],
         folded: FoldedData,
         i: int,
         options: Options,
     ) -> None:
-        self.device_scores: list[Any] = []  # to be fetched, and passed to `finish`
+        start, n = time.perf_counter(), len(candidates)
+        self._answers, self._candidates = answers, candidates
+        self._scores = start_scores(scoring, answers, n, folded, i, options)
+        self.device_scores = self._scores.device_scores
         self._labels, self._shifted = frozenset[str](), list[dict[str, Array]]()
-        if not answers.varies_within_tol or len(answers.refused) == n_settings:
-            return
-        fold = folded.fold(i)
+        if answers.varies_within_tol and len(answers.refused) < n:
+            self._start_doubts(scoring, folded, i, options.memory_limit)
+        self._seconds = time.perf_counter() - start
+
+    def _start_doubts(self, scoring: SharedScoring, folded: FoldedData, i: int, memory_limit: int) -> None:
+        answers, fold = self._answers, folded.fold(i)
         if answers.classes is not None and scoring.label_scorers:
             y = fold.targets("test")
             # A label counts for as much as its share of all rows, or perhaps of those of its class.
@@ -55,39 +68,51 @@ class Doubts:
                 name: len(y) if name in scoring.accuracies else rarest for name in scoring.label_scorers
             }
             self._labels = scoring.label_scorers
-            self.device_scores = [answers.near_boundary("test", fold)]
+            self.device_scores = [*self.device_scores, answers.near_boundary("test", fold)]
         if not (has_device_rows(folded) or self._labels.issuperset(scoring.named)):
             self._shifted = [
-                _known_scores(scoring, answers.shifted(side), n_settings, fold, options.memory_limit)
+                _known_scores(scoring, answers.shifted(side), len(self._candidates), fold, memory_limit)
                 for side in (1.0, -1.0)
             ]
 
-    def finish(self, on_host: Sequence[Array], scored: FoldScores) -> dict[int, Doubt]:
-        """The doubt of each setting that is shared, given `device_scores` on the host."""
-        doubts: dict[int, Doubt] = {}
-        for j, score in enumerate(scored.scores["test"]):
-            if score is None or isinstance(score, Exception):
-                continue
-            own: dict[str, float] = {}
-            for shifted in self._shifted:
-                for name, other in shifted.items():
-                    own[name] = float(np.maximum(own.get(name, 0.0), _difference(score, other[j], name)))
-            own |= {name: float(on_host[0][j] / self._n_rows[name]) for name in self._labels}
-            if own:
-                doubts[j] = own
-        return doubts
+    def finish(
+        self, on_host: Sequence[Array], outcome: TaskResult, i: int, fit_time: float, sklearn_stops: bool
+    ) -> dict[Pair, Result]:
+        """Note all scores of split `i`, and return the results of settings that stay shared.
 
-    def too_open(self, doubts: Mapping[int, Doubt], scored: FoldScores) -> dict[int, str]:
-        """Return the settings whose scores `tol` leaves too open, each with the reason, for scikit-learn."""
-        found = {}
-        for j, doubt in doubts.items():
-            score = scored.scores["test"][j]
-            for name, amount in doubt.items():
-                size = abs(score[name] if isinstance(score, Mapping) else score)
-                most = MOST_LABELS_OPEN if name in self._labels else MOST_OPEN * max(1.0, size)
-                if not amount <= most:  # NaN, too: scikit-learn's scorer might warn
-                    found[j] = "tol leaves its score open"
-        return found
+        `on_host` is what `device_scores` became on the host; `fit_time` are the seconds of one setting. With
+        `sklearn_stops`, settings whose scores `tol` leaves too open are left to scikit-learn.
+        """
+        start, n = time.perf_counter(), len(self._scores.device_scores)
+        scored = self._scores.finish(on_host[:n])
+        doubts = {
+            j: self._doubt(j, score, on_host)
+            for j, score in enumerate(scored.scores["test"])
+            if not (score is None or isinstance(score, Exception))
+        }
+        left = dict[int, str]()
+        if sklearn_stops:
+            too_open = [j for j in doubts if self._is_too_open(scored.scores["test"][j], doubts[j])]
+            left = dict.fromkeys(too_open, "tol leaves its score open")
+        shared = {j: doubt for j, doubt in doubts.items() if doubt and j not in left}
+        outcome.note_iterations(self._candidates, i, self._answers, shared)
+        seconds = self._seconds + time.perf_counter() - start
+        times = (fit_time, seconds / len(self._candidates))
+        return scored.keep(outcome, self._candidates, i, times, left)
+
+    def _doubt(self, j: int, score: Any, on_host: Sequence[Array]) -> Doubt:
+        found: dict[str, float] = {}
+        for shifted in self._shifted:
+            for name, other in shifted.items():
+                found[name] = float(np.maximum(found.get(name, 0.0), abs(_named(score, name) - other[j])))
+        return found | {name: float(on_host[-1][j] / self._n_rows[name]) for name in self._labels}
+
+    def _is_too_open(self, score: Any, doubt: Doubt) -> bool:
+        most = {
+            name: MOST_LABELS_OPEN if name in self._labels else MOST_OPEN * max(1.0, abs(_named(score, name)))
+            for name in doubt
+        }
+        return not all(amount <= most[name] for name, amount in doubt.items())  # NaN: a scorer might warn
 
 
 def _known_scores(
@@ -102,13 +127,8 @@ def _known_scores(
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def keep_shared(doubts: Mapping[int, Doubt], left: Collection[int]) -> dict[int, Doubt]:
-    """The doubts of settings that stay shared."""
-    return {j: doubt for j, doubt in doubts.items() if j not in left}
-
-
-def _difference(score: Any, other: float, name: str) -> float:
-    return float(abs((score[name] if isinstance(score, Mapping) else score) - other))
+def _named(score: Any, name: str) -> float:
+    return float(score[name] if isinstance(score, Mapping) else score)
 
 
 def as_good_as_best(

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from manyfit.arrays import is_xp_array, label_transfers, to_host_together
 from manyfit.estimators import Answers, Family, FoldRows, Iterations, MomentSums, Shape
-from manyfit.families import require_valid_answers
+from manyfit.families import is_of_manyfit, require_valid_answers, target_function
 from manyfit.folds import (
     AtomGroup,
     FoldArrays,
@@ -24,6 +24,7 @@ from manyfit.folds import (
     as_targets,
     as_weights,
     finite_middle,
+    indicated_classes,
 )
 from manyfit.introspection.randomness import find_random_parameter
 from manyfit.metrics import SharedScoring
@@ -45,22 +46,22 @@ from manyfit.model_selection.sharing._fit_and_score import evaluate
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing._step_wrappers import share_prefixes
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
-from manyfit.model_selection.strategies._doubts import Doubts, keep_shared
-from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
+from manyfit.model_selection.strategies._doubts import PendingAnswers
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
     TimeLimit,
     progress_of,
     retained_store,
 )
-from manyfit.model_selection.strategies._score_answers import score_answers
 from manyfit.model_selection.strategies._strategy import (
     Batch,
     RunContext,
     Schedule,
     Strategy,
     WorkItem,
+    family_group,
     refusal_reason,
+    require_scoring,
     scoring_of,
 )
 
@@ -72,7 +73,7 @@ class FoldFamilyStrategy(Strategy):
     All groups of a split are one item, so that they share the steps that they have in common.
     """
 
-    kind = "family"
+    kind = "fold family"
     title = "steps before the last one shared, and fits of the last one where that pays"
     shares_fits = True
     shares_steps = True
@@ -101,7 +102,7 @@ class FoldFamilyStrategy(Strategy):
             fits_planned=_planned_fits(group, facts),
             fits_undecided=group.fits_requested,  # fits of the family may answer nothing
             decided_by=output,
-            once=tuple(step.cls.__name__ for step in spec.steps[: facts.n_rowwise_steps(spec)]),
+            once=facts.done_once(spec),
         )
 
     def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
@@ -190,6 +191,8 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     if not facts.may_share_rows:
         raise Unsupported("rows of a device are not shared with estimators that may write into them")
     if facts.fits_on_device and is_xp_array(job.X):
+        if batch.family is not None and not getattr(batch.family.reads, "device", True):
+            raise Unsupported(f"shared fits of {spec.final.cls.__name__} read rows of the host")
         as_matrix(job.X)  # or the reason why not
     if len(batch.candidates) < 2:
         raise Unsupported("a single setting of the last step has nothing to share")
@@ -278,9 +281,11 @@ def _fit_family(
     with folds.shared_fits():
         scoring = scoring_of(group, options)
         rows = _rows(group, model, fold, context.answered, scoring)
-        if not type(family).__module__.startswith("manyfit."):  # a user's family may write into them
+        if not is_of_manyfit(family):  # a user's family may write into them
             rows = FoldArrays(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
-    folded = SingleFold(rows)
+    of_classes = is_classifier(model) and isinstance(family.reads, MomentSums)
+    classes = indicated_classes(rows.y_train) if of_classes else None
+    folded = SingleFold(rows, classes, target_function(family))
     _require_worth(group, folded, context)
     seen = _pass_data(rows, context) if _iterates(group) else folded
     with label_transfers("iterations" if _iterates(group) else "moments"):
@@ -288,15 +293,11 @@ def _fit_family(
     if not isinstance(answers, Answers):
         raise Unsupported(f"{type(family).__name__} has to give Answers, not {type(answers).__name__}")
     fitted = time.perf_counter() - start
-    n, q = len(group.candidates), 1 if rows.y_train.ndim == 1 else rows.y_train.shape[1]
+    n, q = len(group.candidates), folded.n_targets
     require_valid_answers(family, answers, n, rows.X_train.shape[1], q, lambda: rows)
-    scored = score_answers(scoring, answers, n, folded, 0, options)
-    doubts = Doubts(scoring, answers, n, folded, 0, options)
-    found = doubts.finish(to_host_together(*doubts.device_scores, label="scores"), scored)
-    left = doubts.too_open(found, scored) if context.sklearn_stops else {}
-    outcome.note_iterations(group.candidates, i, answers, keep_shared(found, left))
-    score_time = time.perf_counter() - start - fitted
-    return scored.keep(outcome, group.candidates, i, (fitted / n, score_time / n), left)
+    pending = PendingAnswers(scoring, answers, group.candidates, folded, 0, options)
+    on_host = to_host_together(*pending.device_scores, label="scores")
+    return pending.finish(on_host, outcome, i, fitted / n, context.sklearn_stops)
 
 
 def _pass_data(rows: FoldArrays, context: RunContext) -> PassData:
@@ -316,7 +317,7 @@ def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> Non
     """Raise `Unsupported` if sharing does not pay, now that the data behind the steps are known."""
     rows, family, job = folded.fold(0), group.family, context.answered
     assert family is not None
-    (n, p), q = rows.X_train.shape, np.size(rows.y_train[0])
+    (n, p), q = rows.X_train.shape, folded.n_targets
     entries = getattr(rows.X_train, "nnz", None)
     classes, n_test = n_classes(group.prototype, rows.y_train), rows.X_test.shape[0]
     shape = Shape(n, p, q, 1, classes, entries, n_test)
@@ -331,6 +332,8 @@ def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedS
     """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
     family, share = group.family, fold.cache.share
     assert family is not None
+    if not (len(fold.train) and len(fold.test)):
+        raise Unsupported("the split has no training or no test rows")
     X_train, X_test = share(fold.X_train), share(fold.X_test)
     X_score = X_train
     if type(model) is Pipeline and len(model.steps) > 1:

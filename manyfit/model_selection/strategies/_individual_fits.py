@@ -7,6 +7,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sklearn.base import clone
@@ -47,7 +48,7 @@ class TimeLimit:
 class SharedSteps(Strategy):
     """Steps before the last one are fitted once for the settings that have them in common."""
 
-    kind = "steps"
+    kind = "shared steps"
     title = "steps before the last one shared"
     shares_steps = True
 
@@ -56,8 +57,7 @@ class SharedSteps(Strategy):
         names: dict[str, None] = {}
         for spec in batch.specs:
             if isinstance(spec, PipelineSpec):
-                rowwise = spec.steps[: facts.n_rowwise_steps(spec)]
-                names.update(dict.fromkeys(step.cls.__name__ for step in rowwise))
+                names.update(dict.fromkeys(facts.done_once(spec)))
         return replace(_group(self, batch, facts.job), once=tuple(names))
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
@@ -90,7 +90,10 @@ class IndividualFits(Strategy):
         """See `Strategy`."""
         job = context.fitted
         if job.contexts is not None:
-            return _fit_in_callback_context(item, context)
+            ((c, i),) = item.pairs
+            own = job.contexts[c * job.splits.n_splits + i]
+            fit = partial(fit_with_sklearn, caller=job.search, callback_ctx=own)
+            return _fit_piece(item, context, fit)
         if context.keeps_folds:
             return _fit_in_order(item, context)
         folds = context.copied_folds
@@ -138,44 +141,42 @@ def retained_store(context: RunContext, job: Job) -> FoldStore:
 
 
 def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
-    """Fit in this process, on folds that are cut once; each result is handed on as soon as it is made."""
-    order, sink, job = context.order, context.sink, context.fitted
-    assert sink is not None
-    kept = context.folds
+    """Fit in this process, on folds that are cut once."""
+    order, job, kept, pairs = context.order, context.fitted, context.folds, item.pairs
     folds = retained_store(context, job) if kept is None else kept.with_options(job.options)
-    before, sizes = folds.work, (len(job.candidates), job.splits.n_splits)
-    total, start, saved_before = TaskResult(), time.perf_counter(), sink.steps_saved
-    queue = list(item.pairs)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
-    once = len({i for _, i in queue}) == len(queue)
+    once = len({i for _, i in pairs}) == len(pairs)
     fit = fit_with_sklearn if order is None and (once or hasattr(job.X, "iloc")) else evaluate
     if order is not None and not context.by_candidate:
         # Fold by fold, and equal steps next to each other, so that little has to be kept.
-        queue.sort(key=lambda pair: (pair[1], order[pair[0]], pair[0]))
-    for c, i in queue:
-        result = fit(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
-        total.results[c, i] = result
-        if sink.shown:
-            sink.steps_saved = saved_before + folds.work_since(before)["transformer_fits_saved"]
-        sink.add({(c, i): result}, individual=True)
-    total.work = folds.work_since(before)
-    total.seconds = time.perf_counter() - start
-    return total
+        pairs = tuple(sorted(pairs, key=lambda pair: (pair[1], order[pair[0]], pair[0])))
+    return _fit_pairs(replace(item, pairs=pairs), context, fit, folds)
 
 
 def _fit_piece(
     item: WorkItem, context: RunContext, fit: Callable[..., Result], folds: FoldStore | None = None
 ) -> TaskResult:
-    """Fit the pairs of one split, one after the other; on a worker until that takes long."""
-    job, i, limit, start = context.fitted, item.split, TimeLimit(), time.perf_counter()
+    """Fit the pairs of one split, on rows of this item unless `folds` has them."""
+    job, i = context.fitted, item.split
     if folds is None:
         share_steps, split = fit is evaluate, {i: context.split_indices(i)}
         folds = FoldStore(job.X, job.y, split, job.options, share_steps, rowwise=job.rowwise)
+    return _fit_pairs(item, context, fit, folds)
+
+
+def _fit_pairs(
+    item: WorkItem, context: RunContext, fit: Callable[..., Result], folds: FoldStore
+) -> TaskResult:
+    """Fit pairs one after the other, and hand each result on; on a worker until that takes long."""
+    job, sink, limit, start = context.fitted, context.sink, TimeLimit(), time.perf_counter()
     outcome, before = TaskResult(), folds.work
+    saved_before = 0 if sink is None else sink.steps_saved
     sizes = (len(job.candidates), job.splits.n_splits)
-    for c, _ in item.pairs:
+    for c, i in item.pairs:
         result = fit(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
         outcome.results[c, i] = result
+        if sink is not None and sink.shown:
+            sink.steps_saved = saved_before + folds.work_since(before)["transformer_fits_saved"]
         context.add({(c, i): result}, individual=True)
         if context.returns_early and limit.is_over():
             break
@@ -184,27 +185,6 @@ def _fit_piece(
     left = item.pairs[len(outcome.results) :]
     outcome.unfinished = replace(item, pairs=left) if left else None
     return outcome
-
-
-def _fit_in_callback_context(item: WorkItem, context: RunContext) -> TaskResult:
-    """Fit one pair by scikit-learn's own function, within its callback context."""
-    job, start = context.fitted, time.perf_counter()
-    assert job.contexts is not None
-    ((c, i),) = item.pairs
-    k = job.splits.n_splits
-    folds = FoldStore(job.X, job.y, {i: context.split_indices(i)}, job.options, False)
-    progress = progress_of(c, i, (len(job.candidates), k))
-    result = fit_with_sklearn(
-        job.estimator,
-        job.candidates[c],
-        i,
-        folds,
-        progress,
-        caller=job.search,
-        callback_ctx=job.contexts[c * k + i],
-    )
-    context.add({(c, i): result}, individual=True)
-    return TaskResult({(c, i): result}, seconds=time.perf_counter() - start)
 
 
 def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:

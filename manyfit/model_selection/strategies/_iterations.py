@@ -10,32 +10,31 @@ from typing import Any
 import numpy as np
 
 from manyfit.arrays import label_transfers, retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import Answers, Iterations, affine_step_of
-from manyfit.families import require_valid_answers
+from manyfit.estimators import Answers, Iterations
+from manyfit.families import View, apply_step, map_behind, require_valid_answers
 from manyfit.folds import FoldedMatrix, PassData, TransformedMoments, finite_middle
-from manyfit.metrics import SharedScoring
-from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
     require_gradient_stop,
     stops_as_sklearn,
 )
-from manyfit.model_selection.planning._cost_checks import require_cheaper, shared_operations
+from manyfit.model_selection.planning._cost_checks import require_cheaper
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._doubts import Doubts, keep_shared
-from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
-from manyfit.model_selection.strategies._score_answers import PendingScores, start_scores
+from manyfit.model_selection.strategies._doubts import PendingAnswers
 from manyfit.model_selection.strategies._strategy import (
     Batch,
     RunContext,
     Schedule,
     Strategy,
     WorkItem,
+    family_group,
     leave,
     refusal_reason,
+    require_scoring,
     scoring_of,
 )
 
@@ -48,7 +47,7 @@ PART_OPERATIONS = 2.5e8
 class IterationStrategy(Strategy):
     """Affine steps and a family that iterates: every pass over X serves all settings and splits."""
 
-    kind = "passes"
+    kind = "shared iterations"
     title = "shared iterations: every pass over X serves all settings and splits"
     shares_fits = True
     takes_all_cores = True
@@ -67,7 +66,7 @@ class IterationStrategy(Strategy):
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)
         facts.checks.require_affine_steps(batch.spec)
-        data = facts.data.for_iterations(group.prototype, bool(group.steps))
+        data = facts.data.for_iterations(group.prototype, batch.spec.steps)
         shape, family = facts.data.shape(data, group.prototype), batch.family
         assert family is not None
         checked = stops_as_sklearn(job)
@@ -75,7 +74,7 @@ class IterationStrategy(Strategy):
             require_gradient_stop(family, group.prototype, shape)
         # On a device the number of iterations decides, which is the same for one fit and for all.
         if facts.on_device or facts.must_share:
-            operations = shared_operations(family, group.prototype, group.settings, shape)
+            operations = family.cost(group.prototype, group.settings, shape).shared
         else:
             operations = require_cheaper(family, group.prototype, group.settings, shape, job.sharing)
         return replace(
@@ -131,43 +130,42 @@ def cut_group(group: Group, n_slots: int, n_groups: int) -> list[tuple[int, ...]
 def _answer(group: Group, context: RunContext, outcome: TaskResult) -> None:
     job, scoring = context.job, scoring_of(group, context.job.options)
     context.data.require_weights(group.candidates[0], group.path, scoring)
-    data = context.data.for_iterations(group.prototype, bool(group.steps))
+    data = context.data.for_iterations(group.prototype, group.steps)
     assert group.family is not None
     start = time.perf_counter()
     seen = _pass_data(job, group.steps, data)
     n, k = len(group.candidates), data.n_splits
-    waiting = []
+    waiting: list[tuple[PendingAnswers, int, float]] = []
     fitted = retry_in_smaller_blocks(
         lambda: _fit_all(group, seen), lambda: f"the iterations of {group.estimator}"
     )
+
+    def finish(pending: PendingAnswers, on_host: Sequence[Any], i: int, fit_time: float) -> None:
+        results = pending.finish(on_host, outcome, i, fit_time, seen.sklearn_stops)
+        context.add(results, individual=False)
+
     for i, answers in enumerate(fitted):
         elapsed = time.perf_counter() - start
         if i == 0:  # all splits are fitted with the first
             mean_fit_time, elapsed = elapsed / (n * k), 0.0
         fit_time = mean_fit_time + elapsed / n
-        start = time.perf_counter()
         require_valid_answers(
             group.family, answers, n, data.X.shape[1], data.n_targets, partial(data.fold, i)
         )
-        pending, doubts = retry_in_smaller_blocks(
-            partial(_start_scores, job, scoring, answers, n, data, i), lambda: f"the scores of {n} settings"
+        pending = retry_in_smaller_blocks(
+            partial(PendingAnswers, scoring, answers, group.candidates, data, i, job.options),
+            lambda: f"the scores of {n} settings",
         )
-        spent = time.perf_counter() - start
-        split = _PendingSplit(
-            group.candidates, i, answers, pending, doubts, seen.sklearn_stops, fit_time, spent
-        )
-        if pending.device_scores or doubts.device_scores:
-            waiting.append(split)
+        if pending.device_scores:
+            waiting.append((pending, i, fit_time))
         else:
-            context.add(split.finish([], [], outcome), individual=False)
+            finish(pending, [], i, fit_time)
         start = time.perf_counter()
     # Scores of all splits are fetched from a device together.
-    arrays = [one for split in waiting for one in (*split.pending.device_scores, *split.doubts.device_scores)]
+    arrays = [one for pending, *_ in waiting for one in pending.device_scores]
     on_host = iter(to_host_together(*arrays, label="scores"))
-    for split in waiting:
-        scores = [next(on_host) for _ in split.pending.device_scores]
-        shifted = [next(on_host) for _ in split.doubts.device_scores]
-        context.add(split.finish(scores, shifted, outcome), individual=False)
+    for pending, i, fit_time in waiting:
+        finish(pending, [next(on_host) for _ in pending.device_scores], i, fit_time)
 
 
 def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
@@ -178,53 +176,19 @@ def _fit_all(group: Group, seen: PassData) -> Iterator[Answers]:
         return chain([next(answers)], answers)
 
 
-def _start_scores(
-    job: Job, scoring: SharedScoring, answers: Answers, n: int, data: FoldedMatrix, i: int
-) -> tuple[PendingScores, Doubts]:
-    """The scores of a split and their doubts, as far as nothing waits for a device."""
-    pending = start_scores(scoring, answers, n, data, i, job.options)
-    return pending, Doubts(scoring, answers, n, data, i, job.options)
-
-
-@dataclass(frozen=True)
-class _PendingSplit:
-    """The answers on one split, whose scores may wait for a device; `seconds` is what they took so far."""
-
-    candidates: tuple[int, ...]
-    i: int
-    answers: Answers
-    pending: PendingScores
-    doubts: Doubts
-    sklearn_stops: bool
-    fit_time: float
-    seconds: float
-
-    def finish(self, scores: Sequence[Any], doubts: Sequence[Any], outcome: TaskResult) -> dict[Pair, Result]:
-        """Note all scores; `scores` and `doubts` are the arrays that were on a device."""
-        start, n = time.perf_counter(), len(self.candidates)
-        scored = self.pending.finish(scores)
-        found = self.doubts.finish(doubts, scored)
-        left = self.doubts.too_open(found, scored) if self.sklearn_stops else {}
-        outcome.note_iterations(self.candidates, self.i, self.answers, keep_shared(found, left))
-        times = (self.fit_time, (self.seconds + time.perf_counter() - start) / n)
-        return scored.keep(outcome, self.candidates, self.i, times, left)
-
-
 def _pass_data(job: Job, steps: Sequence[StepSpec], data: FoldedMatrix) -> PassData:
     origin = finite_middle(data.X)
     groups = data.splits.atom_groups
     views: list[TransformedMoments | None] = [None] * data.n_splits
     if steps:
-        views = [_view_behind(steps, data.view(i)) for i in range(data.n_splits)]
+        views = [_map_behind(steps, data.start(i)) for i in range(data.n_splits)]
     return PassData(
         data.X, data.y, groups, data.weights.fit, views, job.options.memory_limit, origin=origin,
         sklearn_stops=stops_as_sklearn(job),
     )  # fmt: skip
 
 
-def _view_behind(steps: Sequence[StepSpec], view: TransformedMoments) -> TransformedMoments:
+def _map_behind(steps: Sequence[StepSpec], view: View) -> TransformedMoments:
     for step in steps:
-        affine = affine_step_of(step.cls)
-        assert affine is not None
-        view = affine.apply(step.build(), view)
-    return view
+        view = apply_step(step.build(), view)
+    return map_behind(view)

@@ -1,24 +1,26 @@
 """The strategy for moments: one fold after the other, down the tree of steps."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from manyfit.arrays import retry_in_smaller_blocks, to_host_together
-from manyfit.estimators import Answers, LinearAnswers, MomentSums, affine_step_of
-from manyfit.families import require_valid_answers
+from manyfit.estimators import Family, LinearAnswers, MomentSums
+from manyfit.families import View, apply_step, moments_behind, require_valid_answers, target_function
 from manyfit.folds import Fold, FoldedMatrix, Moments, TransformedMoments, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Options
-from manyfit.model_selection.planning._cost_checks import require_cheaper
+from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._family_groups import family_group, require_scoring
+from manyfit.model_selection.strategies._left_out_rows import answer_left_out, leaves_out
 from manyfit.model_selection.strategies._score_answers import PendingScores, start_scores
 from manyfit.model_selection.strategies._strategy import (
     Batch,
@@ -26,8 +28,10 @@ from manyfit.model_selection.strategies._strategy import (
     Schedule,
     Strategy,
     WorkItem,
+    family_group,
     leave,
     refusal_reason,
+    require_scoring,
     scoring_of,
 )
 
@@ -49,6 +53,17 @@ class _StepTree:
             node = node.children.setdefault(step.key, _StepTree(step))
         node.groups.append(group)
 
+    def without(self, answered: Iterable[tuple[int, ...]]) -> "_StepTree":
+        """The same tree, without the groups of some candidates that have no step before them."""
+        done = set(answered)
+        left = [group for group in self.groups if group.candidates not in done]
+        return _StepTree(self.step, self.children, left)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no group is left."""
+        return not self.groups and not self.children
+
     def all_groups(self) -> list[Group]:
         return self.groups + [g for child in self.children.values() for g in child.all_groups()]
 
@@ -68,8 +83,15 @@ class _ViewedFold:
     def fold(self, i: int) -> Fold:
         raise TypeError("A family that needs moments asked for rows, which the steps before it did not see.")
 
+    def fitted_targets(self, i: int) -> Array:
+        return self.data.fitted_targets(self.i)
+
     def scoring_moments(self, i: int, role: str) -> Moments:
         return self.data.scoring_moments(self.i, role)
+
+    @property
+    def classes(self) -> Array | None:
+        return self.data.classes
 
 
 @dataclass(frozen=True)
@@ -92,12 +114,15 @@ class MomentStrategy(Strategy):
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)
         facts.checks.require_affine_steps(batch.spec)
-        data = facts.data.for_moments()
-        shape = facts.data.shape(data, group.prototype)
+        data = facts.data.for_moments(group.prototype, group.steps, target_function(batch.family))
         assert batch.family is not None
+        require_dense(batch.family, facts.data.is_sparse_behind(group.steps))
+        shape = facts.data.shape(data, group.prototype)
+        if not leaves_out(group, data, shape, facts.job.options):
+            require_memory(data.moment_bytes, facts.job.options.memory_limit)
         if not facts.must_share:
             require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job.sharing)
-        if scoring.by_itself and not scoring.reads_moments:
+        if scoring.by_itself and not scoring.reads_moments and not is_classifier(group.prototype):
             raise Unsupported("a score of its own is not had from moments")
         return group
 
@@ -109,36 +134,63 @@ class MomentStrategy(Strategy):
         return [WorkItem(self, tuple(pairs), tuple(groups))]
 
     def run(self, item: WorkItem, context: RunContext) -> TaskResult:
-        """See `Strategy`. One fold after the other, and all settings of a fold together.
-
-        Scores on a device are fetched together for as many folds as fit in an eighth of the memory limit.
-        """
-        outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
+        """See `Strategy`. Regressors, classifiers and encoded columns have moments of their own."""
+        outcome, start = TaskResult(), time.perf_counter()
         try:
-            scorings = {group.candidates: scoring_of(group, options) for group in item.groups}
+            scorings = {group.candidates: scoring_of(group, context.job.options) for group in item.groups}
             for group in item.groups:
                 context.data.require_weights(group.candidates[0], group.path, scorings[group.candidates])
-            data = context.data.for_moments()
+            roots: dict[tuple[bool, bool, Any], _StepTree] = {}
+            for group in item.groups:
+                function = target_function(group.family)
+                key = is_classifier(group.prototype), reads_columns(group.steps), function
+                roots.setdefault(key, _StepTree()).insert(group)
+            data = []
+            for (_, _, function), root in roots.items():
+                first = root.all_groups()[0]
+                data.append(context.data.for_moments(first.prototype, first.steps, function))
         except Exception as error:
             leave(outcome, item.pairs, refusal_reason(error))
             return outcome
-        root, passes_before = _StepTree(), data.passes
-        for group in item.groups:
-            root.insert(group)
-        waiting: list[_PendingFold] = []
-        for i in range(data.n_splits):
-            fold = _PendingFold(options, data, scorings, i)
-            fold.run(root)
-            waiting.append(fold)
-            if not fold.device_scores or sum(one.held for one in waiting) > options.memory_limit // 8:
-                _finish(waiting, outcome, context)
-        _finish(waiting, outcome, context)
-        outcome.rows_read = round((data.passes - passes_before) * context.job.splits.n_samples)
+        for root, own in zip(roots.values(), data, strict=True):
+            _run_folds(root, own, scorings, outcome, context)
         outcome.seconds = time.perf_counter() - start
         return outcome
 
 
 MOMENTS = MomentStrategy()
+
+
+def _run_folds(
+    root: _StepTree,
+    data: FoldedMatrix,
+    scorings: Mapping[tuple[int, ...], SharedScoring],
+    outcome: TaskResult,
+    context: RunContext,
+) -> None:
+    """Answer and score one fold after the other, and all settings of a fold together.
+
+    Scores on a device are fetched together for as many folds as fit in an eighth of the memory limit.
+    """
+    passes_before, options = data.passes, context.job.options
+    answered: dict[tuple[int, ...], set[int]] = {}
+    for group in root.groups:
+        shape = context.data.shape(data, group.prototype)
+        if leaves_out(group, data, shape, options):
+            scoring = scorings[group.candidates]
+            answered[group.candidates] = answer_left_out(group, data, scoring, outcome, context)
+    waiting: list[_PendingFold] = []
+    for i in range(data.n_splits):
+        rest = root.without(done for done, splits in answered.items() if i in splits) if answered else root
+        if rest.is_empty:
+            continue
+        fold = _PendingFold(options, data, scorings, i)
+        fold.run(rest)
+        waiting.append(fold)
+        if not fold.device_scores or sum(one.held for one in waiting) > options.memory_limit // 8:
+            _finish(waiting, outcome, context)
+    _finish(waiting, outcome, context)
+    outcome.rows_read += round((data.passes - passes_before) * context.job.splits.n_samples)
 
 
 def _finish(waiting: list["_PendingFold"], outcome: TaskResult, context: RunContext) -> None:
@@ -173,13 +225,14 @@ class _PendingFold:
     def run(self, root: _StepTree) -> None:
         start = time.perf_counter()
         try:
+            require_memory(self.data.moment_bytes, self.options.memory_limit)
             view = retry_in_smaller_blocks(
-                lambda: self.data.view(self.i), lambda: f"the moments of {_titles(root)}"
+                lambda: self.data.start(self.i), lambda: f"the moments of {_titles(root)}"
             )
             self._walk(root, view)
         except Exception as error:
             self._leave(root, refusal_reason(error))
-        for key in sorted(self.linear, key=lambda key: bool(key[0])):
+        for key in sorted(self.linear, key=lambda key: bool(key[0][0])):
             self._start_batch(*self.linear[key], start)
             start = time.perf_counter()
 
@@ -214,34 +267,34 @@ class _PendingFold:
             times = (fitted / n, (pending.seconds + time.perf_counter() - start) / n)
             scored.keep(self.outcome, candidates, self.i, times)
 
-    def _walk(self, node: _StepTree, view: TransformedMoments) -> None:
+    def _walk(self, node: _StepTree, view: View) -> None:
         for group in node.groups:
             assert group.family is not None
             try:
-                folded = _ViewedFold(self.data, self.i, view)
+                seen = moments_behind(view)
+                require_dense(group.family, seen.is_sparse)
+                folded = _ViewedFold(self.data, self.i, seen)
                 answers = next(iter(group.family.fit_many(group.prototype, group.settings, folded)))
                 if isinstance(answers, LinearAnswers):
                     require_valid_answers(
-                        group.family, answers, len(group.candidates), view.origin.size, self.data.n_targets,
+                        group.family, answers, len(group.candidates), seen.origin.size, self.data.n_targets,
                         lambda: self.data.fold(self.i),
                     )  # fmt: skip
             except Exception as error:
                 self._leave(_StepTree(groups=[group]), refusal_reason(error))
                 continue
-            if isinstance(answers, Answers) and answers.reads_moments:
+            if isinstance(answers, LinearAnswers):
                 scoring = self.scorings[group.candidates]
-                linear = cast(LinearAnswers, answers)
-                key = linear.flat, type(group.prototype) if scoring.by_itself else None
-                self.linear.setdefault(key, (scoring, []))[1].append((group.candidates, linear))
+                own_score = (type(group.prototype), type(group.wrapper)) if scoring.by_itself else None
+                key = answers.alike, own_score
+                self.linear.setdefault(key, (scoring, []))[1].append((group.candidates, answers))
             else:
                 why = f"{type(group.family).__name__} reads moments, and has to give LinearAnswers"
                 self._leave(_StepTree(groups=[group]), f"{why}, not {type(answers).__name__}")
         for child in node.children.values():
             assert child.step is not None
             try:
-                step = affine_step_of(child.step.cls)
-                assert step is not None
-                self._walk(child, step.apply(child.step.build(), view))
+                self._walk(child, apply_step(child.step.build(), view))
             except Exception as error:
                 self._leave(child, refusal_reason(error))
 
@@ -252,3 +305,9 @@ class _PendingFold:
 
 def _titles(root: _StepTree) -> str:
     return ", ".join(dict.fromkeys(group.estimator for group in root.all_groups()))
+
+
+def require_dense(family: Family, is_sparse: bool) -> None:
+    """Raise `Unsupported` if the rows behind the steps are sparse, and a family answers for dense ones."""
+    if is_sparse and not (isinstance(family.reads, MomentSums) and family.reads.sparse):
+        raise Unsupported("the rows behind the steps are sparse, for which the estimator has another solver")

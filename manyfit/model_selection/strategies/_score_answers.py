@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import raise_scorer_errors, score
-from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host, to_host_together
+from manyfit.arrays import block_size, is_xp_array, label_transfers, to_host
 from manyfit.estimators import Answers
-from manyfit.folds import Fold, FoldedData, Moments, Unsupported, wrap_rows
-from manyfit.metrics import Residuals, ScoredTargets, SharedScoring
+from manyfit.families import Responses
+from manyfit.folds import Fold, FoldedData, Unsupported, wrap_rows
+from manyfit.metrics import ScoredTargets, SharedScoring
 from manyfit.model_selection.job._job import Options, Pair, Result
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
@@ -26,23 +27,6 @@ Array = NDArray[Any]
 # Bytes of predictions that a device scores at a time. Metrics take a few times as much memory. Smaller blocks
 # would spend most of the time on calls.
 DEVICE_BLOCK_BYTES = 2**23
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """The training or test rows of one split."""
-
-    folded: FoldedData
-    i: int
-    role: Any
-
-    @cached_property
-    def moments(self) -> Moments:
-        return self.folded.scoring_moments(self.i, self.role)
-
-    @cached_property
-    def fold(self) -> Fold:
-        return self.folded.fold(self.i)
 
 
 @dataclass(frozen=True)
@@ -97,14 +81,6 @@ def _result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_
     return {**result, "fit_time": fit_time, "score_time": score_time}
 
 
-def score_answers(
-    scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
-) -> FoldScores:
-    """Score the answers to some settings on the rows of split `i`."""
-    pending = start_scores(scoring, answers, n_settings, folded, i, options)
-    return pending.finish(to_host_together(*pending.device_scores, label="scores"))
-
-
 def start_scores(
     scoring: SharedScoring, answers: Answers, n_settings: int, folded: FoldedData, i: int, options: Options
 ) -> "PendingScores":
@@ -112,7 +88,7 @@ def start_scores(
     start = time.perf_counter()
     with label_transfers("scores"):
         roles = [
-            _SubsetScores(scoring, answers, n_settings, ScoredRows(folded, i, role), options.memory_limit)
+            _SubsetScores(scoring, answers, n_settings, folded, i, role, options.memory_limit)
             for role in (("test", "train") if options.return_train_score else ("test",))
         ]
     return PendingScores(answers, roles, time.perf_counter() - start)
@@ -136,7 +112,7 @@ class PendingScores:
             for role in self._roles:
                 own, on_host = on_host[: len(role.device_scores)], on_host[len(role.device_scores) :]
                 with label_transfers("scores"):
-                    scores[role.rows.role] = role.finish(own, warned)
+                    scores[role.role] = role.finish(own, warned)
         except Exception:
             warned.emit(())
             raise
@@ -147,9 +123,16 @@ class _SubsetScores:
     """Scores of the training or test rows; those from moments or on a device are started at once."""
 
     def __init__(
-        self, scoring: SharedScoring, answers: Answers, n_settings: int, rows: ScoredRows, memory_limit: int
+        self,
+        scoring: SharedScoring,
+        answers: Answers,
+        n_settings: int,
+        folded: FoldedData,
+        i: int,
+        role: Any,
+        memory_limit: int,
     ) -> None:
-        self.rows = rows
+        self.role, self._folded, self._i = role, folded, i
         self._scoring, self._answers, self._limit = scoring, answers, memory_limit
         self._scores: list[Any] = [None] * n_settings
         self._missing = [j for j in range(n_settings) if j not in answers.refused]
@@ -160,20 +143,28 @@ class _SubsetScores:
             for j in self._missing:
                 self._scores[j] = Unsupported("a target is constant in the rows to score")
             self._missing = []
-        if self._missing and has_device_rows(rows.folded):
+        if self._missing and has_device_rows(folded):
             self.device_scores = self._score_on_device()
 
     def _from_moments(self) -> None:
         answers, scoring = self._answers, self._scoring
-        residuals = _residuals(scoring, answers, self.rows)
+        if not answers.checks_rounding and not (answers.reads_moments and scoring.reads_moments):
+            return
+        try:
+            moments = self._folded.scoring_moments(self._i, self.role)
+            residuals = answers.from_moments(moments)
+        except Unsupported:  # the rows have no moments
+            if answers.checks_rounding:
+                raise
+            return
         if residuals is None:
             return
         if answers.checks_rounding:
-            lost = answers.lost_digits(residuals, self.rows.moments)
+            lost = answers.lost_digits(residuals, moments)
             for j in map(int, np.flatnonzero(lost)):
                 self._scores[j] = Unsupported("the normal equations would lose digits of the score")
             self._missing = [j for j in self._missing if not lost[j]]
-        named = scoring.from_moments(residuals)
+        named = scoring.from_moments(residuals) if answers.reads_moments else None
         if named is not None:
             self._take(np.stack([named[name] for name in scoring.named]), range(len(self._scores)))
 
@@ -188,14 +179,22 @@ class _SubsetScores:
         self._missing = [j for j in self._missing if not exact.get(j, False)]
 
     @cached_property
+    def _fold(self) -> Fold:
+        return self._folded.fold(self._i)
+
+    @cached_property
     def _y(self) -> Array:
-        return self.rows.fold.targets(self.rows.role)
+        return self._fold.targets(self.role)
+
+    @cached_property
+    def _truth(self) -> ScoredTargets:
+        fold, role = self._fold, self.role
+        dtype = getattr(fold.scored_targets(role), "dtype", None)
+        return ScoredTargets(self._y, fold.score_weight(role), self._answers.classes, dtype)
 
     def _score_on_device(self) -> list[Any]:
         """Scores of all missing settings, on the device; none if a scorer has to see predictions."""
-        tables, fold, role = [], self.rows.fold, self.rows.role
-        dtype = getattr(fold.scored_targets(role), "dtype", None)
-        truth = ScoredTargets(self._y, fold.score_weight(role), self._answers.classes, dtype)
+        tables, fold, role = [], self._fold, self.role
         self._on_device = [*self._missing]
         for block in blocks_of_settings(
             self._on_device, len(self._y), self._answers, min(self._limit // 8, DEVICE_BLOCK_BYTES)
@@ -203,7 +202,7 @@ class _SubsetScores:
             responses = self._answers.subset(block).respond(role, fold)
             if not self._scoring.gives_all_scores(responses):
                 return []
-            tables.append(self._scoring.device_scores(responses, truth))
+            tables.append(self._scoring.device_scores(responses, self._truth))
         return tables
 
     def finish(self, on_host: Sequence[Array], warned: DeferredWarnings) -> list[Any]:
@@ -215,14 +214,49 @@ class _SubsetScores:
         return self._scores
 
     def _from_predictions(self, warned: DeferredWarnings) -> None:
-        answers, rows = self._answers, self.rows
-        from_responses = _FromResponses(self._scoring, answers.classes, self._y, rows, warned)
+        answers = self._answers
         for block in blocks_of_settings(self._missing, len(self._y), answers, self._limit // 8):
-            responses = _responses_on_host(
-                answers.subset(block).respond(rows.role, rows.fold), answers.classes
-            )
-            for j, one in zip(block, from_responses.scores(responses, block), strict=True):
-                self._scores[j] = one
+            responses = answers.subset(block).respond(self.role, self._fold)
+            self._score_responses(_responses_on_host(responses, answers.classes), block, warned)
+
+    def _score_responses(
+        self, responses: Mapping[str, Array], settings: Sequence[int], warned: DeferredWarnings
+    ) -> None:
+        """Scores of all settings at once where possible, else by the scorers, or their exceptions."""
+        scoring, classes = self._scoring, self._answers.classes
+        known = scoring.from_responses(responses, self._truth)
+        for j, setting in enumerate(settings):
+            values = {name: float(column[j]) for name, column in known.items() if np.isfinite(column[j])}
+            missing = [name for name in scoring.named if name not in values]
+            try:
+                if missing:
+                    own = {name: array[j] for name, array in responses.items()}
+                    with warned.under(setting):
+                        values.update(self._call_scorers(missing, scoring.stub(own, classes)))
+                self._scores[setting] = _as_scorer_result(
+                    scoring, {name: values[name] for name in scoring.named}
+                )
+            except Exception as error:
+                self._scores[setting] = error
+
+    def _call_scorers(self, names: list[str], stub: Any) -> dict[str, float]:
+        """Scores of one setting by scikit-learn's own scorers."""
+        # No supported scorer reads X; the stub has the predictions for its rows. If a scorer writes into y or
+        # the weights, the setting is left to scikit-learn.
+        rows, (y, params, is_strange) = OwnRows(), self._scorer_input
+        give = rows.copy if is_strange else read_only_view
+        given = {name: give(value) for name, value in params.items()}
+        scorer = raise_scorer_errors(self._scoring.scorer, names)
+        found = score(stub, None, give(y), scorer, given, "raise")
+        rows.require_unchanged()
+        return found if self._scoring.multimetric else {"score": found}
+
+    @cached_property
+    def _scorer_input(self) -> tuple[Any, Mapping[str, Any], bool]:
+        """Targets and weights for scorers, and whether one of these may write into them."""
+        fold, role = self._fold, self.role
+        is_strange = any_of(strangers_among_scorers(self._scoring.scorer))
+        return fold.scored_targets(role), self._scoring.params_of(fold, role), is_strange
 
 
 def has_device_rows(folded: FoldedData) -> bool:
@@ -233,6 +267,8 @@ def has_device_rows(folded: FoldedData) -> bool:
 
 def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> Mapping[str, Array]:
     """Predictions on the host as scikit-learn's methods return them, with labels in place of codes."""
+    if isinstance(responses, Responses):  # on the host, and computed when they are read
+        return responses
     on_host = {}
     for method, values in responses.items():
         on_host[method] = values
@@ -240,18 +276,6 @@ def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> M
             host = to_host(values, label="predictions")
             on_host[method] = classes[host] if method == "predict" and classes is not None else host
     return on_host
-
-
-def _residuals(scoring: SharedScoring, answers: Answers, rows: ScoredRows) -> Residuals | None:
-    """The residuals from moments; None if no score needs them, or if the rows have no moments."""
-    if not answers.reads_moments or not (answers.checks_rounding or scoring.reads_moments):
-        return None
-    try:
-        return answers.from_moments(rows.moments)
-    except Unsupported:
-        if answers.checks_rounding:
-            raise
-        return None
 
 
 def _has_constant_target(y: Array) -> bool:
@@ -269,54 +293,3 @@ def blocks_of_settings(
     """Settings whose predictions fit in so many bytes together."""
     size = max(1, block_size(limit) // max(8 * n_rows * answers.n_outputs, 1))
     return [missing[j : j + size] for j in range(0, len(missing), size)]
-
-
-class _FromResponses:
-    """Scores from predictions: of all settings at once where possible, else by the scorers."""
-
-    def __init__(
-        self,
-        scoring: SharedScoring,
-        classes: Array | None,
-        y: Array,
-        rows: ScoredRows,
-        warned: DeferredWarnings,
-    ) -> None:
-        self.scoring, self.classes, self.warned = scoring, classes, warned
-        self._strange = any_of(strangers_among_scorers(scoring.scorer))
-        self.scored_y = rows.fold.scored_targets(rows.role)
-        self.params = scoring.params_of(rows.fold, rows.role)
-        self.truth = ScoredTargets(
-            y, rows.fold.score_weight(rows.role), classes, getattr(self.scored_y, "dtype", None)
-        )
-
-    def scores(self, responses: Mapping[str, Array], settings: Sequence[int]) -> list[Any]:
-        """A score for each of some settings, or the exception that takes its place."""
-        known = self.scoring.from_responses(responses, self.truth)
-        scores: list[Any] = []
-        for j, setting in enumerate(settings):
-            values = {name: float(column[j]) for name, column in known.items() if np.isfinite(column[j])}
-            missing = [name for name in self.scoring.named if name not in values]
-            try:
-                if missing:
-                    own = {name: array[j] for name, array in responses.items()}
-                    with self.warned.under(setting):
-                        values.update(self._call_scorers(missing, self.scoring.stub(own, self.classes)))
-                scores.append(
-                    _as_scorer_result(self.scoring, {name: values[name] for name in self.scoring.named})
-                )
-            except Exception as error:
-                scores.append(error)
-        return scores
-
-    def _call_scorers(self, names: list[str], stub: Any) -> dict[str, float]:
-        """Scores of one setting by scikit-learn's own scorers."""
-        # No supported scorer reads X; the stub has the predictions for its rows. If a scorer writes into y or
-        # the weights, the setting is left to scikit-learn.
-        rows = OwnRows()
-        give = rows.copy if self._strange else read_only_view
-        params = {name: give(value) for name, value in self.params.items()}
-        scorer = raise_scorer_errors(self.scoring.scorer, names)
-        found = score(stub, None, give(self.scored_y), scorer, params, "raise")
-        rows.require_unchanged()
-        return found if self.scoring.multimetric else {"score": found}

@@ -6,22 +6,26 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from manyfit._compat import routing_enabled
 from manyfit.arrays import TransferCache
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.estimators import Family, affine_step_of
+from manyfit.families import column_step_of
 from manyfit.folds import Splits, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
 from manyfit.model_selection.planning._data_location import data_for_fits
+from manyfit.model_selection.planning._metadata_routing import require_scored_by_last_step
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
-from manyfit.model_selection.planning._plan import Group, Plan
+from manyfit.model_selection.planning._plan import Group, GroupStrategy, Plan
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fold_store import FoldStore
@@ -57,13 +61,16 @@ class Batch:
 
     @property
     def is_affine(self) -> bool:
-        """Whether all steps before the last one are affine."""
-        return all(affine_step_of(step.cls) for step in self.spec.steps)
+        """Whether all steps before the last one are known to be linear in the columns of X."""
+        return all(affine_step_of(step.cls) or column_step_of(step.cls) for step in self.spec.steps)
 
     @property
     def title(self) -> str:
         """The classes of the estimators, as the plan prints them."""
-        return " > ".join(step.cls.__name__ for step in (*self.spec.steps, self.spec.final))
+        names = [step.cls.__name__ for step in (*self.spec.steps, self.spec.final)]
+        if self.spec.wrapper is not None:
+            names[-1] = f"{self.spec.wrapper.cls.__name__}({names[-1]})"
+        return " > ".join(names)
 
     def subset(self, positions: Sequence[int]) -> Batch:
         """The settings at some positions."""
@@ -233,21 +240,11 @@ def _part(job: Job, candidates: set[int], splits: Splits) -> Job:
 
 
 @dataclass(frozen=True)
-class Strategy:
+class Strategy(GroupStrategy):
     """One way to answer groups of settings: it serves them in a plan, cuts them into items and runs these."""
 
-    kind: ClassVar[str]  # its name in plans and reports
-    title: ClassVar[str]  # the heading of its groups in a plan
-    shares_fits: ClassVar[bool] = False  # whether the fits of the last step are shared
-    shares_steps: ClassVar[bool] = False  # whether steps are fitted for several settings at once
     # Whether an item uses all cores, and so runs in the process of the search.
     takes_all_cores: ClassVar[bool] = False
-    # Where the last step works on device data, and why.
-    last_step_place: ClassVar[tuple[Literal["device", "host"], str]] = ("device", "")
-
-    def heading(self, group: Group) -> str:
-        """The heading of a group in a plan."""
-        return self.title
 
     def matches(self, batch: Batch) -> bool:
         """Whether this is the way for a batch that a family serves."""
@@ -279,7 +276,41 @@ class Strategy:
 
 def scoring_of(group: Group, options: Options) -> SharedScoring:
     """The scorers of a search for the answers of one group."""
-    return SharedScoring(options.scorer, options.score_params, group.prototype)
+    return SharedScoring(
+        options.scorer, options.score_params, group.prototype if group.wrapper is None else group.wrapper
+    )
+
+
+def family_group(strategy: Strategy, batch: Batch, facts: SearchFacts) -> Group:
+    """The group of a batch whose fits are shared; raises `Unsupported` if the search does not allow it."""
+    family, job, spec = batch.family, facts.job, batch.spec
+    assert family is not None
+    if family.result == "converged" and job.sharing == "exact":
+        raise Unsupported("sharing='exact' leaves out families that converge")
+    if job.options.return_train_score and facts.checks.writes_into_input(spec):
+        raise Unsupported("training scores would be of rows that a step has overwritten (copy=False)")
+    return Group(
+        strategy,
+        batch.candidates,
+        batch.title,
+        fits_requested=len(batch.candidates) * job.splits.n_splits,
+        fits_planned=0,
+        settings=batch.settings,
+        steps=spec.steps,
+        family=family,
+        prototype=spec.final.build(),
+        wrapper=None if spec.wrapper is None else spec.wrapper.build(),
+        path=spec.final.path,
+    )
+
+
+def require_scoring(group: Group, facts: SearchFacts) -> SharedScoring:
+    """The scorers of a group; raises `Unsupported` if they cannot score shared answers."""
+    options = facts.job.options
+    scoring = scoring_of(group, options)
+    if scoring.by_itself and routing_enabled():
+        require_scored_by_last_step(sample(facts.job, group.candidates[0]), options.score_params)
+    return scoring
 
 
 def refusal_reason(error: Exception) -> str:

@@ -161,9 +161,9 @@ def test_failed_fits_are_restored_as_scikit_learn_reports_them(path):
 
 CASES = {
     "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}, X, Y),
-    "passes": (LogisticRegression(), {"C": [0.1, 1.0]}, X_CLASS, LABELS),
-    "family": (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
-    "steps": (make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1.0]}, X_CLASS, LABELS),
+    "shared iterations": (LogisticRegression(), {"C": [0.1, 1.0]}, X_CLASS, LABELS),
+    "fold family": (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
+    "shared steps": (make_pipeline(StandardScaler(), SVC()), {"svc__C": [0.1, 1.0]}, X_CLASS, LABELS),
 }
 
 
@@ -197,7 +197,7 @@ def test_every_kind_of_group(kind, n_jobs, path, monkeypatch):
     monkeypatch.setattr(engine.ResultSink, "add", add)
     search.fit(data, targets)
     # Groups that are answered together are restored whole or not at all.
-    assert search.report_.fits_restored == (0 if kind in ("moments", "passes") else n_kept)
+    assert search.report_.fits_restored == (0 if kind in ("moments", "shared iterations") else n_kept)
     exactly(search, whole)
     search.fit(data, targets)
     assert search.report_.fits_restored == whole.report_.fits_requested and search.report_.passes == 0

@@ -26,7 +26,7 @@ from manyfit.estimators import (
     register_affine_step,
     register_family,
 )
-from manyfit.families import _registry as registry
+from manyfit.families.protocol import _registry as registry
 from manyfit.folds import Unsupported
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
@@ -302,14 +302,13 @@ class AverageFamily(Family):
         pass
 
 
-FACTORS = {"factor": [0.5, 1.0, 2.0]}
 WEIGHTS = np.random.default_rng(0).uniform(0.5, 2.0, size=len(Y))
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_plan_and_report_count_the_fits_of_a_family(n_jobs, registered):
     registered(AverageFamily())
-    search = both(ByAverage(), FACTORS, ours={"n_jobs": n_jobs}, return_train_score=True)
+    search = both(ByAverage(), GRID, ours={"n_jobs": n_jobs}, return_train_score=True)
     plan, report = search.plan(X, Y), search.report_
     assert (plan.fits_planned, plan.fits_undecided) == (5, 15)
     assert "15 fits asked for, 5 to 20 to be made; decided when the rows of a split are seen" in str(plan)
@@ -325,7 +324,7 @@ def test_fits_of_a_family_whose_scorer_fails_are_counted_apart(registered):
         raise ValueError("this metric always fails")
 
     registered(AverageFamily())
-    search = GridSearchCV(ByAverage(), FACTORS, scoring=make_scorer(fails), refit=False)
+    search = GridSearchCV(ByAverage(), GRID, scoring=make_scorer(fails), refit=False)
     with pytest.warns(UserWarning, match="Scoring failed|non-finite"):
         report = search.fit(X, Y).report_
     assert (report.family_fits, report.fits_shared, report.fits_done) == (5, 0, 20)
@@ -347,7 +346,7 @@ def test_a_family_reads_sparse_rows(registered):
     rows = scipy.sparse.csr_matrix(X)
     for family, made in ((Sparse(), 5), (Dense(), 15)):
         registered(family)
-        report = GridSearchCV(ByAverage(), FACTORS).fit(rows, Y).report_
+        report = GridSearchCV(ByAverage(), GRID).fit(rows, Y).report_
         assert report.fits_done == made
 
 
@@ -367,8 +366,8 @@ def test_scores_are_weighted_by_routing(registered):
     registered(AverageFamily())
     with config_context(enable_metadata_routing=True):
         model = ByAverage().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
-        search = GridSearchCV(model, FACTORS).fit(X, Y, sample_weight=WEIGHTS)
-        alone = GridSearchCV(model, FACTORS, sharing="none").fit(X, Y, sample_weight=WEIGHTS)
+        search = GridSearchCV(model, GRID).fit(X, Y, sample_weight=WEIGHTS)
+        alone = GridSearchCV(model, GRID, sharing="none").fit(X, Y, sample_weight=WEIGHTS)
     np.testing.assert_allclose(
         search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-12
     )
@@ -380,7 +379,7 @@ def test_weights_that_a_family_does_not_read_are_named(registered):
         reads = FoldRows()
 
     registered(Unweighted())
-    search = GridSearchCV(ByAverage(), FACTORS).fit(X, Y, sample_weight=WEIGHTS)
+    search = GridSearchCV(ByAverage(), GRID).fit(X, Y, sample_weight=WEIGHTS)
     assert search.report_.fits_done == 15
     assert [group["reason"] for group in search.report_.groups] == ["Unweighted does not read weights"]
 
@@ -411,7 +410,7 @@ def test_weights_that_a_fit_does_not_take_are_refused_as_by_sklearn(family, step
     prefix = "weightless__" if steps else ""
     weights = {f"{prefix}sample_weight": WEIGHTS}
     search = GridSearchCV(model, {f"{prefix}factor": [0.5, 1.0]}, error_score="raise", refit=False)
-    assert {group.kind for group in search.plan(X, Y, **weights).groups} <= {"steps", "one by one"}
+    assert {group.kind for group in search.plan(X, Y, **weights).groups} <= {"shared steps", "one by one"}
     with pytest.raises(TypeError, match="unexpected keyword argument 'sample_weight'"):
         search.fit(X, Y, **weights)
 
@@ -465,6 +464,17 @@ def test_a_last_step_that_draws_is_not_shared(seed, made, registered):
 class ScoresItself(Shrunk):
     def score(self, X, y):
         return -float(np.abs(y - self.predict(X)).mean())
+
+
+@pytest.mark.parametrize("scoring", [None, "r2"])
+def test_an_estimators_own_score_is_its_own(scoring, registered):
+    class Family(RowsFamily):
+        serves = (ScoresItself,)
+
+    registered(Family())
+    search = both(ScoresItself(), GRID, scoring=scoring)
+    own = "ScoresItself has a score method of its own" in search.report_.groups[0]["reason"]
+    assert (own, search.report_.fits_done) == ((True, 15) if scoring is None else (False, 0))
 
 
 def test_each_group_is_scored_by_its_own_estimator(registered):

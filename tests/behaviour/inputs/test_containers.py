@@ -10,20 +10,21 @@ import scipy.sparse
 from sklearn import config_context, model_selection
 from sklearn.compose import make_column_transformer
 from sklearn.feature_selection import VarianceThreshold
-from sklearn.linear_model import Lasso, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from manyfit.model_selection import GridSearchCV, cross_val_score
 from manyfit.model_selection.sharing import _fold_cache as _lend
 from tests._same_results import X, Y, assert_same_results, both
+from tests._search_fixtures import RANDOM_LASSO
 
 NAMES = list("abcde")
 FRAME = pd.DataFrame(X, columns=NAMES)
 GRIDS = [
     (Ridge(), {"alpha": [0.1, 1.0]}),
     (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
-    (make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [0.1, 1.0]}),
+    (make_pipeline(StandardScaler(), RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}),
     (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [0.1, 1.0]}),
 ]
 
@@ -64,7 +65,7 @@ def test_set_output(estimator, grid, output):
 def test_columns_by_name():
     frame = FRAME.assign(kind=np.arange(len(Y)) % 3)
     first = make_column_transformer((OneHotEncoder(), ["kind"]), (StandardScaler(), NAMES))
-    for last in (Ridge(), Lasso()):
+    for last in (Ridge(), RANDOM_LASSO):
         name = type(last).__name__.lower()
         both(make_pipeline(first, last), {f"{name}__alpha": [0.1, 1.0]}, frame, return_train_score=True)
 
@@ -76,16 +77,16 @@ def test_sparse(container):
     sparse = container(np.where(np.abs(X) > 0.7, X, 0.0))
     for first in (MaxAbsScaler(), VarianceThreshold()):
         both(make_pipeline(first, Ridge()), {"ridge__alpha": [0.1, 1.0]}, sparse)
-        both(make_pipeline(first, Lasso()), {"lasso__alpha": [0.1, 1.0]}, sparse)
+        both(make_pipeline(first, RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}, sparse)
 
 
 def test_frames_are_copied_only_where_steps_are_shared(monkeypatch):
     copied = []
     monkeypatch.setattr(_lend, "private_copy", lambda X: copied.append(X) or X.copy())
     frame = pd.DataFrame(X)
-    cross_val_score(Lasso(), frame, Y, cv=3)
-    both(Lasso(), {"alpha": [0.1, 1.0]}, X=frame, cv=3)
-    both(Lasso(), {"alpha": [0.1, 1.0]}, X=frame, cv=3, n_jobs=2)
+    cross_val_score(RANDOM_LASSO, frame, Y, cv=3)
+    both(RANDOM_LASSO, {"alpha": [0.1, 1.0]}, X=frame, cv=3)
+    both(RANDOM_LASSO, {"alpha": [0.1, 1.0]}, X=frame, cv=3, n_jobs=2)
     assert not copied
-    both(make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [0.1, 1.0]}, X=frame, cv=3)
+    both(make_pipeline(StandardScaler(), RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}, X=frame, cv=3)
     assert copied

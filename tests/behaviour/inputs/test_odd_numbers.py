@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
-from manyfit.estimators import Cost, Family, FoldRows, Predictions, register_family, unregister_family
+from manyfit.estimators import Cost, Family, FoldRows, Predictions
 from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
 from tests._same_results import X, Y
@@ -128,7 +128,9 @@ def test_what_scikit_learn_makes_of_a_value(place):
 def test_usual_numbers_are_shared(value):
     for estimator, name, y in ((Ridge(), "alpha", Y), (LogisticRegression(**TIGHT), "C", SIGNS)):
         plan = Optimum(estimator, {name: [value, 1.5]}).plan(X, y)
-        assert [group.kind for group in plan.groups] == ["moments" if name == "alpha" else "passes"]
+        assert [group.kind for group in plan.groups] == [
+            "moments" if name == "alpha" else "shared iterations"
+        ]
 
 
 def test_the_plan_says_which_value_is_left_and_why():
@@ -172,16 +174,9 @@ class ShrunkenFamily(Family):
             yield Predictions({"predict": np.repeat(means[:, None], len(fold.X_test), axis=1)})
 
 
-@pytest.fixture
-def shrunken():
-    family = register_family(ShrunkenFamily())
-    yield
-    unregister_family(family)
-
-
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
-@pytest.mark.usefixtures("shrunken")
-def test_families_of_users():
+def test_families_of_users(registered):
+    registered(ShrunkenFamily())
     for value in VALUES.values():
         grid, options = {"share": [value, 0.5, 1.0]}, {"cv": 2, "refit": False}
         theirs = outcome(model_selection.GridSearchCV(Shrunken(), grid, **options), Y)

@@ -21,7 +21,7 @@ from manyfit.folds import map_threads
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.strategies._score_answers import blocks_of_settings
-from tests.differential._subject import sharing_whatever_it_costs
+from tests.behaviour.iterations.test_iterated import both
 
 pytestmark = pytest.mark.slow
 
@@ -36,26 +36,11 @@ TIGHT = {"tol": 1e-10, "max_iter": 10_000}
 LIBLINEAR = {"tol": 1e-8, "max_iter": 10_000, "dual": False}
 
 
-def both(estimator, grid, X, y, left=0, rtol=1e-6, **fit_params):
-    """Scores of both searches, and no warning from ours that is not scikit-learn's."""
-    params = {"refit": False, "cv": KFold(3), "scoring": "r2" if y.dtype.kind == "f" else "neg_log_loss"}
-    if isinstance(estimator, LinearSVC):
-        params["scoring"] = "accuracy"
-    theirs = model_selection.GridSearchCV(estimator, grid, **params).fit(X, y, **fit_params)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with sharing_whatever_it_costs():
-            ours = GridSearchCV(estimator, grid, sharing="optimum", **params).fit(X, y, **fit_params)
-    got, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
-    np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol)
-    assert ours.report_.fits_done == left, ours.report_
-
-
 def test_targets_that_are_nearly_all_within_epsilon():
     """Few rows alone may have no gradient at zero: they must not say how small it should be."""
     X = rng.normal(size=(4000, 2))
     y = np.where(np.arange(4000) % 201 == 0, 1.0, 0.0)
-    both(LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, **LIBLINEAR), C, X, y)
+    both(LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1, **LIBLINEAR), C, X, y, cv=KFold(3))
 
 
 @pytest.mark.parametrize(
@@ -109,8 +94,8 @@ def test_values_whose_squares_overflow_do_so_without_a_word(size):
 
 def test_one_column_of_each_row():
     X = sp.csr_array(np.diag(rng.normal(size=N)))
-    both(LogisticRegression(**TIGHT), C, X, Y)
-    both(LinearSVC(**LIBLINEAR), C, X, Y)
+    both(LogisticRegression(**TIGHT), C, X, Y, cv=KFold(3), scoring="neg_log_loss")
+    both(LinearSVC(**LIBLINEAR), C, X, Y, cv=KFold(3), scoring="accuracy")
 
 
 def test_predictions_of_many_classes_are_made_in_as_many_parts():

@@ -10,6 +10,7 @@ from typing import Any
 
 import array_api_strict
 import numpy as np
+import pytest
 
 DEVICE = array_api_strict.Device("device1")
 HOST = array_api_strict.Device("CPU_DEVICE")
@@ -101,3 +102,10 @@ def _owner(array: Any) -> np.ndarray:
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
     return owner
+
+
+def refusal(function: Any, *args: Any, **options: Any) -> str:
+    """What the ValueError of a call says."""
+    with pytest.raises(ValueError) as refused:
+        function(*args, **options)
+    return str(refused.value)

@@ -95,16 +95,13 @@ def test_texts(name):
 
 @pytest.mark.invariant("A metric kernel gives scikit-learn's number or leaves the score to scikit-learn")
 @pytest.mark.parametrize("name", OF_CLASSES)
-def test_a_class_that_is_not_predicted(name):
+@pytest.mark.parametrize(
+    ("rows", "label"), [(slice(None), 0), (slice(5), 7)], ids=["not predicted", "no class"]
+)
+def test_predictions_without_a_class_or_with_another_label(name, rows, label):
     y, responses, classes, _ = classified(3)
-    responses["predict"][1][responses["predict"][1] == 2] = 0
-    agree(*shared(name, DummyClassifier(), y, responses, classes))
-
-
-@pytest.mark.parametrize("name", OF_CLASSES)
-def test_a_label_that_is_no_class(name):
-    y, responses, classes, _ = classified(3)
-    responses["predict"][1][:5] = 7
+    predicted = responses["predict"][1][rows]
+    predicted[(predicted == 2) | (label == 7)] = label
     agree(*shared(name, DummyClassifier(), y, responses, classes))
 
 
@@ -174,12 +171,9 @@ def test_what_scikit_learn_refuses_or_warns_of(metric, options, make, names):
     y, responses, _, _ = classified(2)
     classes = np.array(names)
     responses = {**responses, "predict": classes[responses["predict"]]}
-    method = {"top_k_accuracy_score": "decision_function", "roc_auc_score": "decision_function"}.get(
-        metric, "predict"
-    )
-    method = {"average_precision_score": "decision_function", "brier_score_loss": "predict_proba"}.get(
-        metric, method
-    )
+    of_decisions = ("top_k_accuracy_score", "roc_auc_score", "average_precision_score")
+    method = "predict_proba" if metric == "brier_score_loss" else "predict"
+    method = "decision_function" if metric in of_decisions else method
     if "scale_by_half" in options and not hasattr(sklearn.metrics, "d2_brier_score"):
         options = {"pos_label": 7}  # older scikit-learn has no such option
     if (

@@ -24,7 +24,7 @@ from manyfit.metrics.distances import _tiles as _pair_tiles
 from manyfit.metrics.distances._functions import distance_measure
 from manyfit.metrics.distances._sklearn_measures import EUCLIDEAN, SQUARED
 from manyfit.metrics.distances._tiles import Measure, nearest_rows, pair_matrix, tile_slices
-from tests.behaviour.metrics._crossings import DEVICE, crossings, here, there
+from tests.behaviour.metrics._crossings import DEVICE, crossings, here, refusal, there
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(13, 5))
@@ -356,12 +356,10 @@ def test_norms_that_were_computed_before():
     assert_same(ours, sklearn.metrics.euclidean_distances(X, Y, **norms))
     for name in norms:
         for bad in (np.ones(3), np.ones((2, 2))):
-            with pytest.raises(ValueError) as expected:
-                sklearn.metrics.euclidean_distances(X, Y, **{name: bad})
-            with pytest.raises(ValueError) as found:
-                metrics.euclidean_distances(there(X), there(Y), **{name: bad})
-            assert str(expected.value).partition(" of shape")[0] in str(found.value)
-            assert str(bad.shape) in str(found.value)
+            said = refusal(sklearn.metrics.euclidean_distances, X, Y, **{name: bad})
+            found = refusal(metrics.euclidean_distances, there(X), there(Y), **{name: bad})
+            assert said.partition(" of shape")[0] in found
+            assert str(bad.shape) in found
 
 
 BAD = [

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn import model_selection
 from sklearn.decomposition import PCA
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,6 +18,7 @@ from manyfit import metrics
 from manyfit import model_selection as ours
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 from tests._same_results import X_CLASS, X, Y, assert_same_results
+from tests._search_fixtures import RANDOM_LASSO
 
 ALPHAS = {"alpha": [0.1, 1.0]}
 NAN, INF = X.copy(), X.copy()
@@ -73,7 +74,7 @@ CASES = {
         {"cv": [(np.array([0.0, 1.0]), np.array([3.0]))]}, "No valid specification|index"),
     "indices of two dimensions": (Ridge(), ALPHAS, X, Y,
         {"cv": [(np.arange(40).reshape(20, 2), np.arange(40, 80))]}, "dim"),
-    "slices": (Lasso(), ALPHAS, X, Y, {"cv": [(slice(0, 40), slice(40, 80))]}, "String indexing"),
+    "slices": (RANDOM_LASSO, ALPHAS, X, Y, {"cv": [(slice(0, 40), slice(40, 80))]}, "String indexing"),
     "equal names": (Ridge(), ALPHAS, pd.DataFrame(X, columns=["a", "b", "c", "d", "a"]), Y,
         {}, "uplicate"),
     "no splits": (Ridge(), ALPHAS, X, Y, {"cv": []}, "No fits were performed"),
@@ -118,7 +119,7 @@ def test_the_same_exception(case):
         raise ours
 
 
-@pytest.mark.parametrize("estimator", [Ridge(), Lasso(), PIPE])
+@pytest.mark.parametrize("estimator", [Ridge(), RANDOM_LASSO, PIPE])
 @pytest.mark.parametrize("bad", [NAN, INF], ids=["NaN", "infinity"])
 def test_bad_rows_fail_only_where_they_train(estimator, bad):
     """A split that does not train on the row is fitted; scored on it, it gets the error score."""
@@ -157,19 +158,22 @@ def test_features_whose_squares_overflow_in_float32():
 @pytest.mark.parametrize("scoring", [metrics.r2_score, {"a": metrics.r2_score}, metrics.r2_score.many])
 def test_a_metric_of_ours_is_no_scorer(scoring):
     """As scikit-learn refuses its own, which it tells by their module."""
-    says = {"match": r"looks like it is a metric function rather than a scorer.*make_scorer"}
-    with pytest.raises(ValueError, **says):
-        GridSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False).fit(X, Y)
-    with pytest.raises(ValueError, **says):
-        GridSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False).plan(X, Y)
-    with pytest.raises(ValueError, **says):
-        RandomizedSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False, n_iter=2).fit(X, Y)
-    with pytest.raises(ValueError, **says):
-        ours.cross_validate(Ridge(), X, Y, scoring=scoring)
+    search = GridSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False)
+    drawn = RandomizedSearchCV(Ridge(), ALPHAS, scoring=scoring, refit=False, n_iter=2)
+    given = (Ridge(), X, Y)
+    curve = {"param_name": "alpha", "param_range": [1.0]}
+    calls = [
+        lambda: search.fit(X, Y),
+        lambda: search.plan(X, Y),
+        lambda: drawn.fit(X, Y),
+        lambda: ours.cross_validate(*given, scoring=scoring),
+    ]
     if not isinstance(scoring, dict):
-        with pytest.raises(ValueError, **says):
-            ours.cross_val_score(Ridge(), X, Y, scoring=scoring)
-        with pytest.raises(ValueError, **says):
-            ours.learning_curve(Ridge(), X, Y, scoring=scoring)
-        with pytest.raises(ValueError, **says):
-            ours.validation_curve(Ridge(), X, Y, param_name="alpha", param_range=[1.0], scoring=scoring)
+        calls += [
+            lambda: ours.cross_val_score(*given, scoring=scoring),
+            lambda: ours.learning_curve(*given, scoring=scoring),
+            lambda: ours.validation_curve(*given, **curve, scoring=scoring),
+        ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"a metric function rather than a scorer.*make_scorer"):
+            call()

@@ -205,14 +205,6 @@ def test_lengths_that_differ_are_refused_as_by_scikit_learn() -> None:
         _search().fit(da.from_array(X, chunks=(40, 4)), Y[:-1])
 
 
-def test_delayed_values_are_loaded() -> None:
-    """They have an attribute of any name, `chunks` too."""
-    with dask.config.set({"dataframe.backend": "nobody's"}):
-        search = _search().fit(dask.delayed(np.copy)(X), Y)
-    other = _search().fit(X, Y)
-    assert_array_equal(search.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
-
-
 def test_a_fitted_search_is_asked_about_lazy_data() -> None:
     frame = pd.DataFrame(X, columns=NAMES)
     columns = ColumnTransformer([("scaled", StandardScaler(), ["a", "c"])], remainder="passthrough")

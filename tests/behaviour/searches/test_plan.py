@@ -15,12 +15,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import HuberRegressor, Lasso, LogisticRegression, Ridge
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -46,19 +46,19 @@ def test_a_shared_group_as_text():
     ("estimator", "grid", "kind", "reason"),
     [
         (Ridge(), ALPHAS, "moments", ""),
-        (Lasso(), ALPHAS, "one by one", "no family serves Lasso"),
+        (HuberRegressor(), ALPHAS, "one by one", "no family serves HuberRegressor"),
         (
-            make_pipeline(StandardScaler(), Lasso()),
-            {"lasso__alpha": [1, 2]},
-            "steps",
-            "no family serves Lasso",
+            make_pipeline(StandardScaler(), HuberRegressor()),
+            {"huberregressor__alpha": [1, 2]},
+            "shared steps",
+            "no family serves HuberRegressor",
         ),
-        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, "family", ""),
+        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, "fold family", ""),
         (
             Ridge(solver="lsqr"),
             ALPHAS,
             "one by one",
-            "solver='lsqr' iterates; only direct solvers are shared",
+            "solver='lsqr' iterates over rows",
         ),
     ],
 )
@@ -96,7 +96,21 @@ def test_html_is_escaped_and_has_a_row_for_each_group():
         ._repr_html_()
     )
     assert html.count("<tr>") == 3
-    assert "StandardScaler &gt; Ridge" in html and "alpha=-1 is not one finite number" in html
+    assert "StandardScaler &gt; Ridge" in html and "alpha=-1 is not in the range [0, 2147483648]" in html
+
+
+def test_a_misspelt_parameter_is_named():
+    (group,) = GridSearchCV(Ridge(), {"alhpa": [1.0]}).plan(X, Y).groups
+    assert group.reason.startswith(
+        "scikit-learn refuses the setting: Invalid parameter 'alhpa' for estimator Ridge()"
+    )
+
+
+def test_a_shared_group_says_why_it_shares_no_more():
+    pipe = make_pipeline(OneHotEncoder(handle_unknown="ignore"), Lasso())
+    (group,) = GridSearchCV(pipe, {"lasso__alpha": [0.1, 1.0]}).plan(X.round(), Y).groups
+    assert group.kind == "fold family"
+    assert group.reason.startswith("no moments, because the rows behind the steps are sparse")
 
 
 def test_one_bad_setting_leaves_the_others_shared():
@@ -299,16 +313,17 @@ def test_fits_behind_a_vectorizer_are_undecided():
     assert "50 fits asked for, 0 to 50 to be made; passes over X" in text
     assert (
         "TfidfVectorizer > LinearSVC: 10 settings, 50 fits asked for, 0 to 50 to be made, "
-        "5 fits of transformers; decided when the output of TfidfVectorizer is seen"
+        "1 fit of transformers; tokens of TfidfVectorizer on all rows at once; "
+        "decided when the output of TfidfVectorizer is seen"
     ) in text
     assert "<td>0 to 50</td>" in html and "<td>the output of TfidfVectorizer</td>" in html
     report = search.fit(TEXTS, TEXT_LABELS).report_
-    assert report.fits_done + report.fits_shared == 50 and report.transformer_fits == 5
+    assert report.fits_done + report.fits_shared == 50 and report.transformer_fits == 1
 
 
 def test_what_is_decided_before_is_no_range():
     search = GridSearchCV(
-        make_pipeline(MinMaxScaler(), Ridge()),
+        make_pipeline(MinMaxScaler(clip=True), Ridge()),
         [{"ridge__alpha": [0.1, 1.0]}, {"ridge__alpha": [1.0, 2.0], "ridge__solver": ["lsqr"]}],
     )
     plan = search.plan(X, Y)
@@ -331,27 +346,28 @@ def advice_of(estimator, grid, X=X_CLASS, y=LABELS, **params):
     return plan.advice
 
 
-def test_a_step_that_draws_is_named_with_what_to_set():
-    pipeline = make_pipeline(MinMaxScaler(), RBFSampler(n_components=5), SVC())
-    grid = {"svc__C": [0.1, 1.0]}
-    assert advice_of(pipeline, grid) == (
-        "RBFSampler draws random numbers (rbfsampler__random_state is None): it is fitted anew for each "
-        "setting, and so is every step behind it. Set rbfsampler__random_state to an integer, and they are "
-        "fitted once a split.",
-    )
-    pipeline.set_params(rbfsampler__random_state=0)
-    assert advice_of(pipeline, grid) == ()
+DRAWS = (
+    "RBFSampler draws random numbers (rbfsampler__random_state is None): it is fitted anew for each "
+    "setting, and so is every step behind it. Set rbfsampler__random_state to an integer, and they are "
+    "fitted once a split."
+)
+WITHIN = make_union(RBFSampler(n_components=5), StandardScaler())
 
 
-def test_a_step_that_no_two_settings_share_costs_nothing():
-    pipeline = make_pipeline(RBFSampler(), SVC(random_state=0))
-    assert advice_of(pipeline, {"rbfsampler__n_components": [3, 5]}) == ()
-
-
-def test_a_step_within_a_step_is_named():
-    union = make_union(RBFSampler(n_components=5), StandardScaler())
-    (line,) = advice_of(make_pipeline(union, SVC()), {"svc__C": [0.1, 1.0]})
-    assert line.startswith("RBFSampler draws random numbers (featureunion__rbfsampler__random_state is None)")
+@pytest.mark.parametrize(
+    ("steps", "grid", "params", "advice"),
+    [
+        ([MinMaxScaler(), RBFSampler(n_components=5)], {}, {}, [DRAWS]),
+        ([MinMaxScaler(), RBFSampler(n_components=5, random_state=0)], {}, {}, []),
+        ([WITHIN], {}, {}, [DRAWS.replace("rbfsampler__", "featureunion__rbfsampler__")]),
+        # No two settings share the step.
+        ([RBFSampler()], {"rbfsampler__n_components": [3, 5], "svc__C": [1.0]}, {}, []),
+        ([MinMaxScaler()], {}, {"cv": KFold(3, shuffle=True)}, []),
+    ],
+)
+def test_a_step_that_draws_is_named_with_what_to_set(steps, grid, params, advice):
+    pipeline = make_pipeline(*steps, SVC(random_state=0))
+    assert list(advice_of(pipeline, {"svc__C": [0.1, 1.0], **grid}, **params)) == advice
 
 
 def test_a_last_step_that_draws_keeps_the_order_of_fits():
@@ -366,11 +382,6 @@ def test_a_last_step_that_draws_keeps_the_order_of_fits():
     assert "3 of 5 folds fit in memory_limit, and on the others steps are fitted anew for each" in line
     assert advice_of(pipeline, grid, n_jobs=2) == ()  # no order is kept
     assert advice_of(pipeline.set_params(randomforestclassifier__random_state=0), grid) == ()
-
-
-def test_shuffled_splits_cost_nothing():
-    cv = KFold(3, shuffle=True)
-    assert advice_of(make_pipeline(MinMaxScaler(), SVC()), {"svc__C": [0.1, 1.0]}, cv=cv) == ()
 
 
 def test_a_step_that_draws_for_its_shape_is_seen_before_the_fit():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -92,7 +93,15 @@ def test_other_names(scorer):
 
 @pytest.mark.parametrize(
     ("requests", "n_alone"),
-    [(("a", "a"), 0), (("a", "b"), 15), (("a", False), 15), ((True, True), 0), ((False, False), 0)],
+    [
+        (("a", "a"), 0),
+        (("a", "b"), 15),
+        (("a", False), 15),
+        ((True, False), 15),
+        ((False, True), 15),
+        ((True, True), 0),
+        ((False, False), 0),
+    ],
 )
 def test_several_scorers(requests, n_alone):
     scoring = {
@@ -101,8 +110,11 @@ def test_several_scorers(requests, n_alone):
     }
     given = {"sample_weight": WEIGHTS} | {one: OTHERS for one in requests if isinstance(one, str)}
     pipe = make_pipeline(scaler(), ridge(True))
-    search = both(pipe, {"ridge__alpha": ALPHAS}, scoring=scoring, refit="r2", fit_params=given)
-    assert search.report_.fits_done == n_alone
+    for model, name in ((pipe, "ridge__alpha"), (ridge(True), "alpha")):
+        report = both(model, {name: ALPHAS}, scoring=scoring, refit="r2", fit_params=given).report_
+        assert report.fits_done == n_alone
+        said = "not every scorer is given the sample_weight" in report.groups[0]["reason"]
+        assert said is (n_alone > 0 and False in requests)
 
 
 def test_iterations():
@@ -134,7 +146,9 @@ def test_the_score_of_a_pipeline_itself():
 
 @pytest.mark.filterwarnings("ignore:Scoring failed:UserWarning")
 @pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
-@pytest.mark.parametrize("make", [scaler, MinMaxScaler, lambda: make_pipeline(scaler())])
+@pytest.mark.parametrize(
+    "make", [scaler, MinMaxScaler, partial(MinMaxScaler, clip=True), lambda: make_pipeline(scaler())]
+)
 @pytest.mark.parametrize("fitted", [True, False])
 @pytest.mark.parametrize("scored", [True, False])
 def test_the_score_of_a_pipeline_routes_weights_also_where_there_are_none(make, fitted, scored):

@@ -28,6 +28,7 @@ from sklearn.utils.fixes import parse_version
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, both
+from tests._search_fixtures import RANDOM_LASSO
 
 ALPHAS = {"alpha": [0.1, 1.0, 10.0]}
 PIPE = Pipeline([("scale", StandardScaler()), ("model", Ridge())])
@@ -119,7 +120,7 @@ def test_training_scores_behind_a_target_encoder():
     codes = np.random.default_rng(0).integers(0, 12, (len(Y), 2)).astype(str).astype(object)
     pipe = make_pipeline(TargetEncoder(random_state=0), Ridge())
     both(pipe, {"ridge__alpha": [0.1, 1.0]}, codes, Y, return_train_score=True)
-    lasso = make_pipeline(TargetEncoder(random_state=0), Lasso())
+    lasso = make_pipeline(TargetEncoder(random_state=0), RANDOM_LASSO)
     both(lasso, {"lasso__alpha": [0.1, 1.0]}, codes, Y, return_train_score=True)
 
 
@@ -129,7 +130,10 @@ def test_training_scores_behind_a_target_encoder():
     [
         (make_pipeline(StandardScaler(copy=False), Lasso(copy_X=False)), {"lasso__alpha": [0.1, 1.0]}),
         (make_pipeline(StandardScaler(copy=False), Ridge(copy_X=False)), {"ridge__alpha": [0.1, 1.0]}),
-        (make_pipeline(MinMaxScaler(copy=False), Ridge(copy_X=False)), {"ridge__alpha": [0.1, 1.0]}),
+        (
+            make_pipeline(MinMaxScaler(clip=True, copy=False), Ridge(copy_X=False)),
+            {"ridge__alpha": [0.1, 1.0]},
+        ),
         (LinearRegression(copy_X=False), {"fit_intercept": [True, False]}),
     ],
 )
@@ -141,7 +145,7 @@ def test_estimators_that_write_into_their_input(estimator, grid):
 
 
 def test_estimators_as_values_and_lists_of_grids():
-    ridge, lasso, scaler = Ridge(), Lasso(), MinMaxScaler()
+    ridge, lasso, scaler = Ridge(), RANDOM_LASSO, MinMaxScaler()
     grid = [
         {"model": [ridge], "model__alpha": [0.1, 1.0], "scale": [scaler, "passthrough", StandardScaler()]},
         {"model": [lasso, LinearRegression()]},
@@ -191,9 +195,9 @@ def test_precomputed_kernels():
 
 def test_composites():
     columns = ColumnTransformer(
-        [("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(), [2])], remainder="passthrough"
+        [("a", StandardScaler(), [0, 1]), ("b", MinMaxScaler(clip=True), [2])], remainder="passthrough"
     )
-    union = FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler())])
+    union = FeatureUnion([("a", StandardScaler()), ("b", MinMaxScaler(clip=True))])
     for first in (columns, union):
         both(
             Pipeline([("first", first), ("model", Ridge())]),
@@ -201,7 +205,7 @@ def test_composites():
             return_train_score=True,
         )
         grid = {"model__alpha": [0.1, 1.0], "first__a__with_mean": [True, False]}
-        both(Pipeline([("first", first), ("model", Lasso())]), grid)
+        both(Pipeline([("first", first), ("model", RANDOM_LASSO)]), grid)
     target = TransformedTargetRegressor(PIPE, transformer=StandardScaler())
     both(target, {"regressor__model__alpha": [0.1, 1.0]})
 
@@ -213,7 +217,12 @@ def test_unsupervised_and_without_candidates_values():
 
 @pytest.mark.parametrize(
     "estimator",
-    [Lasso(), make_pipeline(StandardScaler(), Lasso()), make_pipeline(MinMaxScaler(), Ridge()), Ridge()],
+    [
+        RANDOM_LASSO,
+        make_pipeline(StandardScaler(), RANDOM_LASSO),
+        make_pipeline(MinMaxScaler(clip=True), Ridge()),
+        Ridge(),
+    ],
 )
 def test_two_jobs_give_the_same(estimator):
     name = next(n for n in estimator.get_params() if n.endswith("alpha"))
@@ -284,7 +293,7 @@ def test_a_subclass_of_ridge_is_not_served():
 
 
 def test_verbose_prints_what_sklearn_prints(capsys):
-    GridSearchCV(Lasso(), {"alpha": [1.0]}, cv=2, verbose=3).fit(X, Y)
+    GridSearchCV(RANDOM_LASSO, {"alpha": [1.0]}, cv=2, verbose=3).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Fitting 2 folds for each of 1 candidates, totalling 2 fits"
     assert (
@@ -307,7 +316,7 @@ def test_a_metric_is_given_predictions_of_scikit_learns_shape(y):
     models = [
         Ridge(),
         LinearRegression(),
-        *(make_pipeline(s(), Ridge()) for s in (StandardScaler, MinMaxScaler)),
+        *(make_pipeline(s, Ridge()) for s in (StandardScaler(), MinMaxScaler(), MinMaxScaler(clip=True))),
     ]
     for model in models:
         name = next((n for n in model.get_params() if n.endswith("alpha")), "fit_intercept")
@@ -339,14 +348,14 @@ def centres(truth, predicted, sample_weight=None):
 
 
 @pytest.mark.parametrize("as_type", [np.array, pd.Series, list])
-@pytest.mark.parametrize("model", [Ridge(), Lasso(), make_pipeline(MinMaxScaler(), Ridge())])
+@pytest.mark.parametrize("model", [Ridge(), RANDOM_LASSO, make_pipeline(MinMaxScaler(clip=True), Ridge())])
 def test_a_metric_that_writes_into_the_targets_changes_its_own_only(model, as_type):
     name = next(n for n in model.get_params() if n.endswith("alpha"))
     params = {"scoring": make_scorer(centres), "return_train_score": True}
     both(model, {name: [1.0] * 3}, y=as_type(Y), **params)
 
 
-@pytest.mark.parametrize("model", [Ridge(), Lasso()])
+@pytest.mark.parametrize("model", [Ridge(), RANDOM_LASSO])
 def test_a_metric_that_writes_into_the_weights_changes_its_own_only(model):
     with config_context(enable_metadata_routing=True):
         model = clone(model).set_fit_request(sample_weight=True)

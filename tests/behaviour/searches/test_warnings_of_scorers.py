@@ -22,7 +22,7 @@ ALPHAS, CS = [1.0, 50.0, 200.0], [0.1, 1.0, 10.0]
 SEARCHES = {
     "moments": (Ridge(), {"alpha": ALPHAS}, X, Y),
     "passes": (LogisticRegression(tol=1e-8), {"C": CS}, X_CLASS, LABELS),
-    "family": (make_pipeline(MinMaxScaler(), Ridge()), {"ridge__alpha": ALPHAS}, X, Y),
+    "family": (make_pipeline(MinMaxScaler(clip=True), Ridge()), {"ridge__alpha": ALPHAS}, X, Y),
     "steps": (
         make_pipeline(StandardScaler(), LogisticRegression(solver="liblinear")),
         {"logisticregression__C": CS},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import inspect
 import warnings
@@ -56,6 +57,7 @@ SLOW = (
 )
 
 
+@functools.cache
 def classes() -> dict[str, type]:
     return dict(all_estimators())
 

@@ -58,6 +58,18 @@ def of_attributes(model, X, y):
     return float(sum(products) + sum(sum(v.strides) for v in arrays))
 
 
+def both_searched(model, grid, X, y, **options):
+    """scikit-learn's search and ours, of which all scores are the same to the last bit."""
+    theirs, ours = (
+        module.GridSearchCV(model, grid, cv=3, return_train_score=True, **options).fit(X, y)
+        for module in (sklearn.model_selection, manyfit.model_selection)
+    )
+    for name in ("mean_test_score", "mean_train_score"):
+        assert np.isfinite(theirs.cv_results_[name]).all()
+        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
+    return ours
+
+
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 @pytest.mark.parametrize("scoring", [own_score, of_steps, of_attributes])
 @pytest.mark.parametrize("step", STEPS)
@@ -66,14 +78,8 @@ def test_scores_are_equal_to_the_bit(step, scoring):
     last = KNeighborsClassifier() if y is not Y else KNeighborsRegressor(weights="distance")
     model = make_pipeline(STEPS[step], last)
     grid = {f"{type(last).__name__.lower()}__n_neighbors": [1, 5]}
-    theirs, ours = (
-        module.GridSearchCV(model, grid, cv=3, scoring=scoring, return_train_score=True).fit(X, y)
-        for module in (sklearn.model_selection, manyfit.model_selection)
-    )
-    for name in ("mean_test_score", "mean_train_score"):
-        assert np.isfinite(theirs.cv_results_[name]).all()
-        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
-    assert ours.report_.transformer_fits < theirs.n_splits_ * 4
+    ours = both_searched(model, grid, X, y, scoring=scoring)
+    assert ours.report_.transformer_fits < 3 * 4
 
 
 def strides(model, X, y):
@@ -88,12 +94,7 @@ def strides(model, X, y):
 def test_a_scorer_finds_rows_as_they_lie_under_scikit_learn(rows):
     model = make_pipeline(TruncatedSVD(2, random_state=0), KNeighborsRegressor())
     for scoring in (strides, of_steps):
-        theirs, ours = (
-            module.GridSearchCV(model, {"kneighborsregressor__n_neighbors": [1, 5]}, cv=3, scoring=scoring)
-            for module in (sklearn.model_selection, manyfit.model_selection)
-        )
-        ours, theirs = (s.fit(rows, Y).cv_results_["mean_test_score"] for s in (ours, theirs))
-        np.testing.assert_array_equal(ours, theirs)
+        both_searched(model, {"kneighborsregressor__n_neighbors": [1, 5]}, rows, Y, scoring=scoring)
 
 
 class Cuts(TransformerMixin, BaseEstimator):
@@ -132,10 +133,4 @@ class Strides(RegressorMixin, BaseEstimator):
 @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
 def test_outputs_of_shared_steps_lie_as_under_scikit_learn(container, part):
     model = make_pipeline(Cuts(part).set_output(transform=container), Strides())
-    theirs, ours = (
-        module.GridSearchCV(model, {"strides__shift": [0, 1]}, cv=3, return_train_score=True).fit(X, Y)
-        for module in (sklearn.model_selection, manyfit.model_selection)
-    )
-    assert ours.report_.transformer_fits == 3
-    for name in ("mean_test_score", "mean_train_score"):
-        np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
+    assert both_searched(model, {"strides__shift": [0, 1]}, X, Y).report_.transformer_fits == 3

@@ -11,7 +11,7 @@ from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingRegressor
-from sklearn.linear_model import Lasso, Ridge
+from sklearn.linear_model import Ridge
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor
@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 from manyfit import model_selection as ours
 from manyfit.model_selection.sharing import _fit_and_score as _evaluate
 from tests._same_results import WEIGHTS, X, Y, assert_same_results, both
+from tests._search_fixtures import RANDOM_LASSO
 
 
 class Constant(RegressorMixin, BaseEstimator):
@@ -73,7 +74,7 @@ def test_rows_that_a_fit_changes(make, sharing):
 
 
 def test_what_cannot_be_lent_is_named_in_the_plan():
-    plan = ours.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).plan(np.ma.array(X), Y)
+    plan = ours.GridSearchCV(RANDOM_LASSO, {"alpha": [0.1, 1.0]}).plan(np.ma.array(X), Y)
     assert "X is a MaskedArray, which a fit could change for the next one" in str(plan)
 
 
@@ -87,7 +88,7 @@ def test_a_scorer_that_changes_what_it_is_given():
         return right
 
     both(
-        make_pipeline(StandardScaler(), Lasso()),
+        make_pipeline(StandardScaler(), RANDOM_LASSO),
         {"lasso__alpha": [0.1, 0.1, 1.0]},
         scoring=score,
         refit=False,
@@ -134,8 +135,8 @@ def test_a_fit_that_fails_leaves_one_trace(action):
     ("estimator", "grid"),
     [
         (Ridge(), {"alpha": [1.0, -1.0]}),
-        (Lasso(), {"alpha": [1.0, -1.0]}),
-        (make_pipeline(StandardScaler(copy=False), Lasso()), {"lasso__alpha": [0.1, 1.0]}),
+        (RANDOM_LASSO, {"alpha": [1.0, -1.0]}),
+        (make_pipeline(StandardScaler(copy=False), RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}),
         (ChangesInput(), {"a": [0.0, 1.0]}),
     ],
     ids=["shared", "failing", "copy=False", "writes"],
@@ -164,7 +165,7 @@ def test_each_fit_is_announced_once(estimator, grid, capsys):
             {"standardscaler__copy": np.array([True, False]), "decisiontreeregressor__max_depth": [2, 3]},
         ),
         (
-            make_pipeline(make_union(Normalizer(copy=np.False_), FunctionTransformer()), Lasso()),
+            make_pipeline(make_union(Normalizer(copy=np.False_), FunctionTransformer()), RANDOM_LASSO),
             {"lasso__alpha": [0.1, 1.0]},
         ),
         (Ridge(), {"copy_X": np.array([False]), "alpha": [0.1, 1.0]}),
@@ -237,14 +238,14 @@ def overwrites_rows(estimator, X, y):
             {"baggingregressor__estimator__n_neighbors": [1, 3]},
             None,
         ),
-        (make_pipeline(StandardScaler(), Lasso()), {"lasso__alpha": [0.1, 1.0]}, overwrites_rows),
+        (make_pipeline(StandardScaler(), RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}, overwrites_rows),
         (
             Ridge(),
             {"alpha": [0.1, 1.0]},
             {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
         ),
         (
-            make_pipeline(StandardScaler(), Lasso()),
+            make_pipeline(StandardScaler(), RANDOM_LASSO),
             {"lasso__alpha": [0.1, 1.0]},
             {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
         ),
@@ -269,14 +270,14 @@ def test_items_of_lists_that_fits_have_in_common_are_left_to_scikit_learn():
         return np.asarray(X)
 
     rows = X.tolist()
-    model = make_pipeline(FunctionTransformer(halve), Lasso())
+    model = make_pipeline(FunctionTransformer(halve), RANDOM_LASSO)
     grid = {"lasso__alpha": [0.1, 1.0]}
     plan = ours.GridSearchCV(model, grid).plan(rows, Y)
     assert "X holds objects that can be changed, and fits have them in common" in str(plan)
     theirs = sk.GridSearchCV(model, grid, refit=False).fit(X.tolist(), Y)
     search = ours.GridSearchCV(model, grid, refit=False).fit(rows, Y)
     assert_same_results(search, theirs)
-    assert "X holds" not in str(ours.GridSearchCV(Lasso(), {"alpha": [0.1, 1.0]}).plan(rows, Y))
+    assert "X holds" not in str(ours.GridSearchCV(RANDOM_LASSO, {"alpha": [0.1, 1.0]}).plan(rows, Y))
 
 
 def test_an_error_of_sharing_does_not_go_unseen(monkeypatch, caplog):

@@ -44,12 +44,13 @@ from tests.behaviour.steps._prefixes import (
     fold,
 )
 
+X, y, X_test, _ = fold(*data())
+
 # How often things are done
 
 
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_equal_steps_are_fitted_and_applied_once():
-    X, y, X_test, _ = fold(*data())
     cache = agree(make_pipeline(Counting("a"), Counting("b"), Ridge()), ALPHAS, X, y, X_test)
     plain = 3  # of the three plain fits, which count too
     assert CALLS["a.fit"] == CALLS["b.fit"] == plain + 1
@@ -59,7 +60,6 @@ def test_equal_steps_are_fitted_and_applied_once():
 
 
 def test_a_step_is_fitted_once_for_each_value_and_each_input():
-    X, y, X_test, _ = fold(*data())
     base = Pipeline([("a", Counting("a")), ("b", Counting("b")), ("ridge", Ridge())])
     settings = [
         {"a__shift": a, "b__shift": b, "ridge__alpha": alpha}
@@ -74,7 +74,6 @@ def test_a_step_is_fitted_once_for_each_value_and_each_input():
 
 @pytest.mark.invariant("Equal steps on equal input are fitted once per fold, and only equal ones")
 def test_types_of_values_are_told_apart():
-    X, y, X_test, _ = fold(*data())
     base = Pipeline([("a", Counting("a")), ("ridge", Ridge())])
     cache = agree(
         base, [{"a__shift": s} for s in (1, 1.0, True, np.float64(1.0), np.float32(1.0))], X, y, X_test
@@ -95,7 +94,6 @@ def test_another_fold_or_target_is_another_fit():
 
 @pytest.mark.invariant("A training score reads the rows that it reads in scikit-learn")
 def test_a_training_score_reads_the_output_of_fit_transform_only_where_it_is_inherited():
-    X, y, X_test, _ = fold(*data())
     cache = agree(make_pipeline(OwnFitTransform("own"), Ridge()), ALPHAS, X, y, X_test)
     plain = 3 * 3  # of the three plain fits: at fit, on test, on train
     assert cache.fits == 1 and CALLS["own.transform"] == plain + 3
@@ -124,7 +122,6 @@ def test_the_exception_of_a_failed_fit_passes_and_nobody_tries_again():
 
 
 def test_a_transformer_that_changes_its_own_parameters():
-    X, y, X_test, _ = fold(*data())
     cache = agree(make_pipeline(Mutating(), Ridge()), ALPHAS, X, y, X_test)
     assert cache.fits == 1
 
@@ -152,7 +149,6 @@ def test_text_is_found_by_content():
 
 
 def test_nested_pipelines_share_what_is_inside():
-    X, y, X_test, _ = fold(*data())
     inner = Pipeline([("a", Counting("a")), ("b", Counting("b"))])
     base = Pipeline([("inner", inner), ("c", Counting("c")), ("last", make_pipeline(Counting("d"), Ridge()))])
     settings = [
@@ -180,7 +176,6 @@ def branches(**remainder):
 
 @pytest.mark.parametrize("at_the_end", [False, True])
 def test_branches_of_a_column_transformer_are_shared(at_the_end):
-    X, y, X_test, _ = fold(*data())
     columns = branches(remainder=Counting("rest"))
     last = make_pipeline(columns, Ridge())
     base = Pipeline([("a0", Counting("a0")), ("last", last)]) if at_the_end else last
@@ -194,7 +189,6 @@ def test_branches_of_a_column_transformer_are_shared(at_the_end):
 
 
 def test_slices_of_columns_are_known_without_hashing_them(monkeypatch):
-    X, y, X_test, _ = fold(*data())
     hashed = []
     content_key = "manyfit.model_selection.sharing._fold_cache._content_key"
     monkeypatch.setattr(content_key, lambda X: None if X is None else hashed.append(np.shape(X)))
@@ -213,7 +207,6 @@ def test_the_same_columns_of_other_data_are_other_input():
 
 
 def test_a_branch_used_by_itself_after_the_fit_reads_what_it_is_given():
-    X, y, X_test, _ = fold(*data())
     cache = FoldCache(None)
     model = share_prefixes(make_pipeline(branches(), Ridge()), cache).fit(cache.share(X), y)
     branch = model[0].named_transformers_["two"]
@@ -221,7 +214,6 @@ def test_a_branch_used_by_itself_after_the_fit_reads_what_it_is_given():
 
 
 def test_a_union_shares_its_parts():
-    X, y, X_test, _ = fold(*data())
     union = FeatureUnion(
         [("a", Counting("a")), ("b", Counting("b")), ("same", "passthrough"), ("gone", "drop")],
         transformer_weights={"a": 2.0},
@@ -234,7 +226,6 @@ def test_a_union_shares_its_parts():
 
 @pytest.mark.parametrize("nothing", ["passthrough", None])
 def test_steps_that_are_switched_off(nothing):
-    X, y, X_test, _ = fold(*data())
     base = Pipeline([("a", Counting("a")), ("b", Counting("b")), ("ridge", Ridge())])
     settings = [{"a": nothing, "ridge__alpha": 1.0}, {"b": nothing}, {"a": nothing, "b": nothing}, {}]
     cache = agree(base, settings, X, y, X_test)
@@ -242,7 +233,6 @@ def test_steps_that_are_switched_off(nothing):
 
 
 def test_estimators_as_parameter_values():
-    X, y, X_test, _ = fold(*data())
     base = Pipeline([("a", StandardScaler()), ("ridge", Ridge())])
     values = [StandardScaler(), MinMaxScaler(), StandardScaler(), Counting("a"), Counting("a")]
     cache = agree(base, [{"a": value} for value in values], X, y, X_test)
@@ -250,15 +240,14 @@ def test_estimators_as_parameter_values():
 
 
 def test_a_transformed_target_is_part_of_the_input():
-    X, y, X_test, _ = fold(*data())
-    y = np.exp(y / 10)
+    target = np.exp(y / 10)
     base = TransformedTargetRegressor(make_pipeline(Counting("a"), SelectKBest(f_regression, k=2), Ridge()))
     settings = [
         {"func": f, "inverse_func": g, "regressor__ridge__alpha": alpha}
         for f, g in ((np.log, np.exp), (np.sqrt, np.square))
         for alpha in (1.0, 2.0)
     ]
-    cache = agree(base, settings, X, y, X_test)
+    cache = agree(base, settings, X, target, X_test)
     assert cache.fits == 2 * 2
 
 
@@ -355,7 +344,6 @@ def test_a_lent_sparse_matrix_cannot_be_changed(kind):
 
 
 def test_metadata_routing():
-    X, y, X_test, _ = fold(*data())
     weights = np.linspace(1, 2, 40)
     with sklearn.config_context(enable_metadata_routing=True):
         a = Counting("a").set_fit_request(sample_weight=True)
@@ -373,7 +361,6 @@ def test_metadata_routing():
 
 
 def test_fit_parameters_without_routing():
-    X, y, X_test, _ = fold(*data())
     base = make_pipeline(Counting("a"), Ridge())
     cache = FoldCache(None)
     for weights in (np.ones(40), np.linspace(0, 1, 40), np.ones(40)):
@@ -382,7 +369,6 @@ def test_fit_parameters_without_routing():
 
 
 def test_messages_are_printed_for_each_setting(capsys):
-    X, y, X_test, _ = fold(*data())
     base = Pipeline([("a", Counting("a")), ("ridge", Ridge())], verbose=True)
     agree(base, ALPHAS, X, y, X_test)
     assert capsys.readouterr().out.count("(step 1 of 2) Processing a, total=") == 2 * len(ALPHAS)
@@ -409,7 +395,6 @@ def test_composites_of_other_types_are_left_alone():
     class Mine(Pipeline):
         pass
 
-    X, y, X_test, _ = fold(*data())
     base = Mine([("a", Counting("a")), ("ridge", Ridge())])
     assert agree(base, ALPHAS, X, y, X_test).fits == 0
     inside = make_pipeline(Mine([("a", Counting("a")), ("b", Counting("b"))]), Ridge())
@@ -417,7 +402,6 @@ def test_composites_of_other_types_are_left_alone():
 
 
 def test_a_pipeline_with_its_own_memory_is_left_alone(tmp_path):
-    X, y, X_test, _ = fold(*data())
     inner = Pipeline([("a", StandardScaler()), ("b", MinMaxScaler())], memory=str(tmp_path))
     base = Pipeline([("inner", inner), ("ridge", Ridge())], memory=str(tmp_path))
     assert not has_shareable_prefix(base)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
+import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -162,6 +165,27 @@ def test_what_returns_its_own_state_is_found_out():
     model = share_prefixes(make_pipeline(Views(), KNeighborsRegressor()), cache)
     with pytest.raises(InputWritten, match="keeps what it returns"):
         model.fit(cache.share(X), y)
+
+
+class Profiled(TransformerMixin, BaseEstimator):
+    """Another thread holds the frame of each call for a moment, as the profiler of Dask's workers does."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        output = X + 1.0
+        threading.Thread(target=self.hold, args=(sys._getframe(),)).start()
+        return output
+
+    @staticmethod
+    def hold(frame):
+        time.sleep(0.01)
+
+
+def test_an_output_that_a_profiler_holds_for_a_moment_is_not_kept():
+    X, y, X_test, _ = fold(*data())
+    agree(make_pipeline(Profiled(), Counting("a"), Ridge()), ALPHAS, X, y, X_test)
 
 
 def first_columns(X):

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
@@ -19,6 +19,7 @@ from manyfit.folds import Unsupported
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.strategies import _fold_families as _family_tasks
 from tests._same_results import LABELS, X_CLASS, X, Y, both
+from tests._search_fixtures import RANDOM_LASSO
 
 FITS: Counter[str] = Counter()
 WORDS = ["fold", "split", "scorer", "worker", "kernel", "ridge", "lasso", "tree", "seed", "loss"]
@@ -137,7 +138,7 @@ def test_steps_of_several_groups_are_fitted_once_a_split():
 
 
 @pytest.mark.parametrize("makes", ["nan", "error"])
-@pytest.mark.parametrize("last", [Ridge(), Lasso()])
+@pytest.mark.parametrize("last", [Ridge(), RANDOM_LASSO])
 def test_what_fails_is_tried_once_a_split_before_scikit_learn_fits_it(makes, last):
     """Fits that fail are scikit-learn's own, which fit their steps for each setting and split."""
     grid = {f"{type(last).__name__.lower()}__alpha": [0.1, 1.0, 10.0]}

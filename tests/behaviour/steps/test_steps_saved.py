@@ -20,10 +20,11 @@ from manyfit.model_selection.results._result_sink import ResultSink
 from tests._same_results import X, Y
 
 ALPHAS = [0.1, 1.0, 10.0]
+CLIPPED = MinMaxScaler(clip=True)  # not linear: settings share it as a step
 COLUMNS = ColumnTransformer(
-    [("a", make_pipeline(MinMaxScaler(), RobustScaler()), [0, 1]), ("b", StandardScaler(), [2])]
+    [("a", make_pipeline(CLIPPED, RobustScaler()), [0, 1]), ("b", StandardScaler(), [2])]
 )
-UNION = FeatureUnion([("a", MinMaxScaler()), ("b", StandardScaler())])
+UNION = FeatureUnion([("a", CLIPPED), ("b", StandardScaler())])
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -31,8 +32,8 @@ UNION = FeatureUnion([("a", MinMaxScaler()), ("b", StandardScaler())])
 @pytest.mark.parametrize(
     ("steps", "n_steps", "more"),
     [
-        ((MinMaxScaler(), RobustScaler()), 2, {}),
-        ((MinMaxScaler(), RobustScaler()), 2, {"robustscaler__with_centering": [True, False]}),
+        ((CLIPPED, RobustScaler()), 2, {}),
+        ((CLIPPED, RobustScaler()), 2, {"robustscaler__with_centering": [True, False]}),
         ((COLUMNS, StandardScaler()), 4, {"columntransformer__b__with_mean": [True, False]}),
         ((UNION,), 2, {}),
     ],
@@ -55,7 +56,7 @@ def test_steps_at_the_front_that_are_applied_to_all_rows_at_once():
 
 
 def test_nothing_is_saved_where_nothing_is_shared():
-    for pipe in (Lasso(), make_pipeline(MinMaxScaler(), Lasso())):
+    for pipe in (Lasso(), make_pipeline(CLIPPED, Lasso())):
         grid = {f"{name}": ALPHAS for name in pipe.get_params() if name.endswith("alpha")}
         report = GridSearchCV(pipe, grid, cv=4, sharing="none").fit(X, Y).report_
         assert report.transformer_fits_saved == 0 and "saved" not in str(report)
@@ -66,7 +67,7 @@ def test_nothing_is_saved_where_nothing_is_shared():
 def test_the_bar_says_so(last, n_jobs, monkeypatch):
     kept = []
     monkeypatch.setattr(ResultSink, "__enter__", lambda self: kept.append(self) or self)
-    pipe = make_pipeline(MinMaxScaler(), RobustScaler(), last())
+    pipe = make_pipeline(CLIPPED, RobustScaler(), last())
     grid = {f"{last.__name__.lower()}__alpha": ALPHAS}
     search = GridSearchCV(pipe, grid, cv=4, n_jobs=n_jobs, verbose=1).fit(X, Y)
     (arrivals,) = kept

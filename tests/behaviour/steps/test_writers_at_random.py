@@ -11,7 +11,6 @@ import scipy.linalg
 import scipy.sparse
 from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
-from sklearn.linear_model import Lasso
 from sklearn.metrics import make_scorer
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -20,6 +19,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
 from tests._same_results import assert_same_results
+from tests._search_fixtures import RANDOM_LASSO
 
 # Fits that fail, and what is made of arrays that somebody has overwritten.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -190,7 +190,7 @@ def problem(seed):
     last, values = pick(
         [(Last(pick(Last.HOW)), {"last__k": [2, 3, 4]})] * 3
         + [
-            (Lasso(0.01), {"last__alpha": [0.01, 0.1]}),
+            (RANDOM_LASSO, {"last__alpha": [0.01, 0.1]}),
             (KNeighborsRegressor(), {"last__n_neighbors": [1, 3]}),
         ]
     )
@@ -329,7 +329,7 @@ def problem_of_items(seed):
         [
             (DecisionTreeRegressor(random_state=0), {"last__max_depth": [1, 2, 4]}),
             (KNeighborsRegressor(), {"last__n_neighbors": [1, 3]}),
-            (Lasso(), {"last__alpha": [0.1, 1.0], "last__copy_X": np.array([True, False])}),
+            (RANDOM_LASSO, {"last__alpha": [0.1, 1.0], "last__copy_X": np.array([True, False])}),
         ]
     )
     if rng.integers(2):

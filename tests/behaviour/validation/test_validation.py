@@ -11,7 +11,7 @@ from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator
 from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesRegressor
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge, SGDRegressor
+from sklearn.linear_model import LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -19,8 +19,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from manyfit import model_selection as ours
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y
+from tests._search_fixtures import RANDOM_LASSO
 
-MODELS = [Ridge(), make_pipeline(StandardScaler(), Ridge()), make_pipeline(MinMaxScaler(), Lasso())]
+MODELS = [Ridge(), make_pipeline(StandardScaler(), Ridge()), make_pipeline(MinMaxScaler(), RANDOM_LASSO)]
 models = pytest.mark.parametrize("model", MODELS, ids=["ridge", "affine", "steps"])
 
 

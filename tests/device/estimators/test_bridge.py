@@ -163,18 +163,16 @@ def test_what_is_left_to_the_host_does_not_work_on_the_device(name):
     assert isinstance(caught.value, (TypeError, ValueError, AttributeError, RuntimeError))
 
 
+RANDOMIZED = {
+    "svd_solver": "randomized",
+    "power_iteration_normalizer": "QR",
+    "n_components": 2,
+    "random_state": 0,
+}
 SERVED = [
     ("Ridge", {"solver": "svd", "fit_intercept": False}),
     ("PCA", {"n_components": 0.9}),
-    (
-        "PCA",
-        {
-            "svd_solver": "randomized",
-            "n_components": 2,
-            "random_state": 0,
-            "power_iteration_normalizer": "QR",
-        },
-    ),
+    ("PCA", RANDOMIZED),
     ("PCA", {"n_components": 2, "whiten": True, "svd_solver": "covariance_eigh"}),
     ("LinearDiscriminantAnalysis", {"n_components": 1}),
     ("MinMaxScaler", {"clip": True, "feature_range": (-1, 1)}),
@@ -212,9 +210,7 @@ def test_parameters_that_scikit_learn_serves_on_a_device(name, params):
     served = (name, params) in SERVED
     assert vars(ours)[RECORD].route == ("scikit-learn" if served else "host")
     twin = ours.__class__.__mro__[1](**params).fit(given, y)
-    method = (
-        "predict_proba" if hasattr(twin, "predict_proba") else "predict" if y is not None else "transform"
-    )
+    method = next(m for m in ("predict_proba", "predict", "transform") if hasattr(twin, m))
     alike(getattr(ours, method)(there(given)), getattr(twin, method)(given))
     if not served:  # and does not, as the table says
         with pytest.raises(Exception), array_api_dispatch():  # noqa: B017  whatever it is
@@ -365,9 +361,8 @@ def test_a_new_fit_forgets_the_old_one():
     assert RECORD not in vars(ours) and ours.predict(X).dtype == LABELS.dtype
     assert type(ours.coef_) is np.ndarray
     ours.fit(there(X), there(LABELS)).fit(X, WORDS)
-    np.testing.assert_array_equal(
-        ours.predict(X), made("LinearDiscriminantAnalysis").fit(X, WORDS).predict(X)
-    )
+    wanted = made("LinearDiscriminantAnalysis").fit(X, WORDS).predict(X)
+    np.testing.assert_array_equal(ours.predict(X), wanted)
 
 
 @quiet
@@ -486,14 +481,15 @@ def test_frames_are_asked_for():
 
 
 def test_wrong_arguments_are_scikit_learns_errors():
-    with pytest.raises(TypeError, match=r"fit\(\) missing 1 required positional argument: 'y'"):
-        made("Ridge").fit(there(X))
-    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
-        made("Ridge").fit(there(X), there(NUMBERS), weights=None)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        made("Ridge").fit(there(X), there(NUMBERS[:5]))
-    with pytest.raises(ValueError, match="The 'alpha' parameter of Ridge must be"):
-        estimators.Ridge(alpha="much").fit(there(X), there(NUMBERS))
+    Xd, yd = there(X), there(NUMBERS)
+    for model, given, options, error, said in (
+        (made("Ridge"), (Xd,), {}, TypeError, r"fit\(\) missing 1 required positional argument: 'y'"),
+        (made("Ridge"), (Xd, yd), {"weights": None}, TypeError, "unexpected keyword argument 'weights'"),
+        (made("Ridge"), (Xd, yd[:5]), {}, ValueError, "inconsistent numbers of samples"),
+        (estimators.Ridge(alpha="much"), (Xd, yd), {}, ValueError, "The 'alpha' parameter of Ridge must be"),
+    ):
+        with pytest.raises(error, match=said):
+            model.fit(*given, **options)
 
 
 @quiet

@@ -14,7 +14,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.arrays import TransferCache, to_device, to_host, transfers
 from manyfit.estimators import family_of
 from manyfit.families.smooth.solver._losses import HalfBinomial
-from manyfit.families.smooth.solver._objective import LinearProblem, RowLoss
+from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.folds import PassData, Splits, wrap_rows
 from tests.behaviour.metrics._crossings import crossings, there
 
@@ -72,19 +72,6 @@ CASES = {
     "tweedie": Case(TweedieRegressor(power=1.5, tol=1e-9), COUNTS, HALVES),
 }
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-
-
-@pytest.fixture
-def steps(monkeypatch):
-    """How often gradients of the batch are evaluated."""
-    counted, gradient = [], LinearProblem.gradient
-
-    def counting(*args):
-        counted.append(1)
-        return gradient(*args)
-
-    monkeypatch.setattr(LinearProblem, "gradient", counting)
-    return counted
 
 
 def alike(found, expected):

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 import manyfit
 from manyfit import estimators
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES
+from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import array_namespace, is_array, to_device, to_host
 from manyfit.arrays import device as device_of
 from manyfit.exceptions import HostFallbackError
@@ -37,12 +38,7 @@ CASES = [
     (linear_model.LinearRegression, {}, Y, 1e-11),
     (linear_model.LinearRegression, {"fit_intercept": False}, np.c_[Y, POSITIVE], 1e-11),
     (linear_model.LogisticRegression, TIGHT, TWO, 1e-6),
-    (
-        linear_model.LogisticRegression,
-        {"fit_intercept": False, "class_weight": "balanced", **TIGHT},
-        TWO,
-        1e-6,
-    ),
+    (linear_model.LogisticRegression, {"fit_intercept": False, **BALANCED, **TIGHT}, TWO, 1e-6),
     (linear_model.LogisticRegression, TIGHT, THREE, 1e-6),
     (linear_model.LogisticRegression, TIGHT, NAMES, 1e-6),
     (linear_model.PoissonRegressor, TIGHT, POSITIVE, 1e-6),
@@ -116,21 +112,14 @@ def test_what_crosses_is_small(model, y, most):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
-def test_dtypes_are_scikit_learns(xp, device, dtype):
-    given = (10 * X).astype(dtype)
-    for twin, params, y in (
-        (linear_model.Ridge, {}, Y),
-        (linear_model.LogisticRegression, {}, TWO),
-        (svm.LinearSVC, {}, TWO),
-    ):
-        theirs = twin(**params).fit(given, y)
-        ours = getattr(estimators, twin.__name__)(**params).fit(
-            *(to_device(a, device, xp) for a in (given, y))
-        )
-        # LogisticRegression of scikit-learn 1.7 makes float64 of float32.
-        assert to_host(ours.coef_).dtype in (theirs.coef_.dtype, given.dtype)
-        predicted = ours.predict(to_device(given, device, xp))
-        assert to_host(predicted).dtype == theirs.predict(given).dtype
+@pytest.mark.parametrize("name", ["Ridge", "LogisticRegression", "LinearSVC"])
+def test_dtypes_are_scikit_learns(place, name, dtype):
+    given, y = (10 * X).astype(dtype), Y if name == "Ridge" else TWO
+    ours = getattr(estimators, name)().fit(place(given), place(y))
+    theirs = sklearn_class_of(type(ours))().fit(given, y)
+    # LogisticRegression of scikit-learn 1.7 makes float64 of float32.
+    assert to_host(ours.coef_).dtype in (theirs.coef_.dtype, given.dtype)
+    assert to_host(ours.predict(place(given))).dtype == theirs.predict(given).dtype
 
 
 def test_what_families_do_not_serve_goes_on_to_the_next():

@@ -6,9 +6,18 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_regression
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import (
+    ARDRegression,
+    BayesianRidge,
+    Lars,
+    LassoLars,
+    LinearRegression,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -164,3 +173,49 @@ def nested_pipelines(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
         grid["first__scale"] = some(draw, "passthrough", StandardScaler(with_std=False), StandardScaler())
     last = make_pipeline(VarianceThreshold(), Ridge())
     return Pipeline([("first", inner), ("last", last)]), grid
+
+
+@register("ridge classifier", classes=True, scorers=("accuracy", "balanced_accuracy", "roc_auc", "f1_macro"))
+def ridge_classifier(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = RidgeClassifier(
+        fit_intercept=draw(st.booleans()), class_weight=draw(st.sampled_from([None, None, "balanced"]))
+    )
+    alphas = draw(st.lists(ALPHAS, min_size=1, max_size=4))
+    if draw(st.booleans()):
+        return model, {"alpha": alphas}
+    return make_pipeline(StandardScaler(), model), {"ridgeclassifier__alpha": alphas}
+
+
+@register("bayesian ridge")
+def bayesian_ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = BayesianRidge(tol=draw(st.sampled_from([1e-3, 1e-8])), fit_intercept=draw(st.booleans()))
+    grid: dict[str, Any] = {"alpha_1": some(draw, 0.0, 1e-6, 1.0), "lambda_1": some(draw, 0.0, 1e-6, 10.0)}
+    if draw(st.booleans()):
+        grid["lambda_init"] = some(draw, None, 1e-3, 100.0)
+    return model, grid
+
+
+@register("partial least squares")
+def partial_least_squares(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Numbers of components, seldom more than there may be, and few iterations for several targets."""
+    grid: dict[str, Any] = {"n_components": [1, *sizes(draw, recipe)], "scale": some(draw, True, False)}
+    if draw(st.integers(0, 3)) == 3:
+        grid |= {"max_iter": some(draw, 1, 3, 500), "tol": some(draw, 1e-6, 1e-12)}
+    return PLSRegression(), grid
+
+
+@register("least angles")
+def least_angles(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    if draw(st.booleans()):
+        return Lars(fit_intercept=draw(st.booleans()), fit_path=draw(st.booleans())), {
+            "n_nonzero_coefs": [*sizes(draw, recipe), 500]
+        }
+    model = LassoLars(fit_intercept=draw(st.booleans()), positive=draw(st.booleans()))
+    return model, {"alpha": some(draw, 0.0, 1e-4, 0.01, 0.1, 1.0, 100.0), "max_iter": some(draw, 2, 500)}
+
+
+@register("relevance of features")
+def relevance_of_features(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    grid = {"alpha_1": some(draw, 0.0, 1e-6, 0.1), "lambda_1": some(draw, 1e-6, 0.1)}
+    grid["threshold_lambda"] = some(draw, 1e4, 10.0, 0.5)
+    return ARDRegression(max_iter=draw(st.sampled_from([3, 300]))), grid

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -54,8 +54,9 @@ def scaler_naive_bayes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 
 @register("scaler, pca, neighbours", classes=True)
 def scaler_pca_neighbours(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    grid = {"kneighborsclassifier__n_neighbors": [1, 3], "pca__n_components": [1, 2]}
-    return make_pipeline(StandardScaler(), PCA(), KNeighborsClassifier()), grid
+    grid = {"radiusneighborsclassifier__radius": [1.0, 3.0], "pca__n_components": [1, 2]}
+    last = RadiusNeighborsClassifier(outlier_label="most_frequent")
+    return make_pipeline(StandardScaler(), PCA(), last), grid
 
 
 @register("column transformer, neighbours")
@@ -80,10 +81,3 @@ def feature_union(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 def square(X: Any) -> Any:
     """A function that can be pickled."""
     return X * X
-
-
-@register("transformed target")
-def transformed_target(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
-    inner = make_pipeline(StandardScaler(), Ridge())
-    grid = {"regressor__ridge__alpha": [0.1, 1.0], "transformer": [None, StandardScaler()]}
-    return TransformedTargetRegressor(inner), grid

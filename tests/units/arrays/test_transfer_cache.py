@@ -46,12 +46,12 @@ def test_each_array_is_copied_to_the_device_of_the_target_once():
 
 def test_another_array_with_the_same_identity_is_copied():
     cache, found = TransferCache(weak=True), []
-    for i in range(20):
+    for i in range(5):
         x = on_device(np.full(2, float(i)))
         found.append(cache(x)[0])
         del x
         gc.collect()
-    assert found == list(map(float, range(20))) and not cache._copies
+    assert found == list(map(float, range(5))) and not cache._copies
 
 
 def test_a_pickle_holds_no_copies():

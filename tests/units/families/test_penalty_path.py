@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
+from manyfit.families import Shape
+from manyfit.families.smooth._cost import pass_cost
 from manyfit.families.smooth.solver import _penalty_path as _stage
 from manyfit.families.smooth.solver import _preconditioner as _hessians
 from manyfit.families.smooth.solver._lbfgs import LBFGS
@@ -16,6 +18,7 @@ from manyfit.families.smooth.solver._penalty_path import Stage, Tolerance
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows
 from manyfit.families.smooth.solver._warm_start import WarmStart
 from manyfit.folds import wrap_rows
+from manyfit.model_selection.planning._cost_checks import LEAST_GAIN
 
 rng = np.random.default_rng(0)
 N, P = 300, 4
@@ -45,28 +48,22 @@ def optimum(penalty, rows):
     return minimize(objective, np.zeros(P), method="BFGS", options={"gtol": 1e-9}).x
 
 
-@pytest.mark.parametrize("wide", [1, 6, 100])
+@pytest.mark.parametrize(
+    ("wide", "waves"),
+    [
+        (1, [[1, 5], [3, 7], [0, 4], [2, 6]]),
+        (6, [[1, 3, 5, 7], [0, 2, 4, 6]]),
+        (100, [[1, 3, 0, 2, 5, 7, 4, 6]]),
+    ],
+)
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_every_wave_ends_at_the_optimum_of_its_settings(wide, make, monkeypatch):
+def test_every_wave_ends_at_the_optimum_of_its_settings(wide, waves, make, watch):
     one = stage(make(X))
     one.passes.quick_columns = wide
     followed = []
-    follow = one._follow
-
-    def counting(columns, *rest):
-        followed.append(columns.tolist())
-        return follow(columns, *rest)
-
-    one._follow = counting
+    watch(one, "_follow", lambda columns, *rest: followed.append(columns.tolist()))
     reached = one.solve(None, np.zeros((2, 1, P + 1)), Tolerance(1e-9, 1e-9, 1.0))
-    assert (
-        followed
-        == {
-            1: [[1, 5], [3, 7], [0, 4], [2, 6]],
-            6: [[1, 3, 5, 7], [0, 2, 4, 6]],
-            100: [[1, 3, 0, 2, 5, 7, 4, 6]],
-        }[wide]
-    )
+    assert followed == waves
     assert reached.size.max() <= 1e-9
     # So far leads a gradient of size one; the Hessians serve several penalties.
     columns = np.arange(len(reached.W))
@@ -165,3 +162,10 @@ def test_the_way_goes_on_as_far_as_it_came():
     np.testing.assert_allclose(ahead[:, 0, 0], [1.0, 1.5, 2.0, 2.0, 2.0] * 2)
     way.update(np.full((2, 1, 3), 7.0), 0.1)  # the same penalty again
     np.testing.assert_array_equal(way.points(np.array([0.01])), np.full((2, 1, 3), 7.0))
+
+
+@pytest.mark.parametrize(("levels", "is_shared"), [(25, True), (200, False)])
+def test_frames_are_shared_unless_their_categories_are_rare(levels, is_shared):
+    shape = Shape(16_000, 6 + 4 * levels, 1, 5, 2, n_test=4000, row_entries=10)
+    cost = pass_cost(8, shape)
+    assert (LEAST_GAIN * cost.shared <= cost.individual) == is_shared

@@ -16,14 +16,7 @@ from manyfit.families.smooth.solver._preconditioner import Hessians
 from manyfit.folds import wrap_rows
 
 rng = np.random.default_rng(0)
-START = rng.bit_generator.state
 INTERCEPTS = ["free", "penalised", "none"]
-
-
-@pytest.fixture(autouse=True)
-def _numbers_of_its_own():
-    """A test draws the same numbers whichever tests ran before it, and in whichever process."""
-    rng.bit_generator.state = START
 
 
 def gram(d, rank=None):

@@ -23,27 +23,16 @@ from manyfit.folds import (
 from manyfit.folds.moments._host import middle
 from manyfit.folds.passes import _device as module
 from tests.behaviour.metrics._crossings import crossings, there
+from tests.units.folds.test_passes import ATOMS, TARGETS, VALUES, M, N, P, every_atoms, one_and_three
 
 rng = np.random.default_rng(0)
-N, P, M = 60, 5, 4
-VALUES = rng.integers(-3, 4, size=(N, P))
 EVERY_X = {
     "float64": VALUES + 0.25,
     "float32": (VALUES + 0.25).astype(np.float32),
     "int8": VALUES.astype(np.int8),
     "far": VALUES + 1e6 + np.linspace(0.0, 1.0, N)[:, None],
 }
-order = rng.permutation(N)
-ATOMS = {
-    "one": [slice(0, N)],
-    "slices": [slice(0, 20), slice(20, 21), slice(21, N)],
-    "indices": [np.sort(order[:7]), np.sort(order[7:40]), np.sort(order[40:])],
-    "not all": [np.array([3]), slice(10, 50)],
-}
-TARGETS = rng.normal(size=N)
 every_x = pytest.mark.parametrize("X", EVERY_X.values(), ids=EVERY_X)
-every_atoms = pytest.mark.parametrize("atoms", ATOMS.values(), ids=ATOMS)
-one_and_three = pytest.mark.parametrize("K", [1, 3])
 
 
 @pytest.fixture(autouse=True)
@@ -119,16 +108,10 @@ def test_hessians(xp, device, X, atoms, K):
     theta, features = rng.normal(size=(1, K, P + 1)), np.array([3, 0])
     results = []
     for passes, rows in both(X, atoms, device, xp):
-        results.append(
-            passes.to_host(
-                [
-                    passes.gram(theta, rows.curvature, np.float64),
-                    passes.gram(theta, rows.curvature, np.float64, features),
-                    passes.squares(theta, rows.curvature),
-                    passes.gram(theta, rows.curvature, np.float32),
-                ]
-            )
-        )
+        sums = [passes.gram(theta, rows.curvature, np.float64)]
+        sums += [passes.gram(theta, rows.curvature, np.float64, features)]
+        sums += [passes.squares(theta, rows.curvature), passes.gram(theta, rows.curvature, np.float32)]
+        results.append(passes.to_host(sums))
     for expected, found in zip(*(one[:3] for one in results), strict=True):
         alike(found, expected)
     alike(results[1][3], results[0][3], 1e-5)  # single precision, in blocks of other sizes
@@ -145,11 +128,8 @@ def test_outputs_that_are_apart(xp, device):
 
 
 def test_rows_that_are_read_are_counted_and_an_interrupt_is_asked_for():
-    passes, theta, asked = (
-        DevicePasses(there(EVERY_X["float64"]), ATOMS["slices"]),
-        np.zeros((2, 1, P + 1)),
-        [],
-    )
+    passes, theta = DevicePasses(there(EVERY_X["float64"]), ATOMS["slices"]), np.zeros((2, 1, P + 1))
+    asked = []
     rows = Rows(passes.X)
     with check_blas_threads(lambda: asked.append(1)):
         passes.gradient(theta, np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), rows.residual)
@@ -244,10 +224,8 @@ def test_sums_that_overflow_do_so_without_a_word(xp, device):
 
 def test_a_device_without_float64_computes_in_float32():
     X = array_api_strict.asarray(EVERY_X["float32"], device=array_api_strict.Device("no_float64"))
-    passes, host = (
-        DevicePasses(X, ATOMS["indices"]),
-        DensePasses(NumPyRows(EVERY_X["float32"]), ATOMS["indices"]),
-    )
+    passes = DevicePasses(X, ATOMS["indices"])
+    host = DensePasses(NumPyRows(EVERY_X["float32"]), ATOMS["indices"])
     assert passes.eps == np.finfo(np.float32).eps and host.eps == np.finfo(np.float64).eps
     theta, one = rng.normal(size=(M, 1, P + 1)), np.ones((M, 3))
     own = passes.gradient(theta, one, lambda Z, rows, columns: 2.0 * Z)

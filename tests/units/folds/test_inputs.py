@@ -56,7 +56,7 @@ REFUSED = {
     "no columns": (X[:, :0], "X is empty: shape"),
     "frame of text": (
         pd.DataFrame({"a": ["x", "y"]}),
-        "X has (columns of pandas|2 dimensions and dtype object)",
+        "X has (columns of pandas extension dtypes, such as 'a' of dtype str|the dtype object)",
     ),
     "nullable frame": (pd.DataFrame({"a": [1, 2]}).astype("Int64"), "columns of pandas extension dtypes"),
     "mixed names": (pd.DataFrame({"a": [1.0], 0: [2.0]}), "names of several types"),

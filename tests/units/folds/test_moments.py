@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import numpy as np
@@ -14,7 +15,10 @@ from manyfit.folds import (
     AtomMoments,
     FoldedMatrix,
     HostRows,
+    MixedMatrix,
+    MixedRows,
     NumPyRows,
+    OneHot,
     Splits,
     Unsupported,
     Weights,
@@ -23,6 +27,7 @@ from manyfit.folds import (
 from manyfit.folds import _blas_threads as _threads
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
+from manyfit.folds.moments._moments import AllButOne
 
 rng = np.random.default_rng(0)
 
@@ -232,15 +237,13 @@ def test_rows_that_are_summed_again_are_counted():
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_doubtful_columns_are_scanned_once(shuffle, monkeypatch):
+def test_doubtful_columns_are_scanned_once(shuffle, watch):
     n, scanned = 60, []
 
-    def counting(self, atoms, columns):
+    def note(self, atoms, columns):
         scanned.append((list(columns), sum(_host.n_rows(r) for r in atoms)))
-        return ranges(self, atoms, columns)
 
-    ranges = HostRows.ranges
-    monkeypatch.setattr(HostRows, "ranges", counting)
+    watch(HostRows, "ranges", note)
     X, y = rng.normal(size=(n, 4)), rng.normal(size=n)
     X[:, 1], X[:, 3] = 2.0, 0.0
     data = FoldedMatrix(X, y, Splits.draw(KFold(5, shuffle=shuffle), X, y, n, {}))
@@ -257,20 +260,14 @@ def two_threads(monkeypatch):
     monkeypatch.setattr(_host, "MIN_THREADED_VALUES", 0)
 
 
-def test_threads_change_no_bit(request):
+def test_threads_change_no_bit(watch, request):
     n = 20_000
     X = rng.normal(size=(n, 6)) + 10.0
     group = Splits.draw(KFold(3), X, None, n, {}).atom_groups[0]
     alone = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(3))
     request.getfixturevalue("two_threads")
     threads = set()
-
-    def noting(*args):
-        threads.add(threading.get_ident())
-        return sums(*args)
-
-    sums = _host._sums_about
-    request.getfixturevalue("monkeypatch").setattr(_host, "_sums_about", noting)
+    watch(_host, "_sums_about", lambda *args: threads.add(threading.get_ident()))
     together = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(3))
     assert threads and threading.get_ident() not in threads  # this test can fail
     np.testing.assert_array_equal(together.scatter, alone.scatter)
@@ -291,3 +288,49 @@ def test_an_error_in_a_thread_comes_out_and_blas_has_its_threads_back(two_thread
     assert _threads.map_threads(task, [1, 2]) == [1, 2]
     assert [library["num_threads"] for library in _threads._blas().info()] == limits
     assert not [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]
+
+
+@pytest.mark.invariant("Training moments are sums of other atoms: nothing is subtracted")
+@pytest.mark.parametrize("k", [2, 3, 4, 5, 10, 17])
+@pytest.mark.parametrize("order", [1, -1])
+def test_all_sets_but_one(k, order):
+    ends = np.cumsum([0, *rng.integers(1, 9, size=k)])
+    Z = rng.normal(size=(ends[-1], 3)) + np.linspace(0, 5, ends[-1])[:, None] + 1e6
+    rows = [slice(*pair) for pair in itertools.pairwise(ends)]
+    all_but_one = AllButOne([moments_of_rows(Z[:, :2], Z[:, 2:], one) for one in rows])
+    for a in range(k)[::order]:
+        left = np.delete(Z, rows[a], axis=0)
+        merged = all_but_one(a)
+        assert merged.rows == len(left)
+        np.testing.assert_allclose(merged.mean, left.mean(axis=0), rtol=1e-14)
+        expected = exact(left)[2].astype(float)
+        np.testing.assert_allclose(merged.scatter, expected, rtol=1e-8, atol=1e-8)
+
+
+def test_sets_without_weight_and_with_nan_harm_no_others():
+    X, w = rng.normal(size=(60, 2)), np.ones(60)
+    X[3], w[10:30] = np.nan, 0.0
+    sets = [moments_of_rows(X, X[:, :1], slice(i, i + 10), w) for i in range(0, 60, 10)]
+    all_but_one = AllButOne(sets)
+    assert_moments(all_but_one(0), np.c_[X, X[:, 0]][30:])
+    assert np.isnan(all_but_one(1).scatter).any()
+    nothing = AllButOne([sets[1], sets[2], sets[1]])(0)
+    assert nothing.weight == 0.0 and nothing.rows == 20
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("frequent", [0.3, 1.0 - 1e-3])
+def test_moments_of_mixed_rows(weighted, frequent):
+    n = 3000
+    numbers = np.c_[rng.normal(size=n) + 1e6, np.arange(n) // 10.0]
+    codes = np.where(rng.random(n) < frequent, 2, rng.integers(4, size=n))
+    blocks = (OneHot(0, 4, codes), OneHot(5, 3, rng.integers(3, size=n)))
+    X, Y = MixedRows(MixedMatrix(numbers, np.array([4, 8]), blocks)), rng.normal(size=(n, 2))
+    weights = rng.random(n) if weighted else None
+    atoms = [slice(0, 1000), rng.permutation(np.arange(1000, n)), slice(5, 5 + 1000**weighted)]
+    for (moments, _), rows in zip(X.moments(Y, atoms, weights), atoms, strict=True):
+        own = None if weights is None else weights[rows]
+        assert_moments(moments, np.c_[X.take(rows), Y[rows]], own, rtol=1e-12)
+    columns = np.array([8, 2, 6, 3])
+    dense = NumPyRows(X.take(slice(None)))
+    np.testing.assert_array_equal(X.ranges(atoms, columns), dense.ranges(atoms, columns))

@@ -12,7 +12,10 @@ from manyfit.folds import (
     AtomGroup,
     DensePasses,
     DevicePasses,
+    MixedMatrix,
+    MixedPasses,
     NumPyRows,
+    OneHot,
     SparsePasses,
     Unsupported,
     as_row_source,
@@ -37,6 +40,16 @@ SPARSE = {
     "int": sp.csr_array(VALUES),
     "empty": sp.csr_array((N, P)),
 }
+# Numbers are columns 2 and 5; all others are one-hot.
+MIXED = MixedMatrix(
+    VALUES[:, :2] + 0.25,
+    np.array([2, 5]),
+    (
+        OneHot(0, 2, VALUES[:, 2] % 2),
+        OneHot(3, 2, (VALUES[:, 3] > 0).astype(int)),
+        OneHot(6, 1, 0 * VALUES[:, 4]),
+    ),
+)
 order = rng.permutation(N)
 ATOMS = {
     "one": [slice(0, N)],
@@ -63,11 +76,13 @@ def bounded(Z, rows):
 
 
 def made(X, atoms):
+    if isinstance(X, MixedMatrix):
+        return MixedPasses(X, atoms, np.arange(X.shape[1]) / 4.0)
     return SparsePasses(X, atoms) if sp.issparse(X) else DensePasses(NumPyRows(X), atoms)
 
 
 def with_ones(X, passes):
-    full = X.toarray() if sp.issparse(X) else X
+    full = X.dense() if isinstance(X, MixedMatrix) else X.toarray() if sp.issparse(X) else X
     return np.c_[np.asarray(full, dtype=np.float64) - passes.origin, np.ones(full.shape[0])]
 
 
@@ -93,6 +108,7 @@ def expected_gram(A, rows, theta):
 
 EVERY_X = [pytest.param(X, id=f"dense {name}") for name, X in DENSE.items()]
 EVERY_X += [pytest.param(X, id=f"sparse {name}") for name, X in SPARSE.items()]
+EVERY_X += [pytest.param(MIXED, id="mixed")]
 every_x = pytest.mark.parametrize("X", EVERY_X)
 every_atoms = pytest.mark.parametrize("atoms", ATOMS.values(), ids=ATOMS)
 one_and_three = pytest.mark.parametrize("K", [1, 3])
@@ -102,7 +118,7 @@ one_and_three = pytest.mark.parametrize("K", [1, 3])
 @every_atoms
 @one_and_three
 def test_gradient(X, atoms, K):
-    theta = rng.normal(size=(M, K, P + 1))
+    theta = rng.normal(size=(M, K, X.shape[1] + 1))
     counts = rng.choice([0.0, 1.0, 3.0], size=(M, len(atoms)))
     counts[0], counts[:, 0] = 0.0, [0.0, 0.0, 1.0, 3.0]
     passes = made(X, atoms)
@@ -132,7 +148,7 @@ def test_an_atom_that_nobody_uses_is_not_read(X):
 @one_and_three
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gram_and_its_diagonal(X, atoms, K, dtype):
-    theta = rng.normal(size=(1, K, P + 1))
+    theta = rng.normal(size=(1, K, X.shape[1] + 1))
     passes = made(X, atoms)
     A = with_ones(X, passes)
     gram, squares = passes.gram(theta, bounded, dtype), passes.squares(theta, bounded)
@@ -146,25 +162,44 @@ def test_gram_and_its_diagonal(X, atoms, K, dtype):
         np.testing.assert_allclose(squares[a], np.diagonal(expected), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"]], ids=["dense", "sparse"])
+@pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"], MIXED], ids=["dense", "sparse", "mixed"])
 @pytest.mark.parametrize("K", [1, 3])
 def test_gram_by_some_features(X, K):
-    theta, passes = rng.normal(size=(1, K, P + 1)), made(X, ATOMS["indices"])
+    p = X.shape[1]
+    theta, passes = rng.normal(size=(1, K, p + 1)), made(X, ATOMS["indices"])
     features, dtype = np.array([3, 0]), np.float64
-    full = passes.gram(theta, bounded, dtype).reshape(3, K, P + 1, K, P + 1)
-    some = np.append(features, P)
+    full = passes.gram(theta, bounded, dtype).reshape(3, K, p + 1, K, p + 1)
+    some = np.append(features, p)
     expected = full[:, :, some][:, :, :, :, some].reshape(3, K * 3, K * 3)
     np.testing.assert_allclose(passes.gram(theta, bounded, dtype, features), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"]], ids=["dense", "sparse"])
+@pytest.mark.parametrize("X", [DENSE["float64"], SPARSE["csr"], MIXED], ids=["dense", "sparse", "mixed"])
 def test_rows_that_are_read_are_counted(X):
-    passes, theta = made(X, ATOMS["slices"]), np.zeros((2, 1, P + 1))
+    passes, theta = made(X, ATOMS["slices"]), np.zeros((2, 1, X.shape[1] + 1))
     passes.gradient(theta, np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]), residual)
     assert passes.rows_read == N - 1  # nobody asks for the second atom
     passes.gram(theta[:1], bounded, np.float64)
     passes.squares(theta[:1], bounded)
     assert passes.rows_read == 3 * N - 1
+
+
+def test_a_sample_of_mixed_rows():
+    passes, rows = made(MIXED, ATOMS["one"]), np.array([5, 2, 40])
+    A, sample = with_ones(MIXED, passes)[rows], passes.sample(rows)
+    theta = rng.normal(size=(M, A.shape[1]))
+    np.testing.assert_allclose(sample.predictors(theta), theta @ A.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sample.column_squares(), (A[:, :-1] ** 2).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(sample.mean_square(), (A[:, :-1] ** 2).mean(), rtol=1e-12)
+    assert sample.n_rows == 3
+
+
+def test_codes_are_joined_while_their_table_is_small():
+    for width, joined in ((40, [40, 40, 40]), (20, [400, 20])):
+        codes = rng.integers(width, size=(3, N))
+        blocks = tuple(OneHot(width * k, width, codes[k]) for k in range(3))
+        X = MixedMatrix(np.empty((N, 0)), np.empty(0, dtype=int), blocks)
+        assert [one.width for one in X.joint] == joined
 
 
 def test_far_columns_lose_no_digits():

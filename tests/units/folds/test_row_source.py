@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, ShuffleSplit
-from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -309,7 +309,7 @@ def test_one_setting_is_shared_though_it_saves_no_time(own_class):
         (Ridge(), {"refit": True}, "refit=True needs a fit by scikit-learn. Set refit=False"),
         (Ridge(), {"verify": 2}, "verify=2 needs a fit by scikit-learn. Set verify=0"),
         (Ridge(), {"sharing": "none"}, "5 of 5 fits are not shared: sharing='none'"),
-        (GaussianNB(), {}, "5 of 5 fits are not shared: no family serves GaussianNB"),
+        (DummyClassifier(), {}, "5 of 5 fits are not shared: no family serves DummyClassifier"),
         (make_pipeline(PolynomialFeatures(), Ridge()), {}, "scikit-learn cuts the rows of a fold for it"),
         (Ridge(), {"scoring": lambda model, X, y: 1.0}, "5 of 5 fits are not shared: the scorer"),
     ],

@@ -196,12 +196,8 @@ def test_the_solver_that_auto_stands_for_is_found_when_the_shape_is_known():
     for n, once in ((500, True), (520, False)):
         X, y = rng.standard_normal((n, 60)), rng.standard_normal(n)
         cache = FoldCache(None)
-        fitted = [
-            share_prefixes(make_pipeline(StandardScaler(), PCA(3), Ridge(alpha)), cache).fit(
-                cache.share(X), y
-            )
-            for alpha in (1.0, 2.0)
-        ]
+        models = [make_pipeline(StandardScaler(), PCA(3), Ridge(alpha)) for alpha in (1.0, 2.0)]
+        fitted = [share_prefixes(model, cache).fit(cache.share(X), y) for model in models]
         assert {model[1]._fit_svd_solver for model in fitted} == {"full" if once else "randomized"}
         assert cache.fits == (2 if once else 3)
 
@@ -240,15 +236,7 @@ def test_functions_are_known_by_identity():
         return 3 * X
 
     base = Pipeline([("f", FunctionTransformer()), ("ridge", Ridge())])
-    functions = [
-        double,
-        triple,
-        double,
-        np.exp,
-        np.exp,
-        functools.partial(np.add, 1),
-        functools.partial(np.add, 1),
-    ]
+    functions = [double, triple, double, np.exp, np.exp, *(functools.partial(np.add, 1) for _ in "ab")]
     cache = agree(base, [{"f__func": f} for f in functions], X, y, X_test)
     assert cache.fits == 4
     lambdas = [{"f__func": lambda X: X + 1}, {"f__func": lambda X: X + 1}]

@@ -91,21 +91,6 @@ def test_classification(scoring, kind, weighted):
         assert_same(ours, theirs, 1e-13 if scoring == "balanced_accuracy" else EXACT)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("K", [2, 3])
-def test_probabilities_of_0_and_1_are_clipped(K, dtype):
-    classes = np.arange(K)
-    y, _ = labelled(classes)
-    P = np.zeros((3, len(y), K), dtype=dtype)
-    P[0, np.arange(len(y)), y] = 1
-    P[1, np.arange(len(y)), (y + 1) % K] = 1
-    P[2] = 1 / K
-    for scoring in ("neg_log_loss", "neg_brier_score"):
-        ours, theirs = scores(scoring, y, {"predict_proba": P}, classes)
-        assert np.isfinite(ours).all()
-        np.testing.assert_allclose(ours, theirs, rtol=EXACT if dtype == np.float64 else FLOAT32)
-
-
 @pytest.mark.parametrize("scoring", CLASS_SCORES)
 def test_a_class_that_is_no_target(scoring):
     y, responses = labelled(LABELS["three"])
@@ -130,26 +115,6 @@ def test_one_row():
     assert_same(*scores("accuracy", y[:1], one, LABELS["integers"]))
     for scoring in CLASS_SCORES[1:]:
         assert_left(scores(scoring, y[:1], one, LABELS["integers"])[0])
-
-
-BROKEN = {
-    "NaN": (np.nan, 0.5),
-    "infinity": (np.inf, 0.5),
-    "below 0": (-1e-17, 1.0),
-    "above 1": (1 + 3e-16, 0.0),
-}
-
-
-@pytest.mark.parametrize(("value", "other"), BROKEN.values(), ids=BROKEN)
-@pytest.mark.parametrize("kind", ["integers", "three"])
-@pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
-def test_what_are_no_probabilities(scoring, kind, value, other):
-    """Only that setting is left, and scikit-learn refuses it."""
-    y, responses = labelled(LABELS[kind])
-    responses["predict_proba"][2, 7, :2] = other, value
-    ours, theirs = scores(scoring, y, responses, LABELS[kind])
-    np.testing.assert_array_equal(np.isnan(ours), [False, False, True, False])
-    np.testing.assert_array_equal(np.isnan(theirs), np.isnan(ours))
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "neg_brier_score"])
@@ -245,23 +210,6 @@ def test_values_that_scikit_learn_refuses(scoring):
         np.testing.assert_array_equal(np.isnan(ours), np.arange(5) == 3)
         np.testing.assert_array_equal(np.isnan(theirs), np.isnan(ours))
         assert_left(scores(scoring, np.r_[Y[1:], value], {"predict": PREDICTED})[0])
-
-
-@pytest.mark.parametrize("scoring", ["neg_mean_poisson_deviance", "neg_mean_gamma_deviance"])
-def test_values_that_a_deviance_does_not_have(scoring):
-    for value in (0.0, -1.0):
-        broken = PREDICTED.copy()
-        broken[3, 5] = value
-        ours, theirs = scores(scoring, Y, {"predict": broken})
-        np.testing.assert_array_equal(np.isnan(ours), np.arange(5) == 3)
-        np.testing.assert_array_equal(np.isnan(theirs), np.isnan(ours))
-        y = np.r_[Y[1:], value]
-        ours, theirs = scores(scoring, y, {"predict": PREDICTED})
-        if value == 0 and "poisson" in scoring:
-            assert_same(ours, theirs)
-        else:
-            assert_left(ours)
-            assert_left(theirs)
 
 
 def test_r2_of_few_or_equal_targets_is_left():
@@ -419,16 +367,10 @@ TIGHT = {"tol": 1e-9, "max_iter": 1000}
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked(watch):
     """The metrics that scikit-learn's scorers compute, one by one."""
     calls = []
-    own = _Scorer._score
-
-    def counted(self, *args, **kwargs):
-        calls.append(self._score_func)
-        return own(self, *args, **kwargs)
-
-    monkeypatch.setattr(_Scorer, "_score", counted)
+    watch(_Scorer, "_score", lambda self, *args, **kwargs: calls.append(self._score_func))
     return calls
 
 

@@ -45,17 +45,14 @@ def test_the_weight_of_a_single_output(there):
     y, P = rng.random(9), rng.random((2, 9))
     for shape in ((9,), (9, 1)):
         wanted = [sklearn.metrics.root_mean_squared_error(y, p, multioutput=[0.3]) for p in P]
-        found = many(
-            "root_mean_squared_error", y.reshape(shape), P.reshape(2, *shape), there, multioutput=[0.3]
-        )
+        Y, Q = y.reshape(shape), P.reshape(2, *shape)
+        found = many("root_mean_squared_error", Y, Q, there, multioutput=[0.3])
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
     for name in ("mean_squared_error", "root_mean_squared_log_error", "r2_score"):
-        for call in (
-            lambda name=name: getattr(sklearn.metrics, name)(y, P[0], multioutput=[0.3]),
-            lambda name=name: many(name, y, P, there, multioutput=[0.3]),
-        ):
-            with pytest.raises(ValueError, match="only in multi-output cases"):
-                call()
+        with pytest.raises(ValueError, match="only in multi-output cases"):
+            getattr(sklearn.metrics, name)(y, P[0], multioutput=[0.3])
+        with pytest.raises(ValueError, match="only in multi-output cases"):
+            many(name, y, P, there, multioutput=[0.3])
 
 
 @PLACES

@@ -10,28 +10,6 @@ import array_api_strict
 import numpy as np
 import pytest
 import sklearn.metrics as sm
-from sklearn.metrics import (
-    accuracy_score,
-    adjusted_mutual_info_score,
-    adjusted_rand_score,
-    balanced_accuracy_score,
-    cohen_kappa_score,
-    completeness_score,
-    f1_score,
-    fbeta_score,
-    fowlkes_mallows_score,
-    hamming_loss,
-    homogeneity_score,
-    jaccard_score,
-    matthews_corrcoef,
-    mutual_info_score,
-    normalized_mutual_info_score,
-    precision_score,
-    rand_score,
-    recall_score,
-    v_measure_score,
-    zero_one_loss,
-)
 
 from manyfit._compat import negative_likelihood_ratio, positive_likelihood_ratio
 from manyfit.arrays import to_device, to_host, transfers
@@ -44,41 +22,41 @@ from manyfit.metrics.kernels.labels._metrics import LABEL_METRICS
 DEVICE = array_api_strict.Device("device1")
 PLACES = ["numpy", "device"]
 
-SETS = [f1_score, precision_score, recall_score, jaccard_score]
+SETS = [sm.f1_score, sm.precision_score, sm.recall_score, sm.jaccard_score]
 WEIGHTED = [
-    (accuracy_score, {}),
-    (accuracy_score, {"normalize": False}),
-    (zero_one_loss, {}),
-    (zero_one_loss, {"normalize": False}),
-    (hamming_loss, {}),
-    (balanced_accuracy_score, {}),
-    (balanced_accuracy_score, {"adjusted": True}),
-    (matthews_corrcoef, {}),
-    *((cohen_kappa_score, {"weights": weights}) for weights in (None, "linear", "quadratic")),
+    (sm.accuracy_score, {}),
+    (sm.accuracy_score, {"normalize": False}),
+    (sm.zero_one_loss, {}),
+    (sm.zero_one_loss, {"normalize": False}),
+    (sm.hamming_loss, {}),
+    (sm.balanced_accuracy_score, {}),
+    (sm.balanced_accuracy_score, {"adjusted": True}),
+    (sm.matthews_corrcoef, {}),
+    *((sm.cohen_kappa_score, {"weights": weights}) for weights in (None, "linear", "quadratic")),
     *((metric, {"average": average}) for metric in SETS for average in ("micro", "macro", "weighted")),
-    *((fbeta_score, {"average": "macro", "beta": beta}) for beta in (0.0, 0.5, 2, np.inf)),
-    *((metric, {"average": "macro", "zero_division": 1}) for metric in (f1_score, jaccard_score)),
-    (precision_score, {"average": "macro", "zero_division": np.nan}),
-    (recall_score, {"average": "weighted", "zero_division": np.nan}),
+    *((sm.fbeta_score, {"average": "macro", "beta": beta}) for beta in (0.0, 0.5, 2, np.inf)),
+    *((metric, {"average": "macro", "zero_division": 1}) for metric in (sm.f1_score, sm.jaccard_score)),
+    (sm.precision_score, {"average": "macro", "zero_division": np.nan}),
+    (sm.recall_score, {"average": "weighted", "zero_division": np.nan}),
 ]
 CLUSTERS = [
-    (rand_score, {}),
-    (adjusted_rand_score, {}),
-    (mutual_info_score, {}),
-    (homogeneity_score, {}),
-    (completeness_score, {}),
-    (v_measure_score, {}),
-    (v_measure_score, {"beta": 0.3}),
-    (fowlkes_mallows_score, {}),
-    *((normalized_mutual_info_score, {"average_method": mean}) for mean in ("min", "geometric", "max")),
-    (normalized_mutual_info_score, {}),
-    (adjusted_mutual_info_score, {}),
-    (adjusted_mutual_info_score, {"average_method": "max"}),
+    (sm.rand_score, {}),
+    (sm.adjusted_rand_score, {}),
+    (sm.mutual_info_score, {}),
+    (sm.homogeneity_score, {}),
+    (sm.completeness_score, {}),
+    (sm.v_measure_score, {}),
+    (sm.v_measure_score, {"beta": 0.3}),
+    (sm.fowlkes_mallows_score, {}),
+    *((sm.normalized_mutual_info_score, {"average_method": mean}) for mean in ("min", "geometric", "max")),
+    (sm.normalized_mutual_info_score, {}),
+    (sm.adjusted_mutual_info_score, {}),
+    (sm.adjusted_mutual_info_score, {"average_method": "max"}),
 ]
 BINARY = [
     *((metric, {}) for metric in SETS),
     *((metric, {"pos_label": 0, "zero_division": 1}) for metric in SETS),
-    (fbeta_score, {"beta": 0.7}),
+    (sm.fbeta_score, {"beta": 0.7}),
 ]
 RATIOS = [(positive_likelihood_ratio, {}), (negative_likelihood_ratio, {})]
 
@@ -174,9 +152,9 @@ def test_weights_in_single_precision(place: str) -> None:
 def test_integers_as_weights(place: str) -> None:
     y, P, weight = data(1)
     weight = (weight * 10).astype(np.int64)
-    for metric in (accuracy_score, matthews_corrcoef):
+    for metric in (sm.accuracy_score, sm.matthews_corrcoef):
         check(metric, y, P, place, weight)
-    check(f1_score, y, P, place, weight, average="macro")
+    check(sm.f1_score, y, P, place, weight, average="macro")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -210,12 +188,12 @@ def test_one_class(metric: Any, options: dict[str, Any], place: str) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("metric", [*SETS, cohen_kappa_score])
+@pytest.mark.parametrize("metric", [*SETS, sm.cohen_kappa_score])
 @pytest.mark.parametrize("labels", [[2, 0], [3, 9, 1], [5], np.array([0, 1, 2, 3])])
 def test_labels(metric: Any, labels: Any, place: str) -> None:
     y, P, weight = data(5)
     many_options = [{"average": average} for average in ("micro", "macro", "weighted")]
-    if metric is cohen_kappa_score:
+    if metric is sm.cohen_kappa_score:
         many_options = [{}, {"weights": "linear"}, {"weights": "quadratic", "replace_undefined_by": 0.25}]
         if not hasattr(sm, "metric_at_thresholds"):  # new in the version that has replace_undefined_by
             many_options = many_options[:2]
@@ -237,13 +215,13 @@ def test_values_of_all_labels(metric: Any, place: str) -> None:
 
 
 MULTILABEL = [
-    *((metric, {}) for metric in (accuracy_score, zero_one_loss, hamming_loss)),
-    (accuracy_score, {"normalize": False}),
+    *((metric, {}) for metric in (sm.accuracy_score, sm.zero_one_loss, sm.hamming_loss)),
+    (sm.accuracy_score, {"normalize": False}),
     *((m, {"average": a}) for m in SETS for a in (None, "micro", "macro", "weighted", "samples")),
     *((metric, {"average": "samples", "labels": [2, 0], "zero_division": 1}) for metric in SETS),
     *((metric, {"average": "macro", "labels": [1]}) for metric in SETS),
-    (f1_score, {"average": "samples", "zero_division": np.nan}),
-    (fbeta_score, {"average": "samples", "beta": 2}),
+    (sm.f1_score, {"average": "samples", "zero_division": np.nan}),
+    (sm.fbeta_score, {"average": "samples", "beta": 2}),
 ]
 
 
@@ -272,7 +250,11 @@ def test_what_is_no_indicator_is_refused(place: str) -> None:
     y = np.array([[0, 1], [1, 1], [1, 0]])
     P = np.stack([y, y])
     P[1, 0, 0] = 3
-    for metric, options in [(accuracy_score, {}), (hamming_loss, {}), (f1_score, {"average": "samples"})]:
+    for metric, options in [
+        (sm.accuracy_score, {}),
+        (sm.hamming_loss, {}),
+        (sm.f1_score, {"average": "samples"}),
+    ]:
         assert np.isnan(many(metric, y, P, place, **options)).tolist() == [False, True]
 
 
@@ -280,24 +262,24 @@ def test_what_is_no_indicator_is_refused(place: str) -> None:
 def test_what_is_not_supported(place: str) -> None:
     y, P, weight = data(8)
     two = np.stack([y % 2, y % 2], axis=1)
-    for metric in (balanced_accuracy_score, matthews_corrcoef, cohen_kappa_score, rand_score):
+    for metric in (sm.balanced_accuracy_score, sm.matthews_corrcoef, sm.cohen_kappa_score, sm.rand_score):
         with pytest.raises(Unsupported, match="several labels for a row"):
             many(metric, two, two[None], place)
-    for metric in (positive_likelihood_ratio, adjusted_rand_score):
+    for metric in (positive_likelihood_ratio, sm.adjusted_rand_score):
         with pytest.raises(Unsupported, match="take no weights"):
             many(metric, y % 2, P % 2, place, weight)
     for metric, options, message in [
-        (f1_score, {"average": "best"}, "average='best'"),
-        (f1_score, {"average": "samples"}, "average='samples' of one label"),
-        (f1_score, {"average": "macro", "zero_division": "no"}, "zero_division='no'"),
-        (jaccard_score, {"beta": 2}, "beta is not supported"),
-        (cohen_kappa_score, {"weights": "cubic"}, "weights='cubic'"),
-        (normalized_mutual_info_score, {"average_method": "mode"}, "average_method='mode'"),
+        (sm.f1_score, {"average": "best"}, "average='best'"),
+        (sm.f1_score, {"average": "samples"}, "average='samples' of one label"),
+        (sm.f1_score, {"average": "macro", "zero_division": "no"}, "zero_division='no'"),
+        (sm.jaccard_score, {"beta": 2}, "beta is not supported"),
+        (sm.cohen_kappa_score, {"weights": "cubic"}, "weights='cubic'"),
+        (sm.normalized_mutual_info_score, {"average_method": "mode"}, "average_method='mode'"),
     ]:
         with pytest.raises(Unsupported, match=message):
             many(metric, y, P, place, **options)
     with pytest.raises(Unsupported, match=r"labels=\[2\] of 2 indicators"):
-        many(f1_score, two, two[None], place, average="macro", labels=[2])
+        many(sm.f1_score, two, two[None], place, average="macro", labels=[2])
 
 
 KINDS = {
@@ -314,8 +296,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("metric", "options"),
-    [(accuracy_score, {}), (f1_score, {"average": "macro"}), (cohen_kappa_score, {"weights": "linear"})]
-    + [(adjusted_rand_score, {}), (balanced_accuracy_score, {})],
+    [
+        (sm.accuracy_score, {}),
+        (sm.f1_score, {"average": "macro"}),
+        (sm.cohen_kappa_score, {"weights": "linear"}),
+    ]
+    + [(sm.adjusted_rand_score, {}), (sm.balanced_accuracy_score, {})],
 )
 def test_kinds_of_labels(metric: Any, options: dict[str, Any], kind: str) -> None:
     y, P, _ = data(9)
@@ -328,18 +314,18 @@ def test_kinds_of_labels(metric: Any, options: dict[str, Any], kind: str) -> Non
 def test_boolean_labels(place: str) -> None:
     y, P, _ = data(10, k=2)
     y, P = y > 0, P > 0
-    for metric in (accuracy_score, f1_score, matthews_corrcoef, positive_likelihood_ratio):
+    for metric in (sm.accuracy_score, sm.f1_score, sm.matthews_corrcoef, positive_likelihood_ratio):
         check(metric, y, P, place)
-    check(f1_score, y, P, place, pos_label=False)
+    check(sm.f1_score, y, P, place, pos_label=False)
 
 
 def test_texts_need_a_positive_label() -> None:
     y, P, _ = data(11, k=2)
     texts = np.array(["no", "yes", "none", "new"])
-    check(f1_score, texts[y], texts[P], "numpy", pos_label="yes")
-    assert np.isnan(check(f1_score, texts[y], texts[P], "numpy")).all()
+    check(sm.f1_score, texts[y], texts[P], "numpy", pos_label="yes")
+    assert np.isnan(check(sm.f1_score, texts[y], texts[P], "numpy")).all()
     with pytest.raises(Unsupported, match="labels of dtype int64 for targets of dtype <U4"):
-        many(f1_score, texts[y], P, "numpy")
+        many(sm.f1_score, texts[y], P, "numpy")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -347,15 +333,15 @@ def test_fractions_are_no_labels_but_of_clusters(place: str) -> None:
     y, P, _ = data(12)
     y, P = y.astype(np.float64), P.astype(np.float64)
     P[1, 0], P[2, 0] = 0.5, np.nan
-    for metric in (accuracy_score, matthews_corrcoef, cohen_kappa_score):
+    for metric in (sm.accuracy_score, sm.matthews_corrcoef, sm.cohen_kappa_score):
         assert np.isnan(check(metric, y, P, place)).tolist() == [False, True, True, False, False]
-    assert np.isnan(check(adjusted_rand_score, y, P, place)).tolist() == [False, False, True, False, False]
+    assert np.isnan(check(sm.adjusted_rand_score, y, P, place)).tolist() == [False, False, True, False, False]
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_chunks_and_single_settings(place: str) -> None:
     y, P, _ = data(13)
-    for metric, options in [*WEIGHTED[::6], *CLUSTERS[::4], (f1_score, {"average": None})]:
+    for metric, options in [*WEIGHTED[::6], *CLUSTERS[::4], (sm.f1_score, {"average": None})]:
         whole = many(metric, y, P, place, **options)
         np.testing.assert_array_equal(many(metric, y, P, place, max_bytes=1, **options), whole)
         np.testing.assert_array_equal(
@@ -366,17 +352,17 @@ def test_chunks_and_single_settings(place: str) -> None:
 @pytest.mark.parametrize("place", PLACES)
 def test_long_tables_are_made_of_few_settings(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     y, P, weight = data(14)
-    tables = many(adjusted_rand_score, y, P, place)
-    counted = many(f1_score, y, P, place, weight, average="macro")
+    tables = many(sm.adjusted_rand_score, y, P, place)
+    counted = many(sm.f1_score, y, P, place, weight, average="macro")
     monkeypatch.setattr(_many_counts, "SMALL_TABLE", 1)
     monkeypatch.setattr(_many_counts, "DEVICE_BYTES", 400)
     monkeypatch.setattr(_many_counts, "BLOCK", 50)
-    np.testing.assert_array_equal(many(adjusted_rand_score, y, P, place), tables)
-    np.testing.assert_allclose(many(f1_score, y, P, place, weight, average="macro"), counted, rtol=1e-13)
-    check(f1_score, y, P, place, average="macro")
+    np.testing.assert_array_equal(many(sm.adjusted_rand_score, y, P, place), tables)
+    np.testing.assert_allclose(many(sm.f1_score, y, P, place, weight, average="macro"), counted, rtol=1e-13)
+    check(sm.f1_score, y, P, place, average="macro")
     monkeypatch.setattr(_many_counts, "MAX_CELLS", 30)
     with pytest.raises(Unsupported, match="a table of 7 by 7 labels"):
-        many(adjusted_rand_score, y * 2 % 7, P, place)
+        many(sm.adjusted_rand_score, y * 2 % 7, P, place)
 
 
 def test_many_labels_and_clusters() -> None:
@@ -384,18 +370,18 @@ def test_many_labels_and_clusters() -> None:
     y, P = rng.integers(0, 80, 400), rng.integers(100, 130, (2, 400))
     for metric, options in CLUSTERS:
         check(metric, y, P, "numpy", **options)
-    check(f1_score, y, P - 60, "numpy", average="macro")
-    check(matthews_corrcoef, y, P - 60, "numpy", rng.random(400))
+    check(sm.f1_score, y, P - 60, "numpy", average="macro")
+    check(sm.matthews_corrcoef, y, P - 60, "numpy", rng.random(400))
 
 
 def test_only_the_expected_information_leaves_the_device() -> None:
     y, P, _ = data(16)
     classes = np.arange(6)
     on_device = placed(y, "device"), placed(P, "device")
-    for metric, options in [*WEIGHTED[::5], *CLUSTERS[::2], (adjusted_mutual_info_score, {})]:
+    for metric, options in [*WEIGHTED[::5], *CLUSTERS[::2], (sm.adjusted_mutual_info_score, {})]:
         with transfers() as crossed:
             LABEL_METRICS[metric](*on_device, classes=classes, **options)
-        assert crossed.synchronisations == (metric is adjusted_mutual_info_score)
+        assert crossed.synchronisations == (metric is sm.adjusted_mutual_info_score)
 
 
 def reference(y: Any, P: Any) -> tuple[Any, Any, Any]:

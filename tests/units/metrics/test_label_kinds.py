@@ -37,16 +37,23 @@ def options_of(function):
     return {"average": "macro"} if "average" in inspect.signature(function).parameters else {}
 
 
+def alike(name, y, P, **options):
+    """Scores of many settings here and there are scikit-learn's."""
+    wanted = [getattr(sklearn.metrics, name)(y, p, **options) for p in P]
+    for place in (np.asarray, there):
+        found = getattr(metrics, name).many(place(y), place(P), **options)
+        found = here(found) if place is there else found
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    return wanted
+
+
 @pytest.mark.parametrize("name", OF_LABELS)
 @pytest.mark.parametrize("dtypes", TWO, ids=" ".join)
 def test_labels_of_two_dtypes(name, dtypes):
     y, P = labels(dtypes)
-    theirs, ours = getattr(sklearn.metrics, name), getattr(metrics, name)
-    options = options_of(theirs)
-    wanted = [theirs(y, p, **options) for p in P]
-    np.testing.assert_allclose(ours.many(y, P, **options), wanted, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(here(ours.many(there(y), there(P), **options)), wanted, rtol=1e-12, atol=1e-14)
-    one = ours(there(y), there(P[0]), **options)
+    ours = getattr(metrics, name)
+    wanted = alike(name, y, P, **options_of(ours))
+    one = ours(there(y), there(P[0]), **options_of(ours))
     np.testing.assert_allclose(float(here(one)), wanted[0], rtol=1e-12, atol=1e-14)
 
 
@@ -54,11 +61,7 @@ def test_labels_of_two_dtypes(name, dtypes):
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_large_integers_of_one_dtype(name, dtype):
     y, P = (values.astype(dtype) + dtype(BIG) for values in labels(("int64", "int64")))
-    theirs, ours = getattr(sklearn.metrics, name), getattr(metrics, name)
-    options = options_of(theirs)
-    wanted = [theirs(y, p, **options) for p in P]
-    np.testing.assert_allclose(ours.many(y, P, **options), wanted, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(here(ours.many(there(y), there(P), **options)), wanted, rtol=1e-12, atol=1e-14)
+    alike(name, y, P, **options_of(getattr(metrics, name)))
 
 
 @pytest.mark.parametrize("name", OF_LABELS)
@@ -71,11 +74,7 @@ def test_large_integers_of_two_dtypes_are_refused(name, dtypes):
             ours.many(place(y), place(P), **options)
     # Just below, all are told apart.
     y, P = (values + values.dtype.type(BIG - 8) for values in labels(dtypes))
-    wanted = [getattr(sklearn.metrics, name)(y, p, **options) for p in P]
-    for place in (np.asarray, there):
-        found = ours.many(place(y), place(P), **options)
-        found = here(found) if place is there else found
-        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    alike(name, y, P, **options)
 
 
 def test_what_is_refused_on_a_device_says_why():

@@ -84,14 +84,24 @@ TIES = pytest.mark.parametrize("ties", [False, True])
 APART = pytest.mark.parametrize("n", [N, ROW])  # all scores in one order; NumPy's two classes apart
 
 
+RANKED = {
+    "apart": lambda P: P,
+    "ties": lambda P: np.round(P, 1),
+    "equal": np.zeros_like,
+    "float32": lambda P: P.astype(np.float32),
+    "integers": lambda P: np.rint(3 * P).astype(np.int64),
+}
+
+
 @WEIGHTS
-@TIES
+@pytest.mark.parametrize("ranked", RANKED)
 @APART
 @pytest.mark.parametrize("function", [roc_auc_score, average_precision_score])
-def test_two_classes(xp, device, function, n, ties, weighted):
-    y, P = of_two(ties, n)
-    check(function, y, P, xp, device, weights(weighted, n))
-    check(function, y, P[:1], xp, device, weights(weighted, n))
+def test_two_classes(xp, device, function, n, ranked, weighted):
+    y, P = of_two(False, n)
+    P, tolerance = RANKED[ranked](P), FLOAT32 if ranked == "float32" else EXACT
+    for settings in (P, P[:1]):
+        check(function, y, settings, xp, device, weights(weighted, n), tolerance)
 
 
 @WEIGHTS
@@ -99,22 +109,6 @@ def test_two_classes(xp, device, function, n, ties, weighted):
 @pytest.mark.parametrize("max_fpr", [0.01, 0.3, 0.999, 1])
 def test_partial_area(xp, device, weighted, max_fpr, n):
     check(roc_auc_score, *of_two(True, n), xp, device, weights(weighted, n), max_fpr=max_fpr)
-
-
-@APART
-@pytest.mark.parametrize("function", [roc_auc_score, average_precision_score])
-def test_equal_scores(xp, device, function, n):
-    y, P = of_two(False, n)
-    check(function, y, np.zeros_like(P), xp, device)
-    check(function, y, np.zeros_like(P), xp, device, weights("with zeros", n))
-
-
-@APART
-@pytest.mark.parametrize("function", [roc_auc_score, average_precision_score])
-def test_float32_and_integers(xp, device, function, n):
-    y, P = of_two(False, n)
-    check(function, y, P.astype(np.float32), xp, device, tolerance=FLOAT32)
-    check(function, y, np.rint(3 * P).astype(np.int64), xp, device)
 
 
 @APART

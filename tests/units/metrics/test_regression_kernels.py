@@ -94,23 +94,42 @@ def skip_old(name, weight):
 
 
 def weights_of(name):
-    return [None] if name == "max_error" else [None, WEIGHT, WEIGHT + rng.random(N)]
+    weights = [None, WEIGHT, WEIGHT + rng.random(N), WEIGHT.astype(int)]
+    return weights[:1] if name == "max_error" else weights
 
 
 def test_all_metrics_are_here():
     assert {function.__name__ for function in REGRESSION_METRICS} == set(ALL)
 
 
+ONE = P[:, :, 0]
+COUNTS = rng.poisson(3, N) + 1
+# Of these, means are exact: of others, rounding decides whether there is any variance.
+EVEN_NUMBERS = np.vstack([np.full(64, 2.0), ONE[:1, :64]])
+ARRANGED = {
+    "an odd number of rows": (Y[:, 0], ONE),
+    "an even number of rows": (Y[:EVEN, 0], ONE[:, :EVEN]),
+    "counts": (COUNTS, ONE),
+    "counts that are predicted": (COUNTS, np.ceil(ONE).astype(int)),
+    "zeros among the targets": (np.where(np.arange(N) % 3 == 0, 0.0, Y[:, 0]), ONE),
+    "one row": (Y[:1, 0], ONE[:, :1]),
+    "one row as predicted": (Y[:1, 0], np.tile(Y[:1, 0], (M, 1))),
+    "equal targets": (np.full(64, 2.0), EVEN_NUMBERS),
+    "targets of zero": (np.zeros(64), EVEN_NUMBERS),
+}
+
+
+@pytest.mark.parametrize("arranged", ARRANGED)
 @each(CASES)
-def test_one_output(case):
+def test_one_output(case, arranged):
     name, options = case
-    for weight in weights_of(name):
+    y, predictions = ARRANGED[arranged]
+    for weight in weights_of(name) if "number" in arranged or arranged == "counts" else [None]:
         skip_old(name, weight)
-        for rows in (slice(N), slice(EVEN)):
-            y, predictions, w = Y[rows, 0], P[:, rows, 0], None if weight is None else weight[rows]
-            expected = theirs(name, y, predictions, w, **options)
-            assert np.isfinite(expected).all()
-            assert_same(many(name, y, predictions, w, **options), expected)
+        w = None if weight is None else weight[: len(y)]
+        expected = theirs(name, y, predictions, w, **options)
+        assert np.isfinite(expected).all() or "number" not in arranged
+        assert_same(many(name, y, predictions, w, **options), expected)
 
 
 @pytest.mark.parametrize("multioutput", MULTIOUTPUT, ids=str)
@@ -193,22 +212,22 @@ def test_float32(case):
     name, options = case
     for weight in weights_of(name):
         skip_old(name, weight)
-        y, predictions = Y[:, 0].astype(np.float32), P[:, :, 0].astype(np.float32)
+        y, predictions = Y[:, 0].astype(np.float32), ONE.astype(np.float32)
         w = None if weight is None else weight.astype(np.float32)
         ours = many(name, y, predictions, w, **options)
         assert ours.dtype == np.float32
         assert_same(ours, theirs(name, y, predictions, w, **options), FLOAT32)
+    ours = many(name, COUNTS, predictions, **options)
+    assert_same(ours, theirs(name, COUNTS, predictions, **options), FLOAT32)
 
 
 @each(CASES)
 def test_one_setting_and_blocks_of_settings(case):
     name, options = case
     weight = weights_of(name)[-1]
-    all_at_once = many(name, Y[:, 0], P[:, :, 0], weight, **options)
-    np.testing.assert_array_equal(
-        many(name, Y[:, 0], P[:, :, 0], weight, max_bytes=1, **options), all_at_once
-    )
-    np.testing.assert_array_equal(many(name, Y[:, 0], P[:1, :, 0], weight, **options), all_at_once[:1])
+    whole = many(name, Y[:, 0], ONE, weight, **options)
+    np.testing.assert_array_equal(many(name, Y[:, 0], ONE, weight, max_bytes=1, **options), whole)
+    np.testing.assert_array_equal(many(name, Y[:, 0], ONE[:1], weight, **options), whole[:1])
 
 
 @pytest.mark.parametrize(
@@ -220,47 +239,6 @@ def test_blocks_of_rows(name):
     predictions = y + 0.1 * rng.random((2, n))
     for w in (None, weight):
         assert_same(many(name, y, predictions, w), theirs(name, y, predictions, w))
-
-
-@each(CASES)
-def test_integers(case):
-    name, options = case
-    counts = rng.poisson(3, N) + 1
-    for predictions in (P[:, :, 0], np.ceil(P[:, :, 0]).astype(int), P[:, :, 0].astype(np.float32)):
-        skip_old(name, None)
-        rel = FLOAT32 if predictions.dtype == np.float32 else EXACT
-        assert_same(
-            many(name, counts, predictions, **options), theirs(name, counts, predictions, **options), rel
-        )
-    if name != "max_error":
-        w = WEIGHT.astype(int)
-        skip_old(name, w)
-        assert_same(
-            many(name, counts, P[:, :, 0], w, **options), theirs(name, counts, P[:, :, 0], w, **options)
-        )
-
-
-@each(CASES)
-def test_zeros_among_the_targets(case):
-    name, options = case
-    y = np.where(np.arange(N) % 3 == 0, 0.0, Y[:, 0])
-    skip_old(name, None)
-    assert_same(many(name, y, P[:, :, 0], **options), theirs(name, y, P[:, :, 0], **options))
-
-
-@each(CASES)
-def test_one_row_and_equal_targets(case):
-    """Numbers whose mean is exact: of others, rounding decides whether there is any variance."""
-    name, options = case
-    skip_old(name, None)
-    exact = np.vstack([np.full(64, 2.0), P[:1, :64, 0]])
-    for y, predictions in (
-        (Y[:1, 0], P[:, :1, 0]),
-        (Y[:1, 0], np.tile(Y[:1, 0], (M, 1))),
-        (np.full(64, 2.0), exact),
-        (np.zeros(64), exact),
-    ):
-        assert_same(many(name, y, predictions, **options), theirs(name, y, predictions, **options))
 
 
 @each(CASES)
@@ -307,23 +285,21 @@ def test_shapes_of_one_output():
             assert_same(raw, expected[:, None])
 
 
-def test_what_is_not_allowed():
-    y, predictions = Y[:, 0], P[:, :, 0]
-    with pytest.raises(ValueError, match="Custom weights are useful only"):
-        many("r2_score", y, predictions, multioutput=[1.0])
-    with pytest.raises(ValueError, match="equally many custom weights"):
-        many("r2_score", Y, P, multioutput=[0.5, 0.5])
-    with pytest.raises(ValueError, match="multioutput='variance_weighted' is not allowed"):
-        many("mean_squared_error", Y, P, multioutput="variance_weighted")
-    with pytest.raises(ValueError, match=r"Multioutput not supported in d2_tweedie_score"):
-        many("d2_tweedie_score", Y, P)
-    with pytest.raises(ValueError, match="power must be"):
-        many("mean_tweedie_deviance", y, predictions, power=0.5)
-    with pytest.raises(ValueError, match="alpha must be"):
-        many("d2_pinball_score", y, predictions, alpha=2)
-    with pytest.raises(ValueError, match="need the shape"):
-        many("r2_score", y[1:], predictions)
-    with pytest.raises(Unsupported, match="sample_weight is not supported"):
-        many("max_error", y, predictions, WEIGHT)
-    with pytest.raises(Unsupported, match="labels is not supported"):
-        many("r2_score", y, predictions, labels=[1])
+NOT_ALLOWED = [
+    ("r2_score", Y[:, 0], ONE, {"multioutput": [1.0]}, ValueError, "Custom weights are useful only"),
+    ("r2_score", Y, P, {"multioutput": [0.5, 0.5]}, ValueError, "equally many custom weights"),
+    ("mean_squared_error", Y, P, {"multioutput": "variance_weighted"}, ValueError,
+     "multioutput='variance_weighted' is not allowed"),
+    ("d2_tweedie_score", Y, P, {}, ValueError, "Multioutput not supported in d2_tweedie_score"),
+    ("mean_tweedie_deviance", Y[:, 0], ONE, {"power": 0.5}, ValueError, "power must be"),
+    ("d2_pinball_score", Y[:, 0], ONE, {"alpha": 2}, ValueError, "alpha must be"),
+    ("r2_score", Y[1:, 0], ONE, {}, ValueError, "need the shape"),
+    ("max_error", Y[:, 0], ONE, {"weight": WEIGHT}, Unsupported, "sample_weight is not supported"),
+    ("r2_score", Y[:, 0], ONE, {"labels": [1]}, Unsupported, "labels is not supported"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "y", "predictions", "options", "error", "said"), NOT_ALLOWED)
+def test_what_is_not_allowed(name, y, predictions, options, error, said):
+    with pytest.raises(error, match=said):
+        many(name, y, predictions, **options)

@@ -34,19 +34,18 @@ REGRESSION = [
 ]
 
 
+class Positive(Ridge):
+    """Ridge whose predictions every regression scorer takes."""
+
+    def predict(self, X):
+        return np.maximum(super().predict(X), 0.1)
+
+
 @pytest.mark.parametrize("name", REGRESSION)
 def test_regression_scorers_read_a_stub(name):
-    model = Ridge(alpha=0.1).fit(X, Y)
-    predicted = np.maximum(model.predict(X), 0.1)
-
-    class Positive(Ridge):
-        def predict(self, X):
-            return np.maximum(super().predict(X), 0.1)
-
-    expected = get_scorer(name)(Positive(alpha=0.1).fit(X, Y), X, Y)
-    scorer = get_scorer(name)
-    stub = SharedScoring(scorer, {}, Ridge()).stub({"predict": predicted}, None)
-    assert scorer(stub, None, Y) == pytest.approx(expected, rel=1e-13)
+    model, scorer = Positive(alpha=0.1).fit(X, Y), get_scorer(name)
+    stub = SharedScoring(scorer, {}, Ridge()).stub({"predict": model.predict(X)}, None)
+    assert scorer(stub, None, Y) == pytest.approx(scorer(model, X, Y), rel=1e-13)
 
 
 def responses(model):
@@ -155,20 +154,15 @@ def test_signs_and_names_of_several():
     shared = SharedScoring(scorer, {}, Ridge())
     assert shared.multimetric
     linear = LinearPredictors(model.coef_[:, None, None], np.full((1, 1), model.intercept_), np.zeros(3))
-    ours = shared.from_moments(residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60))))
+    residuals = residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60)))
+    ours = shared.from_moments(residuals)
     theirs = scorer(model, X, Y)
     assert list(ours) == ["a", "b"]
     for name, values in ours.items():
         np.testing.assert_allclose(values, theirs[name], rtol=1e-11)
     negative = SharedScoring(get_scorer("neg_mean_squared_error"), {}, Ridge())
     assert not negative.multimetric
-    np.testing.assert_allclose(
-        negative.from_moments(residuals_from_moments(linear, moments_of_rows(X, Y[:, None], slice(0, 60))))[
-            "score"
-        ],
-        -theirs["b"],
-        rtol=1e-11,
-    )
+    np.testing.assert_allclose(negative.from_moments(residuals)["score"], -theirs["b"], rtol=1e-11)
 
 
 def test_rows_without_weights_give_no_arguments():

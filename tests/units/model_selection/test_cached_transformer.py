@@ -31,6 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
+from tests._callback_recorder import Deaf
 from tests.behaviour.steps._prefixes import (
     ALPHAS,
     Counting,
@@ -161,17 +162,9 @@ def test_many_threads_on_one_cache():
 
 
 def everything():
+    steps = Pipeline([("x", StandardScaler()), ("y", make_union(MinMaxScaler(), "passthrough"))])
     columns = ColumnTransformer(
-        [
-            (
-                "a",
-                Pipeline([("x", StandardScaler()), ("y", make_union(MinMaxScaler(), "passthrough"))]),
-                [0, 1],
-            ),
-            ("b", PCA(1), [2]),
-            ("c", "drop", [0]),
-            ("e", MinMaxScaler(), []),
-        ],
+        [("a", steps, [0, 1]), ("b", PCA(1), [2]), ("c", "drop", [0]), ("e", MinMaxScaler(), [])],
         remainder=make_pipeline(SimpleImputer(), StandardScaler()),
     )
     union = FeatureUnion([("p", StandardScaler()), ("q", make_pipeline(MinMaxScaler(), PCA(1)))])
@@ -250,23 +243,14 @@ def test_has_shareable_prefix(estimator, expected):
 
 @pytest.mark.skipif(not hasattr(Pipeline, "set_callbacks"), reason="callbacks came with scikit-learn 1.9")
 def test_callbacks_see_every_fit():
-    class Logging:
+    class Logging(Deaf):
         max_propagation_depth = None
 
         def __init__(self):
             self.seen = []
 
-        def setup(self, estimator, context):
-            pass
-
-        def teardown(self, estimator, context):
-            pass
-
         def on_fit_task_begin(self, estimator, context, **kwargs):
             self.seen.append((type(estimator).__name__, str(context.task_name)))
-
-        def on_fit_task_end(self, estimator, context, **kwargs):
-            pass
 
     X, y = data()
     logs = []

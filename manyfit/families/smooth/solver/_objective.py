@@ -242,11 +242,8 @@ class LinearProblem:
             T[-1, :-1] = self.passes.origin[features]
             T[-1, -1] = self.intercept != "none"
             return _congruent(full, T, K)
-        if view is None and full.ndim == 1:
-            out = full.reshape(K, p + 1).copy()
-            out[:, :-1] += self.passes.origin**2 * out[:, -1:]
-            out[:, -1] *= self.intercept != "none"
-            return out.ravel()
+        if full.ndim == 1:
+            return self._diagonal_behind_steps(full.reshape(K, p + 1), i)
         linear = np.eye(p) if view is None else view.to_X(np.eye(view.n_features))
         q = linear.shape[1]
         T = np.zeros((p + 1, self.n_features + 1))
@@ -254,10 +251,17 @@ class LinearProblem:
         if self.intercept != "free":
             T[-1, :-1] = self.at_origin(i)
         T[-1, -1] = self.intercept != "none"
-        if full.ndim == 1:
-            # An approximation of the diagonal, as if the steps did not mix the features of X.
-            return np.asarray(full.reshape(K, p + 1) @ T**2).ravel()
         return _congruent(full, T, K)
+
+    def _diagonal_behind_steps(self, full: Array, i: int) -> Array:
+        """An approximation of the diagonal, (K, p + 1), as if the steps did not mix the features of X."""
+        view, out = self.views[i], np.zeros((len(full), self.n_features + 1))
+        part = full[:, :-1]
+        out[:, : self._n_features(i)] = part if view is None else view.squares_from_X(part.T).T
+        if self.intercept != "free":
+            out[:, :-1] += self.at_origin(i) ** 2 * full[:, -1:]
+        out[:, -1] = full[:, -1] * (self.intercept != "none")
+        return out.ravel()
 
 
 def _congruent(full: Array, T: Array, K: int) -> Array:

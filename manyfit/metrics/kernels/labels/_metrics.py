@@ -59,9 +59,16 @@ def _total(targets: Targets, P: Array) -> Array:
     return xp.asarray(P.shape[1], dtype=float_dtype(P), device=device(P))
 
 
+def _share(targets: Targets, P: Array, weight: Array) -> Array:
+    """Weights of some rows, (m,), by that of all; NaN if no row has any."""
+    if targets.weight is None:
+        return weight / P.shape[1]
+    return ratio(weight, _total(targets, P), np.nan)
+
+
 def _accuracy(targets: Targets, P: Array, *, normalize: bool) -> Array:
     right = _right(targets, P)
-    scores = ratio(right, _total(targets, P), np.nan) if normalize else right
+    scores = _share(targets, P, right) if normalize else right
     return nan_where(scores, refused_settings(targets, P))
 
 
@@ -76,7 +83,7 @@ def _hamming(targets: Targets, P: Array) -> Array:
     xp, w = array_namespace(P), float_weight(targets, P)
     wrong = xp.mean(as_floating(as_flags(targets.numbers) != as_flags(P), P), axis=-1)
     wrong = xp.sum(wrong, axis=-1) if w is None else wrong @ w
-    return nan_where(ratio(wrong, _total(targets, P), np.nan), refused_settings(targets, P))
+    return nan_where(_share(targets, P, wrong), refused_settings(targets, P))
 
 
 def _require_one_label(targets: Targets, name: str) -> None:

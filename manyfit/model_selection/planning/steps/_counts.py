@@ -3,19 +3,16 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit.cluster.pool.run import count_slots
 from manyfit.introspection.composites import children, composite_class
 from manyfit.introspection.randomness import is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
@@ -35,8 +32,9 @@ class _Fits:
 class StepCounts:
     """Counts the transformer fits of settings that share steps.
 
-    `n_once` gives the number of steps of a setting that are applied to all rows at once, `first_drawing` the
-    first step that draws, if any: it is fitted for each setting, and so is every step behind it.
+    `n_once` gives the number of steps of a setting that are applied to all rows at once, `tokens_key` the
+    key of the tokens that its first step makes of all texts, `first_drawing` the first step that draws, if
+    any: it is fitted for each setting, and so is every step behind it.
     """
 
     def __init__(
@@ -44,9 +42,12 @@ class StepCounts:
         job: Job,
         chains: Sequence[PipelineSpec | str],
         n_once: Callable[[PipelineSpec], int],
+        tokens_key: Callable[[PipelineSpec], Key | None],
         first_drawing: Callable[[PipelineSpec], int | None],
+        n_workers: int,
     ) -> None:
-        self._job, self._chains, self._n_once, self._drawing = job, chains, n_once, first_drawing
+        self._job, self._chains, self._n_workers = job, chains, n_workers
+        self._n_once, self._tokens_key, self._drawing = n_once, tokens_key, first_drawing
 
     def counted(
         self, groups: Sequence[Group], order: Sequence[Any] | None, by_candidate: bool
@@ -73,11 +74,6 @@ class StepCounts:
                 made |= new
         counts = {id(group): found[j] for j, group in enumerate(groups_)}
         return [replace(group, transformer_fits=counts.get(id(group), 0)) for group in groups]
-
-    @cached_property
-    def _n_workers(self) -> int:
-        job = self._job
-        return count_slots(job.client) if job.client is not None else joblib_workers(job.n_jobs)
 
     def _tasks(
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
@@ -110,7 +106,7 @@ class StepCounts:
         chain = self._chains[c] if self._chains else ""
         if not isinstance(chain, PipelineSpec):
             return _Fits(tuple(_last_step_keys(self._model(c), (), c)))
-        n_once, drawing = self._n_once(chain), self._drawing(chain)
+        n_once, drawing, tokens = self._n_once(chain), self._drawing(chain), self._tokens_key(chain)
         source: Key = ()
         found: tuple[list[Key], list[Key]] = ([], [])
         for j, step in enumerate(chain.steps):
@@ -118,6 +114,8 @@ class StepCounts:
             if j == drawing and not _holds_parts(one):  # of parts some may draw, and others not
                 source = (source, c)
             fits, source = _step_keys(one, source, c)
+            if j == 0 and tokens is not None:
+                n_once, fits = 1, [("tokens", tokens)]
             found[j < n_once].extend(fits)
         found[0].extend(_last_step_keys(chain.final.build(), source, c))
         return _Fits(tuple(found[0]), tuple(found[1]))

@@ -10,12 +10,15 @@ from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, value_
 from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix
 
 
-def step_order(job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int]) -> tuple[Any, ...] | None:
+def step_order(
+    job: Job, chains: Sequence[PipelineSpec | str], left: Sequence[int], splits_share: bool
+) -> tuple[Any, ...] | None:
     """For each candidate the identities of its steps, as integers; None if no step is shared.
 
-    `left` are the candidates that are fitted one by one, or may be.
+    `left` are the candidates that are fitted one by one, or may be. `splits_share`: a single one of them
+    shares work, too, among its splits.
     """
-    if len(left) < 2 or not any(map(has_shareable_prefix, _samples(job, chains, left))):
+    if len(left) < 2 - splits_share or not any(map(has_shareable_prefix, _samples(job, chains, left))):
         return None
     ids: dict[Any, int] = {}
     order: list[Any] = [()] * len(chains)

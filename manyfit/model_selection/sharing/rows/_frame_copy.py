@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
+import io
 import pickle
 import sys
 from typing import Any
@@ -12,26 +12,59 @@ import numpy as np
 
 from manyfit.arrays import copy_with_strides
 
+Memory = type[bytes] | type[bytearray]
 
-def pandas_copy(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
+
+def copy_array(X: np.ndarray, memory: Memory = bytearray) -> np.ndarray:
+    """A copy in the same memory layout, in read-only memory if that is `bytes` and X holds no objects."""
+    if X.dtype.hasobject or (memory is bytearray and X.flags.forc):
+        return np.array(X, order="K", copy=True)
+    return copy_with_strides(X, memory)
+
+
+class _Arrays(pickle.Pickler):
+    """Pickles a frame without its arrays, which it collects in `found`."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self.found: list[np.ndarray] = []
+
+    def persistent_id(self, thing: Any) -> int | None:
+        if type(thing) is not np.ndarray:
+            return None
+        self.found.append(thing)
+        return len(self.found) - 1
+
+
+class _WithArrays(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, arrays: list[np.ndarray]) -> None:
+        super().__init__(file)
+        self._arrays = arrays
+
+    def persistent_load(self, key: Any) -> np.ndarray:
+        return self._arrays[key]
+
+
+def pandas_copy(frame: Any, memory: Memory) -> Any:
     """A deep copy of a frame or series, in read-only memory if that is `bytes`.
 
-    Arrays of the copy have the same layout, so that sums over them round alike. `DataFrame.copy` moves
-    columns; pickling keeps them in their blocks, but closes gaps.
+    Arrays of the copy have the same layout, so that sums over them round alike: `DataFrame.copy` moves
+    columns. Python objects are not copied.
     """
-    with_gaps = copy_with_gaps(frame, memory)
+    with_gaps = _copy_with_gaps(frame, memory)
     if with_gaps is not None:
         return with_gaps
-    kinds = [frame.dtype] if frame.ndim == 1 else list(frame.dtypes)
-    if object not in kinds:  # Python objects are not copied
-        buffers: list[pickle.PickleBuffer] = []
-        with contextlib.suppress(Exception):  # a subclass or an extension type that cannot be pickled
-            head = pickle.dumps(frame, protocol=5, buffer_callback=buffers.append)
-            return pickle.loads(head, buffers=[memory(buffer.raw()) for buffer in buffers])
-    return frame.copy()
+    file = io.BytesIO()
+    pickler = _Arrays(file)
+    try:
+        pickler.dump(frame)
+        file.seek(0)
+        return _WithArrays(file, [copy_array(array, memory) for array in pickler.found]).load()
+    except Exception:  # a subclass or an extension type that cannot be pickled
+        return frame.copy()
 
 
-def copy_with_gaps(frame: Any, memory: type[bytes] | type[bytearray]) -> Any:
+def _copy_with_gaps(frame: Any, memory: Memory) -> Any:
     """A copy of a frame that shows one array with gaps or backwards; None for any other frame."""
     pandas = sys.modules["pandas"]
     if type(frame) is not pandas.DataFrame or not frame.shape[1]:

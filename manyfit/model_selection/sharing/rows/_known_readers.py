@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
-import random
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,7 +30,8 @@ from manyfit._compat import (
 )
 from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.introspection.composites import walk
-from manyfit.introspection.structural_key import Wrapped
+from manyfit.introspection.object_state import DEEPEST, Wrapped
+from manyfit.introspection.randomness import GENERATORS
 from manyfit.model_selection.sharing.rows._reader_names import READERS
 
 __all__ = ["strangers", "strangers_among_scorers", "writes_in_place"]
@@ -63,8 +63,6 @@ _WRITING = {"copy": False, "copy_X": False, "copy_x": False, "overwrite_a": True
 _COPIES = ("copy", "copy_X", "copy_x")
 
 _VALUES = (str, bytes, numbers.Number, np.generic, np.dtype, np.ndarray, slice, range, types.EllipsisType)
-_GENERATORS = (np.random.RandomState, np.random.Generator, np.random.BitGenerator, random.Random)
-_DEEPEST = 50
 
 
 def strangers(thing: Any, depth: int = 0) -> Iterator[Any]:
@@ -72,9 +70,9 @@ def strangers(thing: Any, depth: int = 0) -> Iterator[Any]:
 
     None, if `thing` may read rows that others read, too.
     """
-    if thing is None or isinstance(thing, (*_VALUES, *_GENERATORS)) or scipy.sparse.issparse(thing):
+    if thing is None or isinstance(thing, (*_VALUES, *GENERATORS)) or scipy.sparse.issparse(thing):
         return
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         yield type(thing)
     elif isinstance(thing, Wrapped):
         yield from strangers(thing._shared_inner, depth)

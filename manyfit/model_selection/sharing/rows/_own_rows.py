@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import datetime
-import io
 import numbers
-import pickle
 import sys
+import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from manyfit._compat import safe_indexing
-from manyfit.arrays import copy_with_strides
-from manyfit.model_selection.sharing.rows._frame_copy import copy_with_gaps
+from manyfit.model_selection.sharing.rows._frame_copy import copy_array, pandas_copy
 from manyfit.model_selection.sharing.rows._read_only import (
     SPARSE_PARTS,
+    change_parts,
     frame_kind,
     is_numpy_array,
     is_sparse_matrix,
@@ -29,6 +29,8 @@ __all__ = ["InputWritten", "OwnRows", "call_on_copies", "has_mutable_items", "ow
 
 T = TypeVar("T")
 _IMMUTABLE = (str, bytes, numbers.Number, datetime.date, datetime.timedelta, type(None), np.generic)
+# How long a frame of a call that has ended may be held by another thread, in steps.
+PATIENCE_S = (0.001, 0.004, 0.015, 0.03)
 
 
 class InputWritten(Exception):
@@ -71,14 +73,27 @@ def call_on_copies(method: Callable[..., Any], data: Iterable[Any], params: Mapp
     if own is output:
         return own
     if type(output) is list:  # it has no weak references; only this function holds its copy
-        kept = sys.getrefcount(output) > sys.getrefcount(own)
+        kept = _lasts(lambda: sys.getrefcount(output) > sys.getrefcount(own))
     else:
         memory = [weakref.ref(piece) for piece in _pieces(output)]
         del output
-        kept = any(piece() is not None for piece in memory)
+        kept = _lasts(lambda: any(piece() is not None for piece in memory))
     if kept:
         raise InputWritten("a transformer keeps what it returns")
     return own
+
+
+def _lasts(is_kept: Callable[[], bool]) -> bool:
+    """Whether it is kept, and not only for a moment by a thread that looks at this one's frames.
+
+    The profiler of Dask's workers does so every 10 ms: it holds the frame of a call, and all that is in it,
+    a little longer than the call.
+    """
+    for seconds in PATIENCE_S if threading.active_count() > 1 else ():
+        if not is_kept():
+            return False
+        time.sleep(seconds)
+    return is_kept()
 
 
 def _pieces(X: Any) -> Iterator[Any]:
@@ -112,64 +127,16 @@ def _root(X: np.ndarray) -> np.ndarray:
 def own_copy(X: T) -> T:
     """A copy in the same memory layout; a copied list has the same items."""
     if is_numpy_array(X):
-        plain = X.flags.forc or X.dtype.hasobject  # type: ignore[attr-defined]
-        return np.array(X, order="K", copy=True) if plain else copy_with_strides(X)  # type: ignore
+        return copy_array(X)  # type: ignore
     if is_sparse_matrix(X):
-        own = copy.copy(X)  # it keeps the flags, so that SciPy does not check for sorted indices again
-        for name in SPARSE_PARTS[own.format]:  # type: ignore[attr-defined]
-            setattr(own, name, _copied_part(getattr(X, name)))
-        return own
+        return change_parts(X, np.copy)
     kind = frame_kind(X)
     if kind == "pandas":
-        return _pandas_copy(X)  # type: ignore[no-any-return]
+        # scikit-learn, for one, writes into the memory of a frame if it can, and otherwise into a copy.
+        return pandas_copy(X, bytearray)  # type: ignore[no-any-return]
     if kind == "polars":  # a clone shares its memory
         return safe_indexing(X, np.arange(len(X)))  # type: ignore[no-any-return, arg-type]
     return copy.copy(X) if type(X) is list else X
-
-
-class _Arrays(pickle.Pickler):
-    """Pickles a frame without its arrays, which it collects in `found`."""
-
-    def __init__(self, file: io.BytesIO) -> None:
-        super().__init__(file, protocol=5)
-        self.found: list[np.ndarray] = []
-
-    def persistent_id(self, thing: Any) -> int | None:
-        if type(thing) is not np.ndarray:
-            return None
-        self.found.append(thing)
-        return len(self.found) - 1
-
-
-class _WithArrays(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, arrays: list[np.ndarray]) -> None:
-        super().__init__(file)
-        self._arrays = arrays
-
-    def persistent_load(self, key: Any) -> np.ndarray:
-        return self._arrays[key]
-
-
-def _pandas_copy(frame: Any) -> Any:
-    """A deep copy in the same blocks and layout, which `DataFrame.copy` changes, and as writeable.
-
-    scikit-learn, for one, writes into the memory of a frame if it can, and otherwise into a copy.
-    """
-    with_gaps = copy_with_gaps(frame, bytearray)
-    if with_gaps is not None:
-        return with_gaps
-    file = io.BytesIO()
-    pickler = _Arrays(file)
-    try:
-        pickler.dump(frame)
-        file.seek(0)
-        return _WithArrays(file, [own_copy(array) for array in pickler.found]).load()
-    except Exception:  # a subclass or an extension type that cannot be pickled
-        return frame.copy()
-
-
-def _copied_part(part: Any) -> Any:
-    return tuple(map(_copied_part, part)) if isinstance(part, tuple) else part.copy()
 
 
 def has_mutable_items(X: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from manyfit.model_selection.sharing.rows._frame_copy import pandas_copy
 __all__ = [
     "SPARSE_PARTS",
     "can_be_shared",
+    "change_parts",
     "frame_kind",
     "is_numpy_array",
     "is_protectable",
@@ -78,12 +80,9 @@ def read_only_view(X: T) -> T:
     if type(X) is list:
         return copy.copy(X)
     if is_numpy_array(X):
-        return _read_only(X)
+        return _read_only(X)  # type: ignore
     if is_sparse_matrix(X):
-        view = copy.copy(X)  # it keeps the flags, so that SciPy does not check for sorted indices again
-        for name in SPARSE_PARTS[view.format]:  # type: ignore[attr-defined]
-            setattr(view, name, _read_only(getattr(X, name)))
-        return view
+        return change_parts(X, _read_only)
     kind = frame_kind(X)
     if kind == "pandas":
         return X.copy(deep=False) if _copy_on_write() else pandas_copy(X, bytearray)  # type: ignore
@@ -101,9 +100,16 @@ def private_copy(X: T) -> T:
     return copied  # type: ignore[no-any-return]
 
 
-def _read_only(part: Any) -> Any:
-    if isinstance(part, tuple):
-        return tuple(map(_read_only, part))
+def change_parts(X: T, change: Callable[[np.ndarray], np.ndarray]) -> T:
+    """A sparse matrix with its arrays changed."""
+    other = copy.copy(X)  # it keeps the flags, so that SciPy does not check for sorted indices again
+    for name in SPARSE_PARTS[other.format]:  # type: ignore[attr-defined]
+        part = getattr(X, name)
+        setattr(other, name, tuple(map(change, part)) if isinstance(part, tuple) else change(part))
+    return other
+
+
+def _read_only(part: np.ndarray) -> np.ndarray:
     view = part.view()
     view.flags.writeable = False
     return view

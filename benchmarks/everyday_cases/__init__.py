@@ -1,0 +1,1 @@
+"""The searches of ``python -m benchmarks everyday``."""

@@ -1,0 +1,125 @@
+"""Ridge on many folds: what they cost beside one pass over X, and leaving out one row at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.model_selection import GridSearchCV as Reference
+from sklearn.model_selection import KFold, LeaveOneOut
+
+from benchmarks._benchmark import register
+from benchmarks._study import Column, Findings, Study, Tell
+from benchmarks._task import Data
+from benchmarks._verdict import at_least, at_most
+
+# Folds on which scikit-learn is timed; its fits take as long on all others.
+TIMED_FOLDS = 50
+ROUNDS = 3
+_COLUMNS = (
+    Column("what", "search"),
+    Column("cpu", "CPU time", "s"),
+    Column("ratio", "ratio", "number"),
+    Column("gap", "difference", "gap"),
+)
+
+
+def _data(n: int, p: int) -> Data:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p)) @ (np.eye(p) + 0.05 * rng.normal(size=(p, p)))
+    return X, X @ rng.normal(size=p) + 5.0 * rng.normal(size=n)
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    found = call()
+    return time.process_time() - start, found
+
+
+def _gap(ours: Any, theirs: Any, folds: int) -> float:
+    names = [f"split{i}_test_score" for i in range(folds)]
+    return float(max(np.abs(ours.cv_results_[name] - theirs.cv_results_[name]).max() for name in names))
+
+
+def _leave_one_out(quick: bool, tell: Tell) -> Findings:
+    from manyfit.model_selection import GridSearchCV
+
+    n, p = (200, 5) if quick else (5000, 50)
+    X, y = _data(n, p)
+    alphas, scoring = np.logspace(-2, 3, 3 if quick else 10), "neg_mean_squared_error"
+    some = list(LeaveOneOut().split(X))[: 10 if quick else TIMED_FOLDS]
+    seconds: dict[str, list[float]] = {"ours": [], "theirs": [], "cv": []}
+    for one in range(ROUNDS):
+        tell(f"round {one + 1}")
+        ours = GridSearchCV(Ridge(), {"alpha": alphas}, cv=LeaveOneOut(), scoring=scoring)
+        theirs = Reference(Ridge(), {"alpha": alphas}, cv=some, scoring=scoring)
+        rival = RidgeCV(alphas)
+        for name, search in (("ours", ours), ("theirs", theirs), ("cv", rival)):
+            seconds[name].append(_timed(lambda search=search: search.fit(X, y))[0])
+    best = {name: min(values) for name, values in seconds.items()}
+    scaled, gap = best["theirs"] * n / len(some), _gap(ours, theirs, len(some))
+    rows = [
+        {"what": "manyfit", "cpu": best["ours"], "ratio": scaled / best["ours"], "gap": gap},
+        {"what": f"scikit-learn, {len(some)} folds scaled to {n}", "cpu": scaled, "ratio": 1.0, "gap": None},
+        {"what": "RidgeCV", "cpu": best["cv"], "ratio": scaled / best["cv"], "gap": None},
+    ]
+    same = float(ours.best_params_["alpha"] == rival.alpha_)
+    notes = (
+        f"scikit-learn's search is timed on {len(some)} of {n} folds, since all would take minutes; its time "
+        "is scaled by the number of folds. Each search and RidgeCV include one refit. The ratio is that to "
+        "scikit-learn; differences are those on the folds that both have. The floor is RidgeCV.",
+    )
+    verdicts = [
+        at_least("at least 300 times scikit-learn", rows[0]["ratio"], 300.0, "times"),
+        at_most("scores within 1e-9 of scikit-learn's", gap, 1e-9, "apart"),
+        at_least("the alpha of RidgeCV", same, 1.0, "of it"),
+    ]
+    return Findings(rows, _COLUMNS, {"seconds": seconds}, notes, verdicts)
+
+
+def _one_pass(X: NDArray[Any], y: NDArray[Any]) -> Any:
+    from manyfit.folds import NumPyRows
+
+    return NumPyRows(X).moments(y[:, None], [slice(0, len(X))])
+
+
+def _many_folds(quick: bool, tell: Tell) -> Findings:
+    from manyfit.model_selection import GridSearchCV
+
+    X, y = _data(*((400, 10) if quick else (100_000, 500)))
+    counts = (5, 20, 50) if quick else (5, 100, 1000)
+    seconds: dict[str, list[float]] = {"pass": [], **{str(k): [] for k in counts}}
+    searches = {}
+    for one in range(ROUNDS):
+        tell(f"round {one + 1}")
+        seconds["pass"].append(_timed(lambda: _one_pass(X, y))[0])
+        for k in counts:
+            search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=k, scoring="r2", refit=False)
+            used, searches[k] = _timed(lambda search=search: search.fit(X, y))
+            seconds[str(k)].append(used)
+    best = {name: min(values) for name, values in seconds.items()}
+    floor = best["pass"]
+    rows = [{"what": "one pass over X, the floor", "cpu": floor, "ratio": 1.0, "gap": None}]
+    gaps = []
+    for k, search in searches.items():
+        some = list(KFold(k).split(X))[:2]
+        theirs = Reference(Ridge(), {"alpha": [1.0]}, cv=some, scoring="r2", refit=False).fit(X, y)
+        gaps.append(_gap(search, theirs, 2))
+        cpu = best[str(k)]
+        rows.append({"what": f"{k} folds", "cpu": cpu, "ratio": cpu / floor, "gap": gaps[-1]})
+    few, some_folds, most = (best[str(k)] for k in counts)
+    verdicts = [
+        at_most(f"{counts[2]} folds: at most 1.3 times one pass", most / floor, 1.3, "times"),
+        at_most(f"{counts[1]} folds: at most 1.1 times {counts[0]}", some_folds / few, 1.1, "times"),
+        at_most("scores within 1e-9 of scikit-learn's", max(gaps), 1e-9, "apart"),
+    ]
+    notes = ("Ratios are those to one pass over X that sums all moments. Differences are on two folds.",)
+    return Findings(rows, _COLUMNS, {"seconds": seconds}, notes, verdicts)
+
+
+register(Study("loo-ridge", "Ridge, 10 alphas, each of 5,000 rows left out, 50 columns", _leave_one_out))
+register(Study("many-folds", "Ridge, one alpha, on 5, 100 and 1,000 folds of 100,000 x 500", _many_folds))

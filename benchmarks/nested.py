@@ -1,0 +1,98 @@
+"""Settings that nest: numbers of trees, iterations of boosting, and prunings of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks import _bars as bars
+from benchmarks._benchmark import Benchmark, register
+from benchmarks._contenders import searches
+from benchmarks._floor import reading_work
+from benchmarks._task import Data, Task
+
+SAME = bars.same_scores(1e-12)
+MEMBERS = [10, 20, 50, 100, 200]
+
+
+def _data(rows: int) -> Any:
+    def data(quick: bool) -> Data:
+        X, y = make_classification(300 if quick else rows, 20, n_informative=8, flip_y=0.1, random_state=0)
+        return X, y
+
+    return data
+
+
+def _task(estimator: Any, grid: Mapping[str, Any], quick_grid: Mapping[str, Any]) -> Any:
+    return lambda quick: Task(estimator, quick_grid if quick else grid)
+
+
+def _register(name: str, summary: str, rows: int, task: Any, least: float) -> None:
+    register(
+        Benchmark(
+            name=name,
+            summary=f"{summary}, {rows:,} x 20",
+            task=task,
+            data=_data(rows),
+            contenders=searches(),
+            bars=(bars.times_faster(least), SAME),
+            work=reading_work,
+            repeat=3,
+        )
+    )
+
+
+_few = {"n_estimators": [2, 4]}
+_register(
+    "forest-prefix",
+    "RandomForestClassifier, 10, 20, 50, 100 and 200 trees x 5 folds",
+    2_000,
+    _task(RandomForestClassifier(random_state=0), {"n_estimators": MEMBERS}, _few),
+    1.6,
+)
+_register(
+    "boosting-prefix",
+    "HistGradientBoostingClassifier, 5 max_iter x 3 learning rates x 5 folds",
+    5_000,
+    _task(
+        HistGradientBoostingClassifier(),
+        {"max_iter": [20, 40, 60, 80, 100], "learning_rate": [0.03, 0.1, 0.3]},
+        {"max_iter": [2, 4], "learning_rate": [0.1]},
+    ),
+    2.0,
+)
+_register(
+    "adaboost",
+    "AdaBoostClassifier, 10, 20, 50, 100 and 200 stumps x 5 folds",
+    2_000,
+    _task(AdaBoostClassifier(random_state=0), {"n_estimators": MEMBERS}, _few),
+    1.6,
+)
+_register(
+    "bagging",
+    "BaggingClassifier, 10, 20, 50 and 100 trees x 5 folds",
+    2_000,
+    _task(BaggingClassifier(random_state=0), {"n_estimators": MEMBERS[:4]}, _few),
+    1.6,
+)
+_register(
+    "pruning",
+    "DecisionTreeClassifier, 20 ccp_alpha x 5 folds",
+    10_000,
+    _task(
+        DecisionTreeClassifier(random_state=0),
+        {"ccp_alpha": np.concatenate([[0.0], np.logspace(-5, -1, 19)])},
+        {"ccp_alpha": [0.0, 0.01]},
+    ),
+    8.0,
+)

@@ -1,0 +1,125 @@
+"""SimpleImputer: gaps of a column become one value, learned from its training rows."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+
+from manyfit.families.protocol import register_column_step
+from manyfit.folds import CategoryColumn, FoldColumns, LinearColumns, NumberColumn, Unsupported, as_categories
+
+Array = NDArray[Any]
+
+
+class SimpleImputerStep:
+    """SimpleImputer (1.9), for gaps that are NaN, or None in columns of categories.
+
+    References
+    ----------
+    sklearn.impute.SimpleImputer: of several most frequent values the smallest is taken.
+    """
+
+    serves = (SimpleImputer,)
+
+    def check(self, step: Any) -> None:
+        if callable(step.strategy):
+            raise Unsupported("strategy is a function")
+        missing = step.missing_values
+        if missing is not None and not (isinstance(missing, float) and math.isnan(missing)):
+            raise Unsupported(f"missing_values={missing!r} is neither NaN nor None")
+
+    def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
+        """The columns behind the imputer."""
+        if all(isinstance(part, NumberColumn) for part in columns.parts):
+            return self._numbers(step, columns)
+        if any(isinstance(part, NumberColumn | LinearColumns) for part in columns.parts):
+            raise Unsupported("SimpleImputer reads numbers beside categories")
+        return self._categories(step, columns)
+
+    def _numbers(self, step: Any, columns: FoldColumns) -> FoldColumns:
+        if step.missing_values is None:
+            raise Unsupported("missing_values=None, and the columns are numbers")
+        parts, marks = list[Any](), list[Any]()
+        for part in columns.parts:
+            assert isinstance(part, NumberColumn)
+            values = columns.fold.numbers(part)
+            gaps = np.isnan(values)
+            if gaps.all():
+                raise Unsupported("a column has no number in the training rows")
+            fill = self._fill(step, columns, part, values[~gaps])
+            parts.append(
+                part if part.fill is not None else replace(part, fill=part.shift + part.scale * fill)
+            )
+            if step.add_indicator and gaps.any():
+                marks.append(_mark(columns, part))
+        return columns.changed([*parts, *marks])
+
+    def _fill(self, step: Any, columns: FoldColumns, part: NumberColumn, known: Array) -> float:
+        if step.strategy == "mean":
+            return float(known.mean())
+        if step.strategy == "median":
+            return float(np.median(known))
+        kinds = columns.fold.encoding.table.number_kind(part.j)
+        if kinds != "f":
+            raise Unsupported(f"strategy={step.strategy!r} on a column that holds integers or bools")
+        if step.strategy == "most_frequent":
+            values, counts = np.unique(known, return_counts=True)
+            return float(values[np.argmax(counts)])
+        if step.fill_value is None:
+            return 0.0
+        if isinstance(step.fill_value, bool) or not isinstance(step.fill_value, Real):
+            raise Unsupported(f"fill_value={step.fill_value!r} is no number")
+        if not math.isfinite(step.fill_value):
+            raise Unsupported(f"fill_value={step.fill_value!r} is not finite")
+        return float(step.fill_value)
+
+    def _categories(self, step: Any, columns: FoldColumns) -> FoldColumns:
+        if step.add_indicator:
+            raise Unsupported("add_indicator=True on columns of categories")
+        if step.strategy not in ("most_frequent", "constant"):
+            raise Unsupported(f"strategy={step.strategy!r} on columns of categories")
+        return columns.changed([self._filled(step, columns, part) for part in columns.parts])
+
+    def _filled(self, step: Any, columns: FoldColumns, part: Any) -> CategoryColumn:
+        column = as_categories(columns.fold.encoding, part)
+        if not all(type(label) is str for label, _ in column.groups if label is not column.missing):
+            raise Unsupported("SimpleImputer reads categories that are no strings")
+        train, _ = columns.fold.counts(column.j)
+        counts = Counter({label: int(train[list(codes)].sum()) for label, codes in column.groups})
+        if column.missing is ...:
+            absent: tuple[int, ...] = ()
+        elif (column.missing is None) != (step.missing_values is None):
+            raise Unsupported("missing_values is not the missing value of a column")
+        else:
+            absent = dict(column.groups)[column.missing]
+            del counts[column.missing]
+        if step.strategy == "constant":
+            fill = "missing_value" if step.fill_value is None else step.fill_value
+            if type(fill) is not str:
+                raise Unsupported(f"fill_value={fill!r} is no string")
+        else:
+            most = max(counts.values(), default=0)
+            if not most:
+                raise Unsupported("a column has no value in the training rows")
+            fill = min(label for label, count in counts.items() if count == most)
+        groups = {label: codes for label, codes in column.groups if label is not column.missing}
+        if absent:
+            groups[fill] = (*groups.get(fill, ()), *absent)
+        return CategoryColumn(column.j, tuple(sorted(groups.items())))
+
+
+def _mark(columns: FoldColumns, part: NumberColumn) -> LinearColumns:
+    """The column that marks the gaps of another."""
+    _, gap = columns.fold.encoding.number_index(part.j, part.function)
+    assert gap is not None
+    return LinearColumns(((np.array([gap]), np.array([0]), np.array([1.0])),), np.zeros(1))
+
+
+register_column_step(SimpleImputerStep())

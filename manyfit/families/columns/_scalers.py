@@ -1,0 +1,122 @@
+"""Scalers of single columns of numbers, which leave gaps as they are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
+
+from manyfit.families.protocol import register_column_step
+from manyfit.folds import FoldColumns, NumberColumn, Unsupported
+
+Array = NDArray[Any]
+
+EPS = float(np.finfo(np.float64).eps)
+# scikit-learn does not divide by a scale of fewer machine epsilons than this.
+MIN_SCALE_EPS = 10.0
+# Within this factor of a bound rounding decides whether scikit-learn takes a column for a constant.
+DOUBT = 16.0
+
+
+class _Scaler:
+    """A scaler ``(z - shift) / scale`` whose numbers come from the training rows of each column alone."""
+
+    serves: tuple[type, ...]
+
+    def check(self, step: Any) -> None:
+        """Raise `Unsupported` with the reason if the parameters are not served."""
+
+    def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
+        """The columns behind the scaler, as scikit-learn would fit it on this fold."""
+        parts = []
+        for part in columns.parts:
+            if not isinstance(part, NumberColumn):
+                raise Unsupported(f"{type(step).__name__} reads columns that are not numbers of X")
+            values = columns.fold.numbers(part)
+            known = values[~np.isnan(values)]
+            if not known.size:
+                raise Unsupported("a column has no number in the training rows")
+            shift, scale = self.learn(step, known)
+            parts.append(replace(part, shift=part.shift + shift * part.scale, scale=part.scale * scale))
+        return columns.changed(parts)
+
+    @abstractmethod
+    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+        """Shift and scale of a column, from its numbers in the training rows."""
+
+
+class StandardScalerStep(_Scaler):
+    """StandardScaler (1.9): population variance; a constant column is not scaled."""
+
+    serves = (StandardScaler,)
+
+    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+        mean = float(known.mean())
+        shift = mean if step.with_mean else 0.0
+        if not step.with_std or known.min() == known.max():
+            return shift, 1.0
+        variance = float(known.var())
+        if variance <= DOUBT * (known.size * EPS * variance + (known.size * mean * EPS) ** 2):
+            raise Unsupported("a feature is nearly constant: rounding decides")
+        return shift, variance**0.5
+
+
+class MinMaxScalerStep(_Scaler):
+    """MinMaxScaler (1.9), which maps minimum and maximum of the training rows to `feature_range`."""
+
+    serves = (MinMaxScaler,)
+
+    def check(self, step: Any) -> None:
+        if step.clip:
+            raise Unsupported("clip=True is not linear")
+
+    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+        low, high = map(float, step.feature_range)
+        smallest, spread = float(known.min()), float(known.max() - known.min())
+        spread = 1.0 if spread < MIN_SCALE_EPS * EPS else spread
+        scale = spread / (high - low)
+        return smallest - low * scale, scale
+
+
+class MaxAbsScalerStep(_Scaler):
+    """MaxAbsScaler (1.9): the largest magnitude becomes 1."""
+
+    serves = (MaxAbsScaler,)
+
+    def check(self, step: Any) -> None:
+        if getattr(step, "clip", False):
+            raise Unsupported("clip=True is not linear")
+
+    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+        largest = float(np.abs(known).max())
+        return 0.0, 1.0 if largest < MIN_SCALE_EPS * EPS else largest
+
+
+class RobustScalerStep(_Scaler):
+    """RobustScaler (1.9): median and a range of quantiles, which need the sorted training rows."""
+
+    serves = (RobustScaler,)
+
+    def learn(self, step: Any, known: Array) -> tuple[float, float]:
+        center = float(np.median(known)) if step.with_centering else 0.0
+        if not step.with_scaling:
+            return center, 1.0
+        low, high = step.quantile_range
+        if not 0 <= low <= high <= 100:
+            raise Unsupported("quantile_range is not in order")
+        ends = np.percentile(known, (low, high))
+        spread = float(ends[1] - ends[0])
+        if spread < MIN_SCALE_EPS * EPS:
+            spread = 1.0
+        if step.unit_variance:
+            spread /= float(norm.ppf(high / 100.0) - norm.ppf(low / 100.0))
+        return center, spread
+
+
+for _step in (StandardScalerStep(), MinMaxScalerStep(), MaxAbsScalerStep(), RobustScalerStep()):
+    register_column_step(_step)

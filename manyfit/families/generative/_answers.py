@@ -1,0 +1,163 @@
+"""Answers of classifiers that follow from sums of the rows of each class."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from manyfit._compat import naive_bayes_log_sum_exp
+from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, recorded_warnings
+from manyfit.folds import Fold, Unsupported
+
+Array = NDArray[Any]
+Model = Any  # what a family keeps of one fitted setting
+
+
+@dataclass(frozen=True)
+class ClassAnswers(Answers):
+    """Answers of one classifier a setting.
+
+    Attributes
+    ----------
+    models : tuple
+        What `predictions` reads of each setting; None for refused ones.
+    predictions : callable
+        Gives the responses of some models for rows of X.
+    classes : ndarray of shape (n_classes,)
+        See `Answers`.
+    refused : mapping of int to str
+        See `Answers`.
+    fits_made : int
+        See `Answers`.
+    """
+
+    models: tuple[Model, ...]
+    predictions: Callable[[Any, Sequence[Model]], Mapping[str, Array]]
+    classes: Array = field(kw_only=True)
+    refused: Mapping[int, str] = field(default_factory=dict)
+    fits_made: int = 0
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Classes."""
+        return len(self.classes)
+
+    def subset(self, settings: Sequence[int]) -> "ClassAnswers":
+        """See `Answers`."""
+        return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`."""
+        X = fold.rows(role)
+        require_finite(X)
+        return self.predictions(X, self.models)
+
+
+@contextmanager
+def strict_arithmetic() -> Iterator[None]:
+    """Refuse where NumPy would warn: scikit-learn's own fit then gives the warning."""
+    try:
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            yield
+    except FloatingPointError as error:
+        raise Unsupported(f"scikit-learn may warn ({error})") from error
+
+
+def require_finite(X: Any) -> None:
+    """Refuse rows that hold NaN or infinity, where scikit-learn raises; sparse ones are checked before."""
+    if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise Unsupported("X holds NaN or infinity")
+
+
+def make_models(
+    make: Callable[[Mapping[str, Any]], Model], settings: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[Model, ...], dict[int, str]]:
+    """A model for each setting, and the reasons why there is none for some of them."""
+    models, refused = list[Model](), dict[int, str]()
+    for j, setting in enumerate(settings):
+        try:
+            with strict_arithmetic():
+                models.append(make(setting))
+        except Unsupported as why:
+            models.append(None)
+            refused[j] = str(why)
+    return tuple(models), refused
+
+
+def fit_once(estimator: Any, params: Mapping[str, Any], fold: Fold) -> Any:
+    """A fit of scikit-learn's own on the training rows; refused if it raises or warns, or finds one class."""
+    X, y = fold.X_train, fold.y_train
+    if y.ndim != 1:
+        raise Unsupported("y has several columns")
+    if not isinstance(X, np.ndarray) and not hasattr(X, "tocsr"):
+        raise Unsupported("the rows lie on a device")
+    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
+    with recorded_warnings() as found:
+        try:
+            fitted = clone(estimator).set_params(**params).fit(X, y, **weights)
+        except Exception as error:
+            raise Unsupported(f"a fit gave {type(error).__name__}") from error
+    if found:
+        raise Unsupported(f"a fit gave {found[0]}")
+    if len(fitted.classes_) < 2:
+        raise Unsupported("the training rows have one class")
+    return fitted
+
+
+def given_priors(priors: Any, n_classes: int) -> Array:
+    """Prior probabilities as an array; refused if scikit-learn could raise or warn because of them."""
+    if not isinstance(priors, list | tuple | np.ndarray):
+        raise Unsupported(f"priors of type {type(priors).__name__} are not shared")
+    array = np.asarray(priors)
+    if array.shape != (n_classes,) or array.dtype != np.float64:
+        raise Unsupported("priors are not one float for each class of the training rows")
+    if not ((array > 0).all() and abs(array.sum() - 1.0) < 1e-9):
+        raise Unsupported("priors are not positive numbers of sum 1")
+    return array
+
+
+def labels_of_largest(scores: Array, classes: Array) -> Array:
+    """The class of the largest score, the first of several, from scores (m, n, n_classes)."""
+    return np.asarray(classes[np.argmax(scores, axis=2)])
+
+
+def joint_probabilities(joint: Array) -> Array:
+    """Probabilities of the classes from joint log-likelihoods (m, n, n_classes)."""
+    rows = joint.reshape(-1, joint.shape[2])
+    logs = rows - np.atleast_2d(naive_bayes_log_sum_exp(rows)).T
+    return np.asarray(np.exp(logs)).reshape(joint.shape)
+
+
+def one_fit_cost(n_settings: int, shape: Shape, *, fit: float, predict: float) -> Cost:
+    """Operations with one fit a split, from those of a fit and of predictions for each number of X."""
+    per_row = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
+    fits, predictions = fit * shape.n_train * per_row, predict * shape.n_test * per_row
+    k, m = shape.n_splits, n_settings
+    return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
+
+
+def discriminant_responses(scores: Array, classes: Array) -> Responses:
+    """Responses from scores (m, n, n_classes) whose softmax are probabilities.
+
+    References
+    ----------
+    sklearn.discriminant_analysis.DiscriminantAnalysisPredictionMixin (1.9).
+    """
+
+    def decisions() -> Array:
+        return scores if len(classes) > 2 else scores[:, :, 1] - scores[:, :, 0]
+
+    def probabilities() -> Array:
+        with strict_arithmetic():
+            logs = scores - scores.max(axis=2)[:, :, np.newaxis]
+            return np.asarray(np.exp(logs - np.log(np.exp(logs).sum(axis=2)[:, :, np.newaxis])))
+
+    return Responses(
+        predict=lambda: labels_of_largest(scores, classes),
+        decision_function=decisions,
+        predict_proba=probabilities,
+    )

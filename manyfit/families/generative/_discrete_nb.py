@@ -1,0 +1,204 @@
+"""Naive Bayes of counts: one count of each feature in each class answers every smoothing and prior.
+
+scikit-learn's own formulas are applied to its own counts, so that no bit differs.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
+from sklearn.preprocessing import binarize
+
+from manyfit.families.generative._answers import (
+    ClassAnswers,
+    fit_once,
+    given_priors,
+    joint_probabilities,
+    labels_of_largest,
+    make_models,
+    one_fit_cost,
+    strict_arithmetic,
+)
+from manyfit.families.protocol import (
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Shape,
+    register_family,
+    require_number,
+)
+from manyfit.folds import FoldedData, Unsupported
+
+Array = NDArray[Any]
+
+# scikit-learn warns of a smaller alpha, or takes the logarithm of zero.
+MIN_ALPHA = 1e-10
+
+
+class Smoothing(NamedTuple):
+    """One setting: `log_prior`, (n_classes,), and the parameters that say what becomes of the counts."""
+
+    alpha: float
+    norm: bool
+    log_prior: Array
+
+
+class Linear(NamedTuple):
+    """Joint log-likelihoods ``x @ weights.T + at_zero`` of one setting."""
+
+    weights: Array  # (n_classes, n_columns)
+    at_zero: Array | float  # (n_classes,)
+
+
+class CountFamily(Family):
+    """Classifiers that count: `_linear` says what one setting makes of the counts of a fit.
+
+    The weights of one setting at a time are in memory, since text has many features.
+
+    References
+    ----------
+    sklearn.naive_bayes (1.9): ``_update_feature_log_prob``, ``_update_class_log_prior`` and
+    ``_joint_log_likelihood`` of each class.
+    """
+
+    free = frozenset({"alpha", "force_alpha", "fit_prior", "class_prior"})
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(sparse=True, weights=True, device=False)
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        for setting in settings:
+            require_number("alpha", setting["alpha"])
+            if setting["alpha"] < MIN_ALPHA:
+                raise Unsupported(f"alpha={setting['alpha']!r} is less than {MIN_ALPHA:g}")
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        return one_fit_cost(len(settings), shape, fit=8.0, predict=2.0 * max(shape.n_classes, 1))
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[ClassAnswers]:
+        # Parameters that the counts do not depend on, at values that are always taken.
+        params = {name: value for name, value in _PLAIN.items() if name in self.free}
+        for i in range(folded.n_splits):
+            fitted = fit_once(estimator, params, folded.fold(i))
+            if not fitted.class_count_.sum() > 0:
+                raise Unsupported("the weights of the training rows are all zero")
+            models, refused = make_models(partial(_smoothing, fitted), settings)
+            predictions = partial(self._predictions, fitted)
+            yield ClassAnswers(models, predictions, classes=fitted.classes_, refused=refused, fits_made=1)
+
+    def _linear(self, fitted: Any, one: Smoothing) -> Linear:
+        raise NotImplementedError
+
+    def _columns(self, fitted: Any, X: Any) -> Any:
+        """The columns that likelihoods are linear in, for rows of X."""
+        return X
+
+    def _predictions(self, fitted: Any, X: Any, models: Sequence[Smoothing]) -> Responses:
+        columns, classes = self._columns(fitted, X), fitted.classes_
+        joint = np.empty((len(models), X.shape[0], len(classes)))
+        for out, one in zip(joint, models, strict=True):
+            with strict_arithmetic():
+                linear = self._linear(fitted, one)
+            np.add(columns @ linear.weights.T, linear.at_zero, out=out)
+        return Responses(
+            predict=lambda: labels_of_largest(joint, classes),
+            predict_proba=lambda: joint_probabilities(joint),
+        )
+
+
+_PLAIN = {"alpha": 1.0, "force_alpha": True, "fit_prior": True, "class_prior": None, "norm": False}
+
+
+class MultinomialFamily(CountFamily):
+    """MultinomialNB: ``log((N + alpha) / sum(N + alpha))`` of the counts N of a class."""
+
+    serves = (MultinomialNB,)
+
+    def _linear(self, fitted: Any, one: Smoothing) -> Linear:
+        return Linear(_log_shares(fitted.feature_count_, one.alpha), one.log_prior)
+
+
+class ComplementFamily(CountFamily):
+    """ComplementNB: the counts of all other classes; its priors count for a single class only."""
+
+    serves = (ComplementNB,)
+    free = CountFamily.free | {"norm"}
+
+    def _linear(self, fitted: Any, one: Smoothing) -> Linear:
+        others = fitted.feature_all_ + one.alpha - fitted.feature_count_
+        others /= others.sum(axis=1, keepdims=True)
+        logs = np.log(others, out=others)
+        return Linear(logs / logs.sum(axis=1, keepdims=True) if one.norm else -logs, 0.0)
+
+
+class BernoulliFamily(CountFamily):
+    """BernoulliNB: whether a feature is above `binarize`, and whether it is not."""
+
+    serves = (BernoulliNB,)
+
+    def _linear(self, fitted: Any, one: Smoothing) -> Linear:
+        totals = fitted.class_count_ + one.alpha * 2
+        present = np.log(fitted.feature_count_ + one.alpha) - np.log(totals.reshape(-1, 1))
+        absent = np.log(1 - np.exp(present))
+        return Linear(present - absent, one.log_prior + absent.sum(axis=1))
+
+    def _columns(self, fitted: Any, X: Any) -> Any:
+        return X if fitted.binarize is None else binarize(X, threshold=fitted.binarize)
+
+
+class CategoricalFamily(CountFamily):
+    """CategoricalNB: likelihoods are linear in indicators of the categories of all features."""
+
+    serves = (CategoricalNB,)
+    reads = FoldRows(weights=True, device=False)
+
+    def _linear(self, fitted: Any, one: Smoothing) -> Linear:
+        logs = [_log_shares(counts, one.alpha) for counts in fitted.category_count_]
+        return Linear(np.concatenate(logs, axis=1), one.log_prior)
+
+    def _columns(self, fitted: Any, X: Any) -> Any:
+        """Indicators as CSR, whose products add the features in their order, as scikit-learn does."""
+        codes, sizes = X.astype(np.int64), np.array([one.shape[1] for one in fitted.category_count_])
+        if (codes < 0).any() or (codes >= sizes).any():
+            raise Unsupported("rows to score have categories that the training rows lack")
+        (n, p), ends = codes.shape, np.cumsum(sizes)
+        index, starts = (codes + (ends - sizes)).ravel(), np.arange(0, n * p + 1, p)
+        return scipy.sparse.csr_array((np.ones(n * p), index, starts), shape=(n, int(ends[-1])))
+
+
+def _smoothing(fitted: Any, setting: Mapping[str, Any]) -> Smoothing:
+    return Smoothing(setting["alpha"], setting.get("norm", False), _class_log_prior(fitted, setting))
+
+
+def _log_shares(counts: Array, alpha: float) -> Array:
+    """Logarithms of the shares of the columns in a class, (n_classes, n_columns), after smoothing."""
+    smoothed = counts + alpha
+    totals = smoothed.sum(axis=1).reshape(-1, 1)
+    # In place: new pages of memory take longer than the logarithms.
+    shares = np.log(smoothed, out=smoothed)
+    shares -= np.log(totals)
+    return np.asarray(shares)
+
+
+def _class_log_prior(fitted: Any, setting: Mapping[str, Any]) -> Array:
+    """Logarithms of the prior probabilities of the classes."""
+    n_classes = len(fitted.classes_)
+    if setting["class_prior"] is not None:
+        return np.asarray(np.log(given_priors(setting["class_prior"], n_classes)))
+    if setting["fit_prior"]:
+        with np.errstate(divide="ignore"):  # scikit-learn does not warn of a class without weight
+            logs = np.log(fitted.class_count_)
+        return np.asarray(logs - np.log(fitted.class_count_.sum()))
+    return np.full(n_classes, -np.log(n_classes))
+
+
+MULTINOMIAL = register_family(MultinomialFamily())
+COMPLEMENT = register_family(ComplementFamily())
+BERNOULLI = register_family(BernoulliFamily())
+CATEGORICAL = register_family(CategoricalFamily())

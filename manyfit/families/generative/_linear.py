@@ -1,0 +1,277 @@
+"""LinearDiscriminantAnalysis: one eigendecomposition of the covariance within classes for all settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from manyfit._compat import lda_svd_divisor
+from manyfit.families.generative._answers import (
+    ClassAnswers,
+    given_priors,
+    labels_of_largest,
+    make_models,
+    strict_arithmetic,
+)
+from manyfit.families.protocol import (
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Shape,
+    register_family,
+    require_number,
+)
+from manyfit.folds import Fold, FoldedData, Moments, Unsupported, moments_of_rows
+
+Array = NDArray[Any]
+
+# scikit-learn's solvers and ours round differently. Settings for which that could move a decision value by
+# more than this are left to scikit-learn, and so are rows as near as that to the boundary of two classes.
+MOST_ROUNDING = 1e-8
+# A bound of that difference in units of the machine epsilon and of ``condition * squared size``.
+ROUNDING = 8.0
+# Below this ratio of the extreme eigenvalues scikit-learn's least squares may drop a direction.
+MIN_SPECTRAL_RATIO = 1e-12
+
+
+class Classes(NamedTuple):
+    """The training rows of a fold: labels, and counts, means less `origin` and scatters of each class."""
+
+    labels: Array
+    counts: Array  # (n_classes,)
+    origin: Array  # (p,)
+    means: Array  # (n_classes, p)
+    scatters: Array  # (n_classes, p, p)
+
+
+class Discriminant(NamedTuple):
+    """One setting: scores ``(x - origin) @ coef + at_origin`` of the classes, up to a number for each row.
+
+    That number is ``(x - origin) @ common + common_at_origin`` for scikit-learn.
+    """
+
+    coef: Array  # (p, n_classes)
+    at_origin: Array  # (n_classes,)
+    common: Array  # (p,)
+    common_at_origin: float
+    rounding: float
+
+
+class LinearDiscriminantFamily(Family):
+    """LinearDiscriminantAnalysis from the moments of each class.
+
+    All solvers have the scores ``x' C^-1 m - m' C^-1 m / 2 + log(prior)`` of a class with mean m, where C is
+    the covariance within classes: shrunken for "lsqr" and "eigen", pooled for "svd".
+
+    References
+    ----------
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis (1.9): ``_solve_lstsq``, ``_solve_eigen`` and
+    ``_solve_svd``.
+    """
+
+    serves = (LinearDiscriminantAnalysis,)
+    free = frozenset({"shrinkage", "priors", "tol"})
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(device=False)
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        if estimator.covariance_estimator is not None:
+            raise Unsupported("an estimator of covariances is fitted for each setting")
+        for setting in settings:
+            shrinkage = setting["shrinkage"]
+            if shrinkage is not None:
+                if estimator.solver == "svd":
+                    raise Unsupported("solver='svd' does not shrink")
+                if isinstance(shrinkage, str):
+                    raise Unsupported(f"shrinkage={shrinkage!r} needs fourth moments of the rows")
+                require_number("shrinkage", shrinkage)
+            require_number("tol", setting["tol"])
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        p, m, k, C = shape.n_features, len(settings), shape.n_splits, max(shape.n_classes, 1)
+        sums, solution = shape.n_train * (p + 20.0) * p, 30.0 * p**3
+        predictions = 2.0 * shape.n_test * p * C
+        return Cost(k * (sums + solution + m * predictions), m * k * (2.0 * sums + solution + predictions))
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[ClassAnswers]:
+        for i in range(folded.n_splits):
+            classes = _classes(folded.fold(i))
+            _require_components(estimator, classes)
+            spectra: dict[Any, Spectrum] = {}
+            make = partial(_discriminant, classes, estimator.solver, spectra)
+            models, refused = make_models(make, settings)
+            yield ClassAnswers(
+                models, partial(_predictions, classes), classes=classes.labels, refused=refused
+            )
+
+
+def _classes(fold: Fold) -> Classes:
+    X, y = fold.X_train, fold.y_train
+    if y.ndim != 1:
+        raise Unsupported("y has several columns")
+    if not isinstance(X, np.ndarray) or X.dtype == np.float32:
+        raise Unsupported("the rows lie on a device, or scikit-learn rounds to float32")
+    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    if len(labels) < 2 or len(labels) == len(y):
+        raise Unsupported("the training rows have one class, or each a class of its own")
+    no_targets = np.empty((len(y), 0))
+    parts: list[Moments] = [
+        moments_of_rows(X, no_targets, np.flatnonzero(codes == c)) for c in range(len(labels))
+    ]
+    found = Classes(
+        labels,
+        counts,
+        parts[0].origin,
+        np.stack([one.offset for one in parts]),
+        np.stack([one.scatter for one in parts]),
+    )
+    if not (np.isfinite(found.scatters).all() and np.isfinite(found.means).all()):
+        raise Unsupported("the training rows have no finite moments")
+    return found
+
+
+def _require_components(estimator: Any, classes: Classes) -> None:
+    n, most = estimator.n_components, min(len(classes.labels) - 1, classes.origin.size)
+    if n is not None and n > most:
+        raise Unsupported(f"n_components={n} is larger than {most}")
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A covariance matrix, with its eigenvalues in ascending order and eigenvectors."""
+
+    covariance: Array
+
+    @cached_property
+    def _pair(self) -> tuple[Array, Array]:
+        return tuple(np.linalg.eigh(self.covariance))  # type: ignore[return-value]
+
+    @property
+    def values(self) -> Array:
+        """Eigenvalues, (p,)."""
+        return self._pair[0]
+
+    @property
+    def vectors(self) -> Array:
+        """Eigenvectors, (p, p), in columns."""
+        return self._pair[1]
+
+
+def _discriminant(
+    classes: Classes, solver: str, spectra: dict[Any, Spectrum], setting: Mapping[str, Any]
+) -> Discriminant:
+    n, C = int(classes.counts.sum()), len(classes.labels)
+    priors = classes.counts / float(n)
+    if setting["priors"] is not None:
+        priors = given_priors(setting["priors"], C)
+    pooled = solver == "svd"
+    if not pooled and (classes.counts == 1).any():
+        raise Unsupported("scikit-learn warns of a class of one row")
+    shares = np.full(C, 1.0 / lda_svd_divisor(n, C)) if pooled else priors / classes.counts
+    scale = _deviations(classes) if pooled else np.ones(classes.origin.size)
+    key = shares.tobytes()
+    if key not in spectra:
+        spectra[key] = Spectrum(np.tensordot(shares, classes.scatters, axes=1) / np.outer(scale, scale))
+    spectrum, shrinkage = spectra[key], setting["shrinkage"] or 0.0
+    values = (1.0 - shrinkage) * spectrum.values + shrinkage * spectrum.values.mean()
+    if not values[0] > MIN_SPECTRAL_RATIO * values[-1]:
+        raise Unsupported("the covariance matrix within classes is (nearly) singular")
+    # Means less their mean: a common part of all means does not tell classes apart, and has its own rounding.
+    center = priors @ classes.means
+    apart = (classes.means - center) / scale
+    along = spectrum.vectors / values
+    coef = along @ (spectrum.vectors.T @ apart.T)
+    at_center = -0.5 * np.einsum("cp,pc->c", apart, coef) + np.log(priors)
+    if pooled:
+        middle = np.zeros(len(center))
+        whitened = (apart @ spectrum.vectors) / np.sqrt(values)
+        _require_rank(values, np.sqrt(n * priors / (C - 1))[:, None] * whitened, setting["tol"])
+    else:
+        middle = classes.origin + center
+    rounding = _rounding((apart + middle) @ spectrum.vectors, values)
+    common, coef = along @ (spectrum.vectors.T @ middle), coef / scale[:, None]
+    common_at_origin = 0.5 * float(middle @ common) - float(center @ common)
+    return Discriminant(coef, at_center - center @ coef, common, common_at_origin, rounding)
+
+
+def _deviations(classes: Classes) -> Array:
+    """Standard deviations of the columns within the classes, by which "svd" scales them."""
+    deviations = np.sqrt(np.diagonal(classes.scatters.sum(axis=0)) / classes.counts.sum())
+    if not (deviations > 0).all():
+        raise Unsupported("a column is constant within the classes")
+    return np.asarray(deviations)
+
+
+def _rounding(means: Array, values: Array) -> float:
+    """How far scikit-learn's scores and ours may lie apart; refused if that is far.
+
+    `means`, (n_classes, p), are along the axes of the covariance matrix whose eigenvalues are `values`. They
+    count from zero for "lsqr" and "eigen", so that a large common part is lost to rounding.
+    """
+    size = np.sqrt((means**2 / values).sum(axis=1).max()) + np.sqrt(len(values))
+    bound = ROUNDING * np.finfo(np.float64).eps * values[-1] / values[0] * float(size) ** 2
+    if bound > MOST_ROUNDING:
+        raise Unsupported("the scales of the columns, or their distance from zero, would show in scores")
+    return float(bound)
+
+
+def _require_rank(squares: Array, between: Array, tol: float) -> None:
+    """Refuse settings of "svd" whose `tol` drops a direction within or between the classes, or may do so.
+
+    `squares` are squared singular values within the classes; `between`, (n_classes, p), are the means that
+    scikit-learn decomposes next.
+    """
+    least = max(1.001 * tol, 1e-6)
+    if not squares[0] > least**2:
+        raise Unsupported("tol drops a direction within the classes")
+    singular = np.linalg.svd(between, compute_uv=False)[: min(len(between) - 1, len(squares))]
+    if not singular[-1] > least * singular[0]:
+        raise Unsupported("tol drops a direction between the classes")
+
+
+def _predictions(classes: Classes, X: Array, models: Sequence[Discriminant]) -> Responses:
+    labels, binary, centred = classes.labels, len(classes.labels) == 2, X - classes.origin
+    coef = np.concatenate([one.coef for one in models], axis=1)
+    scores = (centred @ coef).reshape(len(X), len(models), -1)
+    scores += np.stack([one.at_origin for one in models])
+    scores = np.ascontiguousarray(scores.transpose(1, 0, 2))
+    _require_clear(scores, np.array([one.rounding for one in models]))
+
+    def decisions() -> Array:
+        if binary:
+            return np.asarray(scores[:, :, 1] - scores[:, :, 0])
+        common = centred @ np.stack([one.common for one in models], axis=1)
+        common += np.array([one.common_at_origin for one in models])
+        return np.asarray(scores + common.T[:, :, np.newaxis])
+
+    def probabilities() -> Array:
+        if binary:
+            p = expit(scores[:, :, 1] - scores[:, :, 0])
+            return np.stack([1 - p, p], axis=2)
+        with strict_arithmetic():
+            shares = np.exp(scores - scores.max(axis=2, keepdims=True))
+            return np.asarray(shares / shares.sum(axis=2, keepdims=True))
+
+    return Responses(
+        predict=lambda: labels_of_largest(scores, labels),
+        decision_function=decisions,
+        predict_proba=probabilities,
+    )
+
+
+def _require_clear(scores: Array, rounding: Array) -> None:
+    """Refuse rows whose label rounding decides."""
+    best = np.partition(scores, -2, axis=2)[:, :, -2:]
+    if not ((best[:, :, 1] - best[:, :, 0]).min(axis=1) > rounding).all():
+        raise Unsupported("a row to score lies on the boundary of two classes, to rounding")
+
+
+LINEAR_DISCRIMINANT = register_family(LinearDiscriminantFamily())

@@ -1,0 +1,110 @@
+"""QuadraticDiscriminantAnalysis: one singular value decomposition of each class answers all settings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+
+from manyfit.families.generative._answers import (
+    ClassAnswers,
+    discriminant_responses,
+    fit_once,
+    given_priors,
+    make_models,
+    strict_arithmetic,
+)
+from manyfit.families.protocol import (
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Shape,
+    register_family,
+    require_number,
+)
+from manyfit.folds import FoldedData, Unsupported
+
+Array = NDArray[Any]
+
+
+class Ellipsoids(NamedTuple):
+    """One setting: `log_prior`, (n_classes,), and the `variances` of each class along its axes."""
+
+    log_prior: Array
+    variances: list[Array]
+
+
+class QuadraticFamily(Family):
+    """QuadraticDiscriminantAnalysis with ``solver="svd"``, the only one before scikit-learn 1.8.
+
+    The axes of a class do not depend on ``reg_param``. Decision values come from scikit-learn's own formulas,
+    so that no bit differs.
+
+    References
+    ----------
+    sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis (1.9): ``_solve_svd``, ``_decision_function``.
+    """
+
+    serves = (QuadraticDiscriminantAnalysis,)
+    free = frozenset({"reg_param", "priors", "tol"})
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(device=False)
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        if getattr(estimator, "solver", "svd") != "svd":
+            raise Unsupported(f"solver={estimator.solver!r} decomposes another matrix for each shrinkage")
+        if getattr(estimator, "shrinkage", None) is not None:
+            raise Unsupported("solver='svd' does not shrink")
+        if getattr(estimator, "covariance_estimator", None) is not None:
+            raise Unsupported("an estimator of covariances is fitted for each setting")
+        for setting in settings:
+            require_number("reg_param", setting["reg_param"])
+            require_number("tol", setting["tol"])
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        p, m, k = shape.n_features, len(settings), shape.n_splits
+        fits, predictions = 6.0 * shape.n_train * p**2, 2.0 * shape.n_test * p**2 * max(shape.n_classes, 1)
+        return Cost(k * (fits + m * predictions), m * k * (fits + predictions), fits=k)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[ClassAnswers]:
+        for i in range(folded.n_splits):
+            params = {"reg_param": 0.0, "priors": None, "tol": 0.0}
+            fitted = fit_once(estimator, params, folded.fold(i))
+            models, refused = make_models(partial(_ellipsoids, fitted), settings)
+            yield ClassAnswers(
+                models, partial(_predictions, fitted), classes=fitted.classes_, refused=refused, fits_made=1
+            )
+
+
+def _ellipsoids(fitted: Any, setting: Mapping[str, Any]) -> Ellipsoids:
+    share, priors = setting["reg_param"], fitted.priors_
+    if setting["priors"] is not None:
+        priors = given_priors(setting["priors"], len(priors))
+    variances = [((1 - share) * one) + share for one in fitted.scalings_]
+    if any((one <= setting["tol"]).any() for one in variances):
+        raise Unsupported("the covariance matrix of a class is not of full rank")
+    return Ellipsoids(np.log(priors), variances)
+
+
+def _predictions(fitted: Any, X: Array, models: Sequence[Ellipsoids]) -> Responses:
+    with strict_arithmetic():
+        scores = np.stack([_decisions(fitted, X, one) for one in models])
+    return discriminant_responses(scores, fitted.classes_)
+
+
+def _decisions(fitted: Any, X: Array, one: Ellipsoids) -> Array:
+    """Logarithms of posterior probabilities (n, n_classes), up to a number for each row."""
+    norms = []
+    for mean, axes, variances in zip(fitted.means_, fitted.rotations_, one.variances, strict=True):
+        whitened = np.dot(X - mean, axes * (variances ** (-0.5)))
+        norms.append(np.sum(whitened**2, axis=1))
+    volumes = np.asarray([np.sum(np.log(variances)) for variances in one.variances])
+    return np.asarray(-0.5 * (np.array(norms).T + volumes) + one.log_prior)
+
+
+QUADRATIC = register_family(QuadraticFamily())

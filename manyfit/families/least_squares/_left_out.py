@@ -1,0 +1,240 @@
+"""Residuals of rows left out of a ridge fit, from the fit of all rows.
+
+With ``A = X'X + alpha I`` of all rows, and ``H = X_b A^-1 X_b'`` the block of the hat matrix of some rows,
+their residuals under the fit of all other rows are ``(I - H)^-1 e_b``, where ``e_b`` are those under the fit
+of all rows. Conjugate gradients solve this for many sets of rows, settings and targets at once: one product
+with ``X_b`` and its transpose for each iteration. A few iterations are enough, since H is small where a set
+is a small part of the rows; one is enough for a single row.
+
+References
+----------
+Cook, Weisberg: Residuals and influence in regression (1982), section 2.2.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from manyfit.families.least_squares._normal_equations import Array
+from manyfit.families.protocol import LeftOut
+from manyfit.folds import FoldedMatrix, Spectrum
+from manyfit.metrics import lost_predictions
+
+# A set of rows may hold all but this part of what is known of a direction. Solutions lose as much accuracy,
+# and the equations without the rows as much of their condition.
+MIN_LEFT = 0.05
+# The residual at which conjugate gradients stop, relative to the right-hand side.
+TOLERANCE = 1e-11
+MOST_ITERATIONS = 40
+# It may be larger where H is small, whose largest eigenvalue is at most about this times the largest seen.
+LEVERAGE_FACTOR, MOST_EASE = 2.0, 1e3
+# A random right-hand side is solved beside the others. When it is solved to this accuracy, relative to its
+# part along any one direction, no direction of which little is left has been overlooked.
+PROBE_TOLERANCE = 1e-3
+# Its product with the rows estimates their sums of squares along the eigenvectors, up to about this factor.
+ESTIMATE_FACTOR = 4.0
+# Bytes of rows, and of as many right-hand sides, that are worked on together: a part of the last cache.
+BLOCK_BYTES = 2**22
+# Rows whose origin is further from zero, in standard deviations, are centred in two steps.
+MOST_SHIFT = 10.0
+# With fewer right-hand sides, products with one after the other are faster than a thin matrix product.
+MIN_COLUMNS = 4
+# Iterations that most sets take.
+USUAL_ITERATIONS = 6
+# Operations at the rate of memory take so many times as long as those of a product of large matrices.
+SLOWNESS = 4.0
+
+
+class WholeFit(NamedTuple):
+    """The fit of all rows: spectrum of the equations, their right-hand side, and the centre of the rows.
+
+    Rows about the centre are ``(x - origin) + offset``; `intercept` is added to predictions, (q,).
+    `inverse_rows` is the inverse of the number of rows if there is an intercept, else 0.
+    """
+
+    spectrum: Spectrum
+    rhs: Array
+    origin: Array
+    offset: Array
+    intercept: Array
+    inverse_rows: float
+    y_size: Array
+
+
+def operations(n: int, p: int, m: int, k: int, columns: int) -> float:
+    """Operations for k sets of m of n rows, with so many right-hand sides."""
+    iterations = min(m, USUAL_ITERATIONS)
+    return iterations * columns * (SLOWNESS * 4.0 * n * p + 4.0 * k * p**2)
+
+
+def leave_out(data: FoldedMatrix, whole: WholeFit, alphas: Array) -> Iterator[LeftOut]:
+    """The residuals of the test rows of all splits, for some alphas; `alphas` may repeat."""
+    distinct, place = np.unique(alphas, return_inverse=True)
+    p, columns = data.X.shape[1], len(distinct) * whole.rhs.shape[1] + 1
+
+    def most(m: int) -> int:
+        return int(BLOCK_BYTES // (8 * (m * p + (m + p) * columns)))
+
+    equations = _Equations(whole, distinct, rotates=_rotates(data, columns))
+    for splits, X, Y in data.test_blocks(most):
+        residuals, merged, lost = equations.solve(X, Y)
+        yield LeftOut(splits, Y, residuals[:, :, place], merged[:, place], lost[:, place])
+
+
+def _rotates(data: FoldedMatrix, columns: int) -> bool:
+    """Whether turning all rows to the eigenvectors is cheaper than turning each iterate."""
+    sets = data.splits.test_sets
+    assert sets is not None
+    n = data.X.shape[0]
+    return n <= USUAL_ITERATIONS * 2 * columns * data.n_splits
+
+
+class _Equations:
+    """The equations of all rows, for some distinct alphas, the smallest first.
+
+    Right-hand sides lie along the second axis: settings x targets, then the probe with the smallest alpha.
+    """
+
+    def __init__(self, whole: WholeFit, alphas: Array, *, rotates: bool) -> None:
+        self._whole, self._alphas = whole, alphas
+        self._q = whole.rhs.shape[1]
+        spectrum = whole.spectrum
+        damped = spectrum.values[:, None] + alphas  # (p, s)
+        along = spectrum.onto_axes(whole.rhs)[:, None, :] / damped[:, :, None]
+        self._norms = np.sqrt((along**2).sum(axis=0))  # (s, q)
+        flat = along.reshape(len(damped), -1)
+        vectors = spectrum.vectors
+        self._rotation = vectors if rotates else None
+        self._coef = np.ascontiguousarray((flat if rotates else spectrum.from_axes(flat)).T)
+        self._damped = np.concatenate([np.repeat(damped, self._q, axis=1), damped[:, :1]], axis=1).T
+        self._noise = np.finfo(np.float64).eps * spectrum.values[0] / damped
+        self._inverse = self._vectors = None
+        if not rotates and vectors is not None:
+            self._vectors = np.ascontiguousarray(vectors)
+            if len(alphas) == 1:
+                self._inverse = (vectors / damped[:, 0]) @ vectors.T
+        self._signs, self._buffer = np.random.default_rng(0), np.empty(0)
+        # Rows are centred at once if that loses no digits: the origin is not far from zero.
+        spread = np.sqrt(spectrum.values[-1] * whole.inverse_rows)
+        self._near = bool((np.abs(whole.origin) <= MOST_SHIFT * spread).all())
+
+    def solve(self, X: Array, Y: Array) -> tuple[Array, Array, Array]:
+        """Residuals, and which are not known or lost, see `LeftOut`, for rows (k, m, p) and (k, m, q)."""
+        (k, m, q), s = Y.shape, len(self._alphas)
+        Z = self._centred(X)
+        start = np.empty((k, s * q + 1, m))
+        np.subtract(
+            np.tile((Y - self._whole.intercept).transpose(0, 2, 1), (1, s, 1)),
+            _product(self._coef, Z.transpose(0, 2, 1)),
+            out=start[:, :-1],
+        )
+        start[:, -1] = self._signs.choice([-1.0, 1.0], size=(k, m))
+        goals = np.full(s * q + 1, TOLERANCE)
+        goals[-1] = PROBE_TOLERANCE / np.sqrt(m)
+        part, left, along = self._iterate(Z, start, goals)
+        residuals = (start + part)[:, :-1].reshape(k, s, q, m).transpose(0, 3, 1, 2)
+        left = np.minimum(left[:, :-1].reshape(k, s, q).min(axis=2), left[:, -1:])
+        merged = ~(left > MIN_LEFT)
+        errors = self._errors(Z, along) / np.maximum(left, MIN_LEFT)[:, :, None]
+        sizes = np.sqrt((residuals**2).mean(axis=1))
+        return residuals, merged, lost_predictions(errors, sizes, self._whole.y_size) & ~merged
+
+    def _centred(self, X: Array) -> Array:
+        """The rows about the centre, along the eigenvectors if these are few; until the next call."""
+        whole = self._whole
+        if self._buffer.size < X.size:
+            self._buffer = np.empty(X.size)
+        Z: Array = self._buffer[: X.size].reshape(X.shape)
+        if self._near:
+            np.subtract(X, whole.origin - whole.offset, out=Z)
+        else:
+            np.subtract(X, whole.origin, out=Z)
+            Z += whole.offset
+        if self._rotation is None:
+            return Z
+        return np.asarray((Z.reshape(-1, Z.shape[2]) @ self._rotation).reshape(Z.shape))
+
+    def _errors(self, Z: Array, along: Array) -> Array:
+        """The root mean square of what rounding does to predictions of the rows, (k, s, q).
+
+        `along`, (k, p), is the product of rows and probe, whose signs are random: squares are on average sums
+        of squares of the rows.
+        """
+        m = Z.shape[1]
+        if self._vectors is None:
+            squares = np.einsum("kmp,kmp->kp", Z, Z) @ self._noise**2 / m
+        else:
+            found = (along @ self._vectors) ** 2 @ self._noise**2 / m
+            squares = ESTIMATE_FACTOR * np.maximum(found, found.mean(axis=0))
+        return np.asarray(np.sqrt(squares)[:, :, None] * self._norms)
+
+    def _iterate(self, Z: Array, start: Array, goals: Array) -> tuple[Array, Array, Array]:
+        """Solutions of ``(I - H) v = start`` as ``H v``, (k, c, m).
+
+        Also the least of ``v'(I - H)v / v'v`` that was seen, (k, c), and ``start' Z`` of the last, (k, p).
+        """
+        part, residual, direction = np.zeros_like(start), start.copy(), start.copy()
+        squares = _squares(start, start)
+        start_squares = squares.copy()
+        left, along = np.ones_like(squares), np.empty(0)
+        runs = squares > 0.0
+        for iteration in range(MOST_ITERATIONS):
+            active = np.flatnonzero(runs.any(axis=0))
+            if not active.size:
+                return part, left, along
+            c = slice(active[0], active[-1] + 1)  # the probe is the last, and ends first
+            own, going, of_own = direction[:, c], runs[:, c], squares[:, c]
+            image, last = self._hat(Z, own, c)
+            along = last if iteration == 0 else along
+            size, inner = _squares(own, own), _squares(own, image)
+            share = np.where(going, 1.0 - inner / np.where(going, size, 1.0), 1.0)
+            left[:, c] = np.minimum(left[:, c], share)
+            going &= share > MIN_LEFT
+            step = np.where(going, of_own / np.where(going, size - inner, 1.0), 0.0)[:, :, None]
+            part[:, c] += step * image
+            image -= own
+            image *= step
+            residual[:, c] += image
+            now = _squares(residual[:, c], residual[:, c])
+            own *= np.where(going, now / np.where(going, of_own, 1.0), 0.0)[:, :, None]
+            own += residual[:, c]
+            of_own[...] = np.where(going, now, of_own)
+            # A residual r is off by less than H r / (1 - h), with the largest eigenvalue h of H.
+            h = LEVERAGE_FACTOR * (1.0 - np.minimum(left[:, c], left[:, -1:]))
+            goal = goals[c] * np.clip((1.0 - h) / np.maximum(h, 1e-9), 1.0, MOST_EASE)
+            going &= of_own > goal**2 * start_squares[:, c]
+        left[runs] = 0.0  # not solved
+        return part, left, along
+
+    def _hat(self, Z: Array, direction: Array, columns: slice) -> tuple[Array, Array]:
+        """``H direction`` for some right-hand sides; and ``direction' Z`` of the last of them."""
+        U = _product(direction, Z)
+        along = U[:, -1].copy()
+        image = _product(self._divided(U, columns), Z.transpose(0, 2, 1))
+        if self._whole.inverse_rows:
+            image += self._whole.inverse_rows * direction.sum(axis=2, keepdims=True)
+        return image, along
+
+    def _divided(self, U: Array, columns: slice) -> Array:
+        """``A^-1 U`` with the alpha of each right-hand side, (k, c, p)."""
+        if self._inverse is not None:
+            return np.asarray((U.reshape(-1, U.shape[2]) @ self._inverse).reshape(U.shape))
+        if self._vectors is None:
+            U /= self._damped[columns]
+            return U
+        turned = (U.reshape(-1, U.shape[2]) @ self._vectors).reshape(U.shape) / self._damped[columns]
+        return np.asarray((turned.reshape(-1, U.shape[2]) @ self._vectors.T).reshape(U.shape))
+
+
+def _squares(a: Array, b: Array) -> Array:
+    """Inner products of the right-hand sides, (k, c)."""
+    return np.einsum("kcm,kcm->kc", a, b)
+
+
+def _product(A: Array, B: Array) -> Array:
+    """``A @ B`` for (k, c, a) or (c, a), and (k, a, b)."""
+    c = A.shape[-2]
+    if c >= MIN_COLUMNS or min(B.shape[1:]) < MIN_COLUMNS:
+        return np.asarray(A @ B)
+    return np.concatenate([A[..., j : j + 1, :] @ B for j in range(c)], axis=1)

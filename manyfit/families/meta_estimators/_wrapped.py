@@ -1,0 +1,175 @@
+"""A family inside a meta-estimator: the family of the estimator that it holds, with other targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeVar
+
+from numpy.typing import NDArray
+
+from manyfit.families.protocol import Cost, Family, MomentSums, Shape
+from manyfit.folds import Unsupported
+
+Array = NDArray[Any]
+TargetFunction = Callable[[Array], Array]
+
+_wrappers: dict[type, type[WrappedFamily]] = {}
+
+W = TypeVar("W", bound="type[WrappedFamily]")
+
+
+class WrappedFamily(Family):
+    """The family of an estimator that a meta-estimator clones and fits.
+
+    Steps inside the meta-estimator count as steps before it, so the estimator is never a pipeline.
+
+    Attributes
+    ----------
+    wraps : type
+        The meta-estimator, by exact type.
+    holds : str
+        Its parameter that is the estimator.
+    inner : Family
+        The family of that estimator: what it serves, reads and lets vary is what this family does.
+    wrapper : estimator
+        The meta-estimator, unfitted, without the estimator.
+    """
+
+    wraps: ClassVar[type]
+    holds: ClassVar[str]
+
+    def __init__(self, inner: Family, wrapper: Any) -> None:
+        self.inner, self.wrapper = inner, wrapper
+        self.serves, self.free, self.result = inner.serves, inner.free, inner.result
+        self.reads, self.path_params = inner.reads, inner.path_params
+
+    @classmethod
+    def default(cls) -> Any:
+        """The estimator of a meta-estimator that was given None."""
+        raise Unsupported(f"{cls.wraps.__name__} holds no estimator")
+
+    def check_wrapper(self) -> None:
+        """Raise `Unsupported` with the reason if the parameters of the meta-estimator are not served."""
+        if not isinstance(self.reads, MomentSums):
+            raise Unsupported(f"{self.name} is shared around estimators that read moments")
+
+    @property
+    def name(self) -> str:
+        """The class of the meta-estimator."""
+        return self.wraps.__name__
+
+    @property
+    def target_function(self) -> TargetFunction | None:
+        """The elementwise function of y whose moments are read; None for y itself."""
+        return None
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        """See `Family`."""
+        self.inner.check(estimator, settings)
+
+    def other_stopping_rule(self, estimator: Any, shape: Shape) -> str | None:
+        """See `Family`."""
+        return self.inner.other_stopping_rule(estimator, shape)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        """See `Family`."""
+        return self.inner.cost(estimator, settings, shape)
+
+
+def register_wrapper(cls: W) -> W:
+    """Let a wrapped family answer for its meta-estimator; returns it."""
+    _wrappers[cls.wraps] = cls
+    return cls
+
+
+def wrapper_of(cls: type) -> type[WrappedFamily] | None:
+    """The wrapped family for exactly this type of meta-estimator.
+
+    Returns
+    -------
+    subclass of WrappedFamily or None
+        None if there is none for `cls` itself.
+    """
+    return _wrappers.get(cls)
+
+
+def family_in(kind: type, family: Family, wrapper: Any) -> Family:
+    """The family of an estimator that a meta-estimator of class `kind` holds.
+
+    Parameters
+    ----------
+    kind : type
+        A class with a wrapped family.
+    family : Family
+        The family of the estimator.
+    wrapper : estimator
+        The meta-estimator, without the estimator.
+
+    Returns
+    -------
+    WrappedFamily
+        Answers as the meta-estimator does.
+
+    Raises
+    ------
+    Unsupported
+        If the parameters of the meta-estimator are not served.
+    """
+    wrapped = _wrappers[kind](family, wrapper)
+    wrapped.check_wrapper()
+    return wrapped
+
+
+def target_function(family: Family | None) -> TargetFunction | None:
+    """The elementwise function of y whose moments a family reads.
+
+    Parameters
+    ----------
+    family : Family or None
+        Any family.
+
+    Returns
+    -------
+    callable or None
+        It raises `Unsupported` where scikit-learn may warn; None for y itself.
+    """
+    return family.target_function if isinstance(family, WrappedFamily) else None
+
+
+def is_of_manyfit(family: Family) -> bool:
+    """Whether a family, or the one that it wraps, is not a user's own.
+
+    Parameters
+    ----------
+    family : Family
+        Any family.
+
+    Returns
+    -------
+    bool
+        False if a user has written it.
+    """
+    own = family.inner if isinstance(family, WrappedFamily) else family
+    return type(own).__module__.startswith("manyfit.")
+
+
+def inner_estimator(estimator: Any, cls: type) -> Any:
+    """The estimator that a meta-estimator holds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted.
+    cls : type
+        Its class; for a drop-in estimator that of scikit-learn.
+
+    Returns
+    -------
+    estimator
+        `estimator` itself if it is no meta-estimator with a wrapped family.
+    """
+    wrapper = wrapper_of(cls)
+    if wrapper is None:
+        return estimator
+    held = getattr(estimator, wrapper.holds)
+    return wrapper.default() if held is None else held

@@ -1,0 +1,216 @@
+"""Answers from sorted neighbours, and what both families of neighbours have in common."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from manyfit.families.neighbours._queries import Neighbors, distance_weights
+from manyfit.families.protocol import (
+    Answers,
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Role,
+    Shape,
+    recorded_warnings,
+)
+from manyfit.folds import Fold, FoldedData, Unsupported
+
+Array = NDArray[Any]
+
+# Metrics that sparse rows of whole numbers and of floats have alike.
+SPARSE_METRICS = ("euclidean", "l2", "cosine")
+
+
+class Votes(NamedTuple):
+    """One setting: how many neighbours, of which fit, and how they are weighted."""
+
+    k: int
+    weights: str | None
+    brute: bool  # whether it belongs to the fit for more than half of the training rows
+
+    @property
+    def by_distance(self) -> bool:
+        """Whether near neighbours weigh more."""
+        return self.weights == "distance"
+
+
+class Fits:
+    """Fitted estimators of one fold, and the neighbours that they have found of the rows of a role.
+
+    Parameters
+    ----------
+    fitted : dict of bool to (estimator, int)
+        By `Votes.brute`: the fit, and the most neighbours that its settings ask for.
+    targets : ndarray of shape (n_train,) or (n_train, q)
+        Of the training rows.
+    """
+
+    def __init__(self, fitted: dict[bool, tuple[Any, int]], targets: Array) -> None:
+        self.fitted, self.targets = fitted, targets
+        self._found: dict[tuple[bool, str], Neighbors] = {}
+
+    def neighbors(self, brute: bool, role: Role, fold: Fold) -> Neighbors:
+        """The neighbours of the rows of a role; found once."""
+        if (brute, role) not in self._found:
+            X = fold.rows(role)
+            _require_rows(X, self.fitted[brute][0])
+            model, most = self.fitted[brute]
+            self._found[brute, role] = Neighbors(model, X, self.targets, most)
+        return self._found[brute, role]
+
+
+# Responses of a method for settings of one fit and one weighting, in the order of n_neighbors.
+Respond = Callable[[Neighbors, Array | None, Sequence[Votes]], Iterator[Array]]
+
+
+@dataclass(frozen=True)
+class NeighborAnswers(Answers):
+    """Answers of one estimator of neighbours a setting.
+
+    Attributes
+    ----------
+    votes : tuple of Votes
+        The settings; those of refused ones are not read.
+    fits : Fits
+        Of the fold.
+    methods : dict of str to callable
+        By method: gives the responses of some settings.
+    outputs : int
+        Numbers that a response has a row.
+    refused : mapping of int to str
+        See `Answers`.
+    classes : ndarray of shape (n_classes,) or None
+        See `Answers`.
+    fits_made : int
+        See `Answers`.
+    """
+
+    votes: tuple[Votes, ...]
+    fits: Fits
+    methods: Mapping[str, Respond]
+    outputs: int
+    refused: Mapping[int, str] = field(default_factory=dict)
+    classes: Array | None = None
+    fits_made: int = 0
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """See `Answers`."""
+        return self.outputs
+
+    def subset(self, settings: Sequence[int]) -> "NeighborAnswers":
+        """See `Answers`."""
+        return replace(self, votes=tuple(self.votes[j] for j in settings), refused={}, fits_made=0)
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`."""
+        for brute in {one.brute for one in self.votes}:
+            self.fits.neighbors(brute, role, fold)  # or the reason why not, before a method is read
+        return Responses(**{name: partial(self._respond, m, role, fold) for name, m in self.methods.items()})
+
+    def _respond(self, method: Respond, role: Role, fold: Fold) -> Array:
+        found: list[Array] = [np.empty(0)] * len(self.votes)
+        for brute, by_distance in {(one.brute, one.by_distance) for one in self.votes}:
+            at = [j for j, v in enumerate(self.votes) if (v.brute, v.by_distance) == (brute, by_distance)]
+            at.sort(key=lambda j: self.votes[j].k)
+            near = self.fits.neighbors(brute, role, fold)
+            weights = distance_weights(near.distances) if by_distance else None
+            asked = [self.votes[j] for j in at]
+            for j, values in zip(at, method(near, weights, asked), strict=True):
+                found[j] = values
+        return np.stack(found)
+
+
+class NeighborsFamily(Family):
+    """Estimators of k nearest neighbours: `n_neighbors` and `weights` are read off sorted neighbours."""
+
+    free = frozenset({"n_neighbors", "weights"})
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(sparse=True, weights=True, device=False)
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        metric = estimator.metric
+        if not isinstance(metric, str):
+            raise Unsupported("metric is a function or an object")
+        if metric in ("precomputed", "nan_euclidean"):
+            raise Unsupported(f"metric={metric!r} is not shared")
+        for setting in settings:
+            k, weights = setting["n_neighbors"], setting["weights"]
+            if type(k) not in (int, np.int64) or k < 1:
+                raise Unsupported(f"n_neighbors={k!r} is not an integer from 1")
+            if weights is not None and not (isinstance(weights, str) and weights in ("uniform", "distance")):
+                raise Unsupported("weights is a function")
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        k, m = shape.n_splits, len(settings)
+        query = 2.0 * shape.n_train * shape.n_test * max(shape.n_features, 1)
+        most = max(int(setting["n_neighbors"]) for setting in settings)
+        votes = 4.0 * shape.n_test * max(shape.n_classes, shape.n_targets, 1)
+        votes_of_all = votes * (m + most)
+        fits = len({_is_brute(estimator, s["n_neighbors"], shape.n_train) for s in settings})
+        return Cost(k * (fits * query + votes_of_all), m * k * query + k * votes_of_all, fits=k * fits)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[NeighborAnswers]:
+        for i in range(folded.n_splits):
+            yield self._answer(estimator, settings, folded.fold(i))
+
+    def _answer(self, estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> NeighborAnswers:
+        n, refused, votes = fold.X_train.shape[0], dict[int, str](), list[Votes]()
+        if fold.fit_weight is not None:
+            raise Unsupported("fit takes no weights")
+        for j, setting in enumerate(settings):
+            k = int(setting["n_neighbors"])
+            votes.append(Votes(k, setting["weights"], _is_brute(estimator, k, n)))
+            if k > n:
+                refused[j] = f"n_neighbors={k} is larger than the number of training rows, {n}"
+        most = dict[bool, int]()
+        for j, one in enumerate(votes):
+            if j not in refused:
+                most[one.brute] = max(one.k, most.get(one.brute, 0))
+        fitted = {brute: (_fit(estimator, k, fold), k) for brute, k in most.items()}
+        return self._answers(tuple(votes), fitted, fold, refused)
+
+    def _answers(
+        self, votes: tuple[Votes, ...], fitted: dict[bool, Any], fold: Fold, refused: Mapping[int, str]
+    ) -> NeighborAnswers:
+        raise NotImplementedError
+
+
+def _is_brute(estimator: Any, k: int, n_train: int) -> bool:
+    """Whether ``algorithm="auto"`` takes no tree because of so many neighbours."""
+    return bool(estimator.algorithm == "auto" and k >= n_train // 2)
+
+
+def _fit(estimator: Any, k: int, fold: Fold) -> Any:
+    """A fit of scikit-learn's own; refused if it raises or warns."""
+    X = fold.X_train
+    if not isinstance(X, np.ndarray) and not scipy.sparse.issparse(X):
+        raise Unsupported("the rows lie on a device")
+    with recorded_warnings() as found:
+        try:
+            fitted = clone(estimator).set_params(n_neighbors=k, weights="uniform").fit(X, fold.y_train)
+        except Exception as error:
+            raise Unsupported(f"a fit gave {type(error).__name__}") from error
+    if found:
+        raise Unsupported(f"a fit gave {found[0]}")
+    _require_rows(X, fitted)
+    return fitted
+
+
+def _require_rows(X: Any, fitted: Any) -> None:
+    """Refuse rows with NaN or infinity, where scikit-learn raises, and sparse ones with rare metrics."""
+    if scipy.sparse.issparse(X):
+        if fitted.effective_metric_ not in SPARSE_METRICS:
+            raise Unsupported(f"metric={fitted.effective_metric_!r} of sparse rows is not shared")
+    elif X.dtype.kind == "f" and not np.isfinite(X).all():
+        raise Unsupported("X holds NaN or infinity")

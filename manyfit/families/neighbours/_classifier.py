@@ -1,0 +1,127 @@
+"""KNeighborsClassifier: the votes of the neighbours, added one neighbour after the other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsClassifier
+
+from manyfit._compat import votes_need_plain_labels
+from manyfit.families.neighbours._answers import Fits, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._queries import Neighbors
+from manyfit.families.protocol import register_family
+from manyfit.folds import Fold, Unsupported
+
+Array = NDArray[Any]
+
+# Sums of k weights in two orders differ by at most this many rounding errors of their size, for each weight.
+ROUNDING = 4.0
+
+
+class NeighborsClassifierFamily(NeighborsFamily):
+    """KNeighborsClassifier with one target: labels are scikit-learn's to the bit.
+
+    References
+    ----------
+    sklearn.neighbors.KNeighborsClassifier (1.9): ``predict`` and ``predict_proba``.
+    """
+
+    serves = (KNeighborsClassifier,)
+
+    def _answers(
+        self, votes: tuple[Votes, ...], fitted: dict[bool, Any], fold: Fold, refused: Mapping[int, str]
+    ) -> NeighborAnswers:
+        if fold.y_train.ndim != 1:
+            raise Unsupported("y has several columns")
+        classes, codes = np.unique(fold.y_train, return_inverse=True)
+        if len(classes) < 2:
+            raise Unsupported("the training rows have one class")
+        n = len(classes)
+        methods = {
+            "predict": partial(_labels, classes),
+            "predict_proba": partial(_probabilities, n),
+        }
+        fits = Fits(fitted, codes.reshape(-1))
+        made = len(fitted)
+        return NeighborAnswers(votes, fits, methods, n, refused, classes=classes, fits_made=made)
+
+
+def _totals(
+    n_classes: int, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
+) -> Iterator[Array]:
+    """The votes for each class, (n, n_classes), one setting after the other, in the order of n_neighbors.
+
+    They are added in scikit-learn's order. The array is the same one, which a caller must not keep.
+    """
+    labels = near.fitted.classes_
+    if near.query == "pairs" and votes_need_plain_labels() and not _plain(labels):
+        raise Unsupported("this version of scikit-learn counts votes of labels 0, 1, ... only")
+    rows, totals, done = np.arange(len(near.targets)), np.zeros((len(near.targets), n_classes)), 0
+    codes = np.ascontiguousarray(near.targets.T)
+    given = None if weights is None else np.ascontiguousarray(weights.T)
+    for one in votes:
+        for i in range(done, one.k):
+            totals[rows, codes[i]] += 1.0 if given is None else given[i]
+        done = one.k
+        yield totals
+
+
+def _plain(labels: Array) -> bool:
+    return labels.dtype.kind in "iu" and bool((labels == np.arange(len(labels))).all())
+
+
+def _probabilities(
+    n_classes: int, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
+) -> Iterator[Array]:
+    for one, totals in zip(votes, _totals(n_classes, near, weights, votes), strict=True):
+        probabilities = totals / totals.sum(axis=1)[:, np.newaxis]
+        rows = near.open_rows(one.k)
+        if len(rows):
+            probabilities[rows] = near.ask(one.k, one.weights, "predict_proba", rows)
+        yield probabilities
+
+
+def _labels(
+    classes: Array, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
+) -> Iterator[Array]:
+    for one, totals in zip(votes, _totals(len(classes), near, weights, votes), strict=True):
+        if weights is not None and _doubtful(totals, weights, one.k):
+            yield near.ask_all(one.k, one.weights, "predict")
+            continue
+        codes = totals.argmax(axis=1)
+        rows = _undecided(near, totals, weights, one.k)
+        if len(rows) and weights is None:
+            # The label of `predict` is the first one of the largest probability, which takes less time.
+            codes[rows] = near.ask(one.k, one.weights, "predict_proba", rows).argmax(axis=1)
+        labels = classes[codes]
+        if len(rows) and weights is not None:
+            labels[rows] = near.ask(one.k, one.weights, "predict", rows)
+        yield labels
+
+
+def _undecided(near: Neighbors, totals: Array, weights: Array | None, k: int) -> Array:
+    """Rows whose label depends on which of equally far neighbours are taken.
+
+    Each of them takes its vote from one class and gives it to another one.
+    """
+    rows = near.open_rows(k)
+    best = np.partition(totals[rows], -2, axis=1)[:, -2:]
+    vote = 1.0 if weights is None else weights[rows, k - 1]
+    return np.asarray(rows[best[:, 1] - best[:, 0] <= 2.001 * near.slots(k, rows) * vote])
+
+
+def _doubtful(totals: Array, weights: Array, k: int) -> bool:
+    """Whether the order in which weights are added could decide a label.
+
+    Sums of two weights and sums of ones have no rounding that depends on it.
+    """
+    if k < 3:
+        return False
+    best = np.partition(totals, -2, axis=1)[:, -2:]
+    close = best[:, 1] - best[:, 0] <= ROUNDING * k * np.finfo(weights.dtype).eps * best[:, 1]
+    return bool((close & (weights[:, 0] != 1.0)).any())
+
+
+NEIGHBORS_CLASSIFIER = register_family(NeighborsClassifierFamily())

@@ -1,0 +1,62 @@
+"""KNeighborsRegressor: sums of the targets of the neighbours, one neighbour after the other."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.neighbors import KNeighborsRegressor
+
+from manyfit.families.neighbours._answers import Fits, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._queries import Neighbors
+from manyfit.families.protocol import register_family
+from manyfit.folds import Fold, Unsupported
+
+Array = NDArray[Any]
+
+
+class NeighborsRegressorFamily(NeighborsFamily):
+    """KNeighborsRegressor with one or several targets.
+
+    References
+    ----------
+    sklearn.neighbors.KNeighborsRegressor.predict (1.9).
+    """
+
+    serves = (KNeighborsRegressor,)
+
+    def _answers(
+        self, votes: tuple[Votes, ...], fitted: dict[bool, Any], fold: Fold, refused: Mapping[int, str]
+    ) -> NeighborAnswers:
+        y = fold.y_train
+        if y.dtype.kind == "f" and y.dtype != np.float64:
+            raise Unsupported(f"scikit-learn adds targets of {y.dtype} in their own precision")
+        if not np.isfinite(y).all():
+            raise Unsupported("y holds NaN or infinity")
+        outputs = 1 if y.ndim == 1 else y.shape[1]
+        fits = Fits(fitted, y)
+        return NeighborAnswers(votes, fits, {"predict": _means}, outputs, refused, fits_made=len(fitted))
+
+
+def _means(near: Neighbors, weights: Array | None, votes: Sequence[Votes]) -> Iterator[Array]:
+    """Weighted means of the targets of the neighbours, one setting after the other.
+
+    They are added up in arrays of the same layout as scikit-learn's, so that no bit differs.
+    """
+    targets = near.targets[:, :, np.newaxis] if near.targets.ndim == 2 else near.targets
+    for one in votes:
+        found = np.ascontiguousarray(targets[:, : one.k])
+        if weights is None:
+            predicted = np.mean(found, axis=1)
+        else:
+            weight = np.ascontiguousarray(weights[:, : one.k])
+            sums = [np.sum(found[:, :, j].copy() * weight, axis=1) for j in range(found.shape[2])]
+            predicted = np.stack(sums, axis=1).astype(np.float64) / np.sum(weight, axis=1)[:, np.newaxis]
+        predicted = predicted[:, 0] if near.targets.ndim == 2 else predicted
+        rows = near.open_rows(one.k)
+        if len(rows):
+            predicted[rows] = near.ask(one.k, one.weights, "predict", rows)
+        yield predicted
+
+
+NEIGHBORS_REGRESSOR = register_family(NeighborsRegressorFamily())

@@ -1,0 +1,90 @@
+"""Boosting: the first iterations of the longest fit."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+from manyfit.families.nested._prefix import PrefixFamily, lazy_responses, require_known_parts
+from manyfit.families.protocol import Responses, register_family
+from manyfit.folds import FoldedData, Unsupported
+
+Array = NDArray[Any]
+# Rows up to which the "auto" of early stopping means no, and up to which bins are of all rows.
+_MOST_WITHOUT_STOPPING, _MOST_BINNED = 10_000, 200_000
+
+
+class AdaBoostFamily(PrefixFamily):
+    """AdaBoost of scikit-learn's estimators; a fit that ends early holds all longer ones."""
+
+    serves = (AdaBoostClassifier, AdaBoostRegressor)
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        super().check(estimator, settings)
+        require_known_parts(estimator)
+
+
+class GradientBoostingFamily(PrefixFamily):
+    """Gradient boosting of trees, with early stopping or without."""
+
+    serves = (GradientBoostingClassifier, GradientBoostingRegressor)
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        super().check(estimator, settings)
+        if estimator.init not in (None, "zero"):
+            raise Unsupported("init is an estimator")
+
+
+class HistogramBoostingFamily(PrefixFamily):
+    """Gradient boosting of histograms, with early stopping or without."""
+
+    serves = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+    parameter = "max_iter"
+
+    def require_repeatable(self, estimator: Any) -> None:
+        """See `NestedFamily`; without an integer nothing may be drawn, which the rows decide, too."""
+        if estimator.random_state is None and not _may_draw(estimator):
+            return
+        super().require_repeatable(estimator)
+
+    def fit_many(self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData) -> Any:
+        if estimator.random_state is None:
+            most = max(len(folded.fold(i).y_train) for i in range(folded.n_splits))
+            limit = _MOST_BINNED if estimator.early_stopping is False else _MOST_WITHOUT_STOPPING
+            if most > limit:
+                raise Unsupported(f"random_state is None, and a fit draws from more than {limit:,} rows")
+        return super().fit_many(estimator, settings, folded)
+
+    def responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
+        """See `NestedFamily`; the rows go through each tree once."""
+
+        def of_all(method: str) -> Array:
+            last = min(max(values), model.n_iter_)
+            wanted = {min(n, last) for n in values}
+            found: dict[int, Array] = {}
+            for n, response in enumerate(getattr(model, f"staged_{method}")(X), start=1):
+                if n in wanted:
+                    found[n] = np.array(response)
+                if n == last:
+                    break
+            return np.stack([found[min(n, last)] for n in values])
+
+        return lazy_responses(model, of_all)
+
+
+def _may_draw(estimator: Any) -> bool:
+    return bool(estimator.early_stopping is True or getattr(estimator, "max_features", 1.0) != 1.0)
+
+
+ADABOOST = register_family(AdaBoostFamily())
+GRADIENT_BOOSTING = register_family(GradientBoostingFamily())
+HISTOGRAM_BOOSTING = register_family(HistogramBoostingFamily())

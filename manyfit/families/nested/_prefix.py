@@ -1,0 +1,191 @@
+"""Ensembles that grow step by step: the first members of the largest fit are the fits of smaller settings."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+
+from manyfit.families.protocol import (
+    Answers,
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Role,
+    Shape,
+    recorded_warnings,
+    require_number,
+)
+from manyfit.folds import Fold, FoldedData, Unsupported
+
+Array = NDArray[Any]
+# What scorers of a classifier read, and of a regressor.
+CLASSIFIER_METHODS = ("predict", "predict_proba", "decision_function")
+REGRESSOR_METHODS = ("predict",)
+
+
+@dataclass(frozen=True)
+class NestedAnswers(Answers):
+    """Answers of several settings from one fitted model.
+
+    Attributes
+    ----------
+    model : estimator
+        Fitted with the largest setting.
+    values : tuple
+        The setting of each answer.
+    responses : callable
+        Gives the responses of some settings for rows of X.
+    classes, fits_made : see `Answers`
+    """
+
+    model: Any
+    values: tuple[Any, ...]
+    responses: Callable[[Any, Any, Sequence[Any]], Responses]
+    classes: Array | None = None
+    fits_made: int = 1
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Classes, or 1."""
+        return 1 if self.classes is None else len(self.classes)
+
+    def subset(self, settings: Sequence[int]) -> NestedAnswers:
+        """See `Answers`."""
+        return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0)
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`."""
+        return self.responses(self.model, fold.rows(role), self.values)
+
+
+class NestedFamily(Family):
+    """Estimators whose fit with one value of a parameter holds those with other values.
+
+    Attributes
+    ----------
+    parameter : str
+        The parameter that the search varies.
+    """
+
+    parameter: str
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(sparse=True, weights=True, device=False)
+
+    @property
+    def free(self) -> frozenset[str]:  # type: ignore[override]
+        """The parameter that nests, and no other."""
+        return frozenset({self.parameter})
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        for name in ("warm_start", "verbose", "oob_score"):
+            if getattr(estimator, name, False):
+                raise Unsupported(f"{name}={getattr(estimator, name)!r} is fitted by scikit-learn alone")
+        self.require_repeatable(estimator)
+
+    def require_repeatable(self, estimator: Any) -> None:
+        """Raise `Unsupported` if two fits draw different random numbers."""
+        if not isinstance(estimator.random_state, numbers.Integral):
+            raise Unsupported(
+                "random_state is not an integer; with one, the largest fit would hold the others"
+            )
+
+    def largest(self, values: Sequence[Any]) -> Any:
+        """The setting whose fit holds those of all `values`."""
+        raise NotImplementedError
+
+    def responses(self, model: Any, X: Any, values: Sequence[Any]) -> Responses:
+        """The responses of the fits with each of `values`, for rows of X."""
+        raise NotImplementedError
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[Answers]:
+        values = tuple(setting[self.parameter] for setting in settings)
+        largest = clone(estimator).set_params(**{self.parameter: self.largest(values)})
+        for i in range(folded.n_splits):
+            model = fit_silently(clone(largest), folded.fold(i))
+            classes = model.classes_ if is_classifier(model) else None
+            yield NestedAnswers(model, values, self.responses, classes)
+
+
+class PrefixFamily(NestedFamily):
+    """Ensembles whose fit with fewer members is the start of the fit with more of them."""
+
+    parameter = "n_estimators"
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        super().check(estimator, settings)
+        for setting in settings:
+            value = setting[self.parameter]
+            require_number(self.parameter, value, positive=True)
+            if not isinstance(value, numbers.Integral):
+                raise Unsupported(f"{self.parameter}={value!r} is not an integer")
+
+    def largest(self, values: Sequence[Any]) -> Any:
+        """See `NestedFamily`."""
+        return max(values)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        members = [float(setting[self.parameter]) for setting in settings]
+        columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
+        one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))
+        return Cost(one * max(members), one * sum(members), fits=shape.n_splits)
+
+    def responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
+        """See `NestedFamily`; each ensemble of the first members predicts by itself."""
+
+        def of_all(method: str) -> Array:
+            return np.stack([getattr(first_members(model, n), method)(X) for n in values])
+
+        return lazy_responses(model, of_all)
+
+
+def lazy_responses(model: Any, of_all: Callable[[str], Array]) -> Responses:
+    """Responses of each method that the model has, computed by `of_all` when they are read."""
+    methods = CLASSIFIER_METHODS if is_classifier(model) else REGRESSOR_METHODS
+
+    def later(method: str) -> Callable[[], Array]:
+        return lambda: of_all(method)
+
+    return Responses(**{name: later(name) for name in methods if hasattr(model, name)})
+
+
+def first_members(model: Any, n: int) -> Any:
+    """A copy of a fitted ensemble with its first `n` members."""
+    first = copy.copy(model)
+    first.n_estimators = n
+    for name in ("estimators_", "estimators_features_", "estimator_weights_", "estimator_errors_"):
+        if hasattr(model, name):
+            setattr(first, name, getattr(model, name)[:n])
+    return first
+
+
+def fit_silently(estimator: Any, fold: Fold) -> Any:
+    """A fit on the training rows; refused if it raises or warns, so that scikit-learn's own fit does."""
+    if is_classifier(estimator) and fold.y_train.ndim != 1:
+        raise Unsupported("y has several columns")
+    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
+    with recorded_warnings() as found:
+        try:
+            estimator.fit(fold.X_train, fold.y_train, **weights)
+        except Exception as error:
+            raise Unsupported(f"a fit gave {type(error).__name__}") from error
+    if found:
+        raise Unsupported(f"a fit gave {found[0]}")
+    return estimator
+
+
+def require_known_parts(estimator: Any) -> None:
+    """Raise `Unsupported` if a part of an estimator is not scikit-learn's, and may draw at will."""
+    for value in estimator.get_params(deep=True).values():
+        known = type(value).__module__.partition(".")[0] == "sklearn"
+        if hasattr(value, "fit") and not known:
+            raise Unsupported(f"{type(value).__name__} may draw other random numbers in each fit")

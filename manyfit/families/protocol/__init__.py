@@ -1,0 +1,55 @@
+"""What a family is: its questions, its answers, their checks, and the registry."""
+
+from manyfit.families.protocol._answer_checks import require_valid_answers
+from manyfit.families.protocol._answers import Answers, LinearAnswers, Predictions, Responses, Role
+from manyfit.families.protocol._left_out import LeavesOut, LeftOut
+from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
+from manyfit.families.protocol._protocol import (
+    AffineStep,
+    ColumnStep,
+    Cost,
+    Family,
+    FoldRows,
+    Iterations,
+    MomentSums,
+    Shape,
+)
+from manyfit.families.protocol._recorded_warnings import recorded_warnings
+from manyfit.families.protocol._registry import (
+    affine_step_of,
+    column_step_of,
+    family_of,
+    register_affine_step,
+    register_column_step,
+    register_family,
+    unregister_family,
+)
+
+__all__ = [
+    "AffineStep",
+    "Answers",
+    "ColumnStep",
+    "Cost",
+    "Family",
+    "FoldRows",
+    "Iterations",
+    "LeavesOut",
+    "LeftOut",
+    "LinearAnswers",
+    "MomentSums",
+    "Predictions",
+    "Responses",
+    "Role",
+    "Shape",
+    "affine_step_of",
+    "column_step_of",
+    "family_of",
+    "recorded_warnings",
+    "register_affine_step",
+    "register_column_step",
+    "register_family",
+    "require_number",
+    "require_usual_numbers",
+    "require_valid_answers",
+    "unregister_family",
+]

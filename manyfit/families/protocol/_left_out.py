@@ -1,0 +1,58 @@
+"""Families that tell the residuals of rows left out of a fit from one fit of all rows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.families.protocol._answers import Answers, Predictions
+from manyfit.families.protocol._protocol import Shape
+from manyfit.folds import FoldedMatrix
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Residuals of the test rows of k splits with m test rows each, for s settings and q targets.
+
+    Attributes
+    ----------
+    splits : ndarray of int of shape (k,)
+        The splits.
+    targets : ndarray of shape (k, m, q)
+        The numbers of y.
+    residuals : ndarray of shape (k, m, s, q)
+        Targets less predictions of the fit without these rows.
+    merged : ndarray of bool of shape (k, s)
+        Answers that are not known: the fit without the rows is too far from that of all rows.
+    lost : ndarray of bool of shape (k, s)
+        Answers that rounding may change too much.
+    """
+
+    splits: Array
+    targets: Array
+    residuals: Array
+    merged: Array
+    lost: Array
+
+
+class LeavesOut(ABC):
+    """A family whose fits without some rows follow from the fit of all rows."""
+
+    @abstractmethod
+    def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
+        """Whether that takes fewer operations than moments of each training set."""
+
+    @abstractmethod
+    def leave_out(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], data: FoldedMatrix
+    ) -> Iterator[LeftOut]:
+        """The residuals of all test rows, some splits at a time; raises `Unsupported` if it cannot."""
+
+    def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
+        """The answers of one split from its predictions, (s, m, q); `single`: y is one-dimensional."""
+        return Predictions({"predict": np.ascontiguousarray(predicted[:, :, 0] if single else predicted)})

@@ -1,0 +1,48 @@
+"""Warnings of a fit, recorded without a change to what other threads of the process see."""
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+_lock = threading.Lock()
+_found: dict[int, list[str]] = {}  # by thread
+_filters = ExitStack()
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[str]]:
+    """Record the names of the warnings that this thread gives in the block, and show none of them.
+
+    Python has one list of filters for all threads. A filter that turns warnings into errors would raise them
+    in the fits of other threads, and blocks that overlap would restore each other's filters. So the first
+    thread to enter changes the filters, and the last to leave restores them.
+    """
+    thread, found = threading.get_ident(), list[str]()
+    with _lock:
+        if not _found:
+            _install()
+        _found[thread] = found
+    try:
+        yield found
+    finally:
+        with _lock:
+            del _found[thread]
+            if not _found:
+                _filters.close()
+
+
+def _install() -> None:
+    _filters.enter_context(warnings.catch_warnings())
+    warnings.simplefilter("always")
+    show = warnings.showwarning
+
+    def record(message: Any, category: Any, *args: Any, **kwargs: Any) -> None:
+        found = _found.get(threading.get_ident())
+        if found is None:
+            show(message, category, *args, **kwargs)
+        else:
+            found.append(category.__name__)
+
+    warnings.showwarning = record

@@ -1,0 +1,281 @@
+"""The columns of one fold as steps have left them: raw, or linear in the global matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from manyfit.exceptions import Unsupported
+from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.moments._transformed import TransformedMoments
+
+Array = NDArray[Any]
+
+
+class MomentsNeeded(Exception):
+    """A step reads moments, and the fold has none since the search is only planned."""
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers: ``(f(x) - shift) / scale``, with `fill` in place of a gap.
+
+    Attributes
+    ----------
+    j : int
+        The column of X.
+    function : callable or None
+        An elementwise function, applied first.
+    fill : float or None
+        In the units of ``f(x)``; None while gaps are left.
+    shift, scale : float
+        See above.
+    """
+
+    j: int
+    function: Callable[[Array], Array] | None = None
+    fill: float | None = None
+    shift: float = 0.0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class ObjectColumn:
+    """A column of X that holds no numbers, as it is."""
+
+    j: int
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """A column of categories.
+
+    Attributes
+    ----------
+    j : int
+        The column of X.
+    groups : tuple of (label, tuple of int)
+        Each label with the codes that have it, in scikit-learn's order. Steps may merge categories.
+    missing : object
+        The label that is a missing value, None or NaN; else an object of no meaning.
+    """
+
+    j: int
+    groups: tuple[tuple[Any, tuple[int, ...]], ...]
+    missing: Any = ...
+
+
+@dataclass(frozen=True)
+class LinearColumns:
+    """Columns ``g @ matrix + constant`` of rows g of the global matrix.
+
+    Attributes
+    ----------
+    entries : tuple of (ndarray of int, ndarray of int, ndarray of float)
+        Entries of the matrix: their rows, columns and numbers. Those of one place are added up.
+    constant : ndarray of shape (p,)
+        See above.
+    stored : float or None
+        Entries that scikit-learn would store for the training rows in a sparse matrix; None for dense
+        columns.
+    """
+
+    entries: tuple[tuple[Array, Array, Array], ...]
+    constant: Array
+    stored: float | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return self.constant.size
+
+    def matrix(self, height: int) -> Any:
+        """The matrix, of shape (height, p), as a sparse array."""
+        empty = (np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
+        rows, columns, numbers = map(np.concatenate, zip(empty, *self.entries, strict=True))
+        return scipy.sparse.csr_array((numbers, (rows, columns)), shape=(height, self.width))
+
+    def moved(self, by: int) -> tuple[tuple[Array, Array, Array], ...]:
+        """The entries with all columns moved to the right."""
+        return tuple((rows, columns + by, numbers) for rows, columns, numbers in self.entries)
+
+
+Part = NumberColumn | ObjectColumn | CategoryColumn | LinearColumns
+
+
+@dataclass
+class EncodedFold:
+    """One fold of an encoding: its rows, and its moments once the matrix is made.
+
+    `root` gives the training moments of the columns of G; None while a search is planned.
+    """
+
+    encoding: Encoding
+    train: Array
+    test: Array
+    root: Callable[[], TransformedMoments] | None = None
+    _counts: dict[int, tuple[Array, Array]] = field(default_factory=dict)
+
+    @cached_property
+    def moments(self) -> TransformedMoments:
+        """The training moments of the columns of G; raises `MomentsNeeded` while a search is planned."""
+        if self.root is None:
+            raise MomentsNeeded
+        return self.root()
+
+    @property
+    def n_train(self) -> int:
+        """Number of training rows."""
+        return int(self.train.size)
+
+    def numbers(self, column: NumberColumn) -> Array:
+        """Values of a column in the training rows, NaN in the gaps that are left."""
+        values = self.encoding.derived(column.j, column.function)[0][self.train]
+        if column.fill is not None:
+            values = np.where(np.isnan(values), column.fill, values)
+        return (values - column.shift) / column.scale
+
+    def counts(self, j: int) -> tuple[Array, Array]:
+        """How many training and how many test rows have each category of a column of X."""
+        if j not in self._counts:
+            categories = self.encoding.categories(j)
+            n = len(categories.labels)
+            train, test = (
+                np.bincount(categories.codes[rows], minlength=n) for rows in (self.train, self.test)
+            )
+            self._counts[j] = train, test
+        return self._counts[j]
+
+    def has_gaps(self, column: NumberColumn) -> bool:
+        """Whether a column has gaps, in any row of X, that no step has filled."""
+        return column.fill is None and bool(
+            np.isnan(self.encoding.derived(column.j, column.function)[0]).any()
+        )
+
+
+@dataclass(frozen=True)
+class FoldColumns:
+    """The columns of one fold behind some steps.
+
+    Attributes
+    ----------
+    fold : EncodedFold
+        The rows of the fold.
+    parts : tuple of NumberColumn, CategoryColumn or LinearColumns
+        In the order of the columns.
+    head : object or None
+        The first row of a frame with these columns, by which columns are chosen by name; None for arrays.
+    """
+
+    fold: EncodedFold
+    parts: tuple[Part, ...]
+    head: Any = None
+
+    @classmethod
+    def start(cls, fold: EncodedFold) -> FoldColumns:
+        """The columns of X."""
+        table = fold.encoding.table
+        parts = tuple(
+            NumberColumn(j) if table.number_kind(j) else ObjectColumn(j) for j in range(table.shape[1])
+        )
+        return cls(fold, parts, table.head if table.is_frame else None)
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return sum(part.width if isinstance(part, LinearColumns) else 1 for part in self.parts)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether no step has mixed the columns."""
+        return not any(isinstance(part, LinearColumns) for part in self.parts)
+
+    def selected(self, index: Sequence[int]) -> FoldColumns:
+        """Some of the columns."""
+        if not self.is_raw:
+            raise Unsupported("columns are chosen behind a step that has mixed them")
+        head = self.head
+        if head is not None:
+            head = head.iloc[:, list(index)] if hasattr(head, "iloc") else head[:, list(index)]
+        return replace(self, parts=tuple(self.parts[j] for j in index), head=head)
+
+    def changed(self, parts: Sequence[Part]) -> FoldColumns:
+        """Other columns, as the array that a step returns."""
+        return replace(self, parts=tuple(parts), head=None)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether scikit-learn has the columns as a sparse matrix."""
+        return any(isinstance(part, LinearColumns) and part.stored is not None for part in self.parts)
+
+    @property
+    def linear(self) -> LinearColumns:
+        """All columns as linear ones; raises `Unsupported` if there is a gap or a column of categories."""
+        start, stored, is_sparse = 0, 0.0, False
+        found = list[tuple[Array, Array, Array]]()
+        constants = [np.empty(0)]
+        for part in self.parts:
+            one = part if isinstance(part, LinearColumns) else self._number_as_linear(part)
+            found.extend(one.moved(start))
+            constants.append(one.constant)
+            start += one.width
+            is_sparse = is_sparse or one.stored is not None
+            stored += one.width * self.fold.n_train if one.stored is None else one.stored
+        return LinearColumns(tuple(found), np.concatenate(constants), stored if is_sparse else None)
+
+    def _number_as_linear(self, part: NumberColumn | ObjectColumn | CategoryColumn) -> LinearColumns:
+        if not isinstance(part, NumberColumn):
+            raise Unsupported("a column that holds no numbers is left as it is")
+        if self.fold.has_gaps(part):
+            raise Unsupported("a gap is left in X")
+        value, gap = self.fold.encoding.number_index(part.j, part.function)
+        rows, numbers = [value], [1.0 / part.scale]
+        if gap is not None:
+            assert part.fill is not None
+            middle = self.fold.encoding.derived(part.j, part.function)[1]
+            rows.append(gap)
+            numbers.append((part.fill - middle) / part.scale)
+        entry = (np.array(rows), np.zeros(len(rows), dtype=int), np.array(numbers))
+        return LinearColumns((entry,), np.array([-part.shift / part.scale]))
+
+    @property
+    def moments(self) -> TransformedMoments:
+        """The training moments of the columns."""
+        linear = self.linear  # asks for its columns of G
+        root = self.fold.moments
+        view = root.mapped(linear.matrix(root.origin.size), linear.constant)
+        return replace(view, is_sparse=linear.stored is not None)
+
+    @property
+    def without_moments(self) -> TransformedMoments:
+        """The columns as a map of G, for passes over G: the moments are left empty."""
+        linear = self.linear
+        encoding = self.fold.encoding
+        return TransformedMoments.of_map(
+            encoding.middle, linear.matrix(encoding.shape[1]), linear.constant, self.fold.n_train
+        )
+
+
+def as_categories(encoding: Encoding, part: Part) -> CategoryColumn:
+    """A raw column as categories; raises `Unsupported` if a step has changed its numbers."""
+    if isinstance(part, CategoryColumn):
+        return part
+    if isinstance(part, LinearColumns) or (isinstance(part, NumberColumn) and part != NumberColumn(part.j)):
+        raise Unsupported("categories are read of numbers that a step has changed")
+    categories = encoding.categories(part.j)
+    groups = tuple((label, (code,)) for code, label in enumerate(categories.labels))
+    return CategoryColumn(part.j, groups, categories.missing)
+
+
+def from_moments(fold: EncodedFold, view: TransformedMoments) -> LinearColumns:
+    """The columns behind a step that maps moments, as linear ones."""
+    matrix = view.to_X(np.eye(view.n_features))
+    rows, columns = np.nonzero(matrix)
+    constant = view.plain.x_origin - view.origin @ matrix
+    return LinearColumns(((rows, columns, matrix[rows, columns]),), constant)

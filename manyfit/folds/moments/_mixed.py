@@ -1,0 +1,110 @@
+"""Moments of rows of numbers beside one-hot columns: sums of numbers, sums by category, and cross tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds._blas_threads import map_threads
+from manyfit.folds._mixed_matrix import MixedMatrix, OneHot, cross_table
+from manyfit.folds._row_index import n_rows
+from manyfit.folds.moments._host import MIN_THREADED_VALUES, SAMPLED_ROWS, median_row
+from manyfit.folds.moments._moments import Moments, SummedMoments, moments_from_sums
+from manyfit.folds.splits._atoms import Rows
+
+Array = NDArray[Any]
+
+
+def mixed_middle(X: MixedMatrix) -> Array:
+    """The medians of the numbers of some rows, (p,); 0 for one-hot columns."""
+    out = np.zeros(X.shape[1])
+    n = min(X.shape[0], SAMPLED_ROWS)
+    if n:
+        n -= (n + 1) % 2
+        out[X.places] = median_row(X.numbers[np.arange(n) * (X.shape[0] - 1) // max(n - 1, 1)])
+    return out
+
+
+def sum_mixed_atoms(
+    X: MixedMatrix, Y: Array, atoms: Sequence[Rows], weights: Array | None, *, in_pieces: bool = True
+) -> SummedMoments:
+    """The moments of ``[X, Y]`` over each atom; `in_pieces`: threads sum the atoms."""
+    numbers = MixedMatrix(np.concatenate([X.numbers, Y], axis=1), _with_targets(X, Y), X.blocks)
+    origin = mixed_middle(numbers)
+
+    def task(rows: Rows) -> tuple[Moments, int]:
+        return _summed(numbers, origin, rows, weights)
+
+    threaded = in_pieces and sum(map(n_rows, atoms)) * numbers.places.size >= MIN_THREADED_VALUES
+    return map_threads(task, atoms) if threaded else [task(rows) for rows in atoms]
+
+
+def _with_targets(X: MixedMatrix, Y: Array) -> Array:
+    return np.append(X.places, X.shape[1] + np.arange(Y.shape[1]))
+
+
+def _summed(X: MixedMatrix, origin: Array, rows: Rows, weights: Array | None) -> tuple[Moments, int]:
+    own, n = X.take(rows), n_rows(rows)
+    weight = None if weights is None else np.asarray(weights[rows], dtype=np.float64)
+    shift = mixed_middle(own)
+    sums = _sums_about(shift, own, weight)
+    moments, far = moments_from_sums(sums, shift, origin, n)
+    if not far:
+        return moments, n
+    # Too much was subtracted from the numbers: they are summed once more, about the mean itself.
+    again = np.zeros_like(shift)
+    again[X.places] = moments.mean[X.places]
+    return moments_from_sums(_sums_about(again, own, weight), again, origin, n)[0], 2 * n
+
+
+def _sums_about(shift: Array, X: MixedMatrix, weights: Array | None) -> Array:
+    """``Z' W Z`` with ``Z = [X - shift, 1]``, see `manyfit.folds.moments._host`.
+
+    A one-hot column that most rows have is shifted by one, in `shift` too: it is then minus the sum of the
+    others of its block, of which nothing is subtracted.
+    """
+    d = X.shape[1]
+    numbers = np.ones((X.shape[0], X.places.size + 1))
+    np.subtract(X.numbers, shift[X.places], out=numbers[:, :-1])
+    weighted = numbers if weights is None else numbers * weights[:, None]
+    places = np.append(X.places, d)
+    sums = np.zeros((d + 1, d + 1))
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums[np.ix_(places, places)] = weighted.T @ numbers
+        for j, block in enumerate(X.blocks):
+            own = block.columns
+            by_number = np.stack([np.bincount(block.codes, one, block.width) for one in weighted.T])
+            sums[places, own], sums[own, places] = by_number, by_number.T
+            sums[own, own] = np.diag(by_number[-1])
+            for other in X.blocks[:j]:
+                table = cross_table(block, other, weights)
+                sums[own, other.columns], sums[other.columns, own] = table, table.T
+        for block in X.blocks:
+            _shift_most_frequent(sums, block, shift)
+    return sums
+
+
+def _shift_most_frequent(sums: Array, block: OneHot, shift: Array) -> None:
+    """Sums about one for the column of a block that more than half of the rows have, in place."""
+    counts = sums[-1, block.columns]
+    most = int(counts.argmax())
+    if 2.0 * counts[most] > sums[-1, -1]:
+        shift[block.start + most] = 1.0
+        others = np.delete(np.arange(block.start, block.start + block.width), most)
+        sums[block.start + most] = -sums[others].sum(axis=0)
+        sums[:, block.start + most] = -sums[:, others].sum(axis=1)
+
+
+def mixed_ranges(X: MixedMatrix, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
+    """Minimum and maximum of some columns over each atom, two arrays of shape (n_atoms, n_columns)."""
+    low, high = np.empty((2, len(atoms), len(columns)))
+    ends = np.empty((2, X.shape[1]))
+    for a, rows in enumerate(atoms):
+        own = X.take(rows)
+        ends[:, X.places] = own.numbers.min(axis=0), own.numbers.max(axis=0)
+        for block in own.blocks:
+            counts = np.bincount(block.codes, minlength=block.width)
+            ends[:, block.columns] = counts == len(block.codes), counts > 0
+        low[a], high[a] = ends[:, columns]
+    return low, high

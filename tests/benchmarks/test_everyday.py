@@ -1,0 +1,73 @@
+"""The everyday searches, few of them and small, in two processes that take turns."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import sklearn.model_selection
+
+import manyfit.model_selection
+from benchmarks import everyday
+from benchmarks._benchmark import all_benchmarks
+from benchmarks._in_turn import Measured, Request, measure
+from benchmarks._report import table
+from benchmarks.everyday_cases._all import CASES
+
+ALWAYS = {"ridge", "frame-ridge", "svc-ten-fits", "cross-val-predict-forest"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ALWAYS else pytest.mark.thorough) for name in CASES],
+)
+def test_each_case_has_scikit_learns_scores(name):
+    request = Request(name, True, None)
+    theirs, ours = (
+        measure(library, request) for library in (sklearn.model_selection, manyfit.model_selection)
+    )
+    assert np.isfinite(theirs.scores).all()
+    # Converged scores differ by what scikit-learn's tol leaves open.
+    np.testing.assert_allclose(ours.scores, theirs.scores, rtol=0, atol=1e-2)
+    assert theirs.kinds == ()
+    assert (ours.kinds == ()) is (ours.fits is None)
+
+
+def test_two_processes_take_turns_and_end(monkeypatch):
+    monkeypatch.setattr(everyday, "CASES", {name: CASES[name] for name in ("ridge", "svc-ten-fits")})
+    found = all_benchmarks()["everyday"].run(quick=True)
+    assert [row["search"] for row in found.rows] == ["ridge", "svc-ten-fits"]
+    assert [row["fits"] for row in found.rows] == ["0 of 50", "10 of 10"]
+    assert all(0 < row["times_cpu"] < math.inf for row in found.rows)
+    assert all(row["difference"] < 1e-9 for row in found.rows)
+    text = table(found)
+    assert "geometric mean" in text
+    assert "moments" in text
+
+
+def _runs(theirs: list[float], ours: list[float]) -> everyday.Runs:
+    return {
+        ("sklearn", None): [Measured(seconds, seconds) for seconds in theirs],
+        ("manyfit", None): [Measured(seconds, seconds) for seconds in ours],
+    }
+
+
+def test_a_slow_search_is_named():
+    rows = [everyday._row("a", _runs([2.0, 1.8], [2.0])), everyday._row("b", _runs([4.0], [1.0, 2.0]))]
+    found = everyday._findings(rows)
+    assert found.found["cpu"]["slow"] == {"a": 0.9}
+    assert found.found["wall"]["geometric_mean"] == pytest.approx((0.9 * 4.0) ** 0.5)
+    assert found.verdicts[0].met is False
+
+
+def test_rounds_end_where_the_best_two_agree():
+    assert everyday._is_settled(_runs([2.0, 1.0, 1.01], [1.0]), "sklearn")
+    assert not everyday._is_settled(_runs([2.0, 1.0], [1.0]), "sklearn")
+
+
+def test_a_failure_is_raised_with_the_name_of_the_search():
+    runs = _runs([1.0], [1.0])
+    runs["manyfit", None] = [Measured(failure="ValueError: no")]
+    with pytest.raises(RuntimeError, match="a: ValueError: no"):
+        everyday._row("a", runs)

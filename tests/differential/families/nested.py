@@ -1,0 +1,109 @@
+"""Settings that nest: the smaller ensembles within the largest one, and the prunings of one tree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
+
+from tests.differential._recipe import Recipe
+from tests.differential._register import CLASS_SCORERS, Grid, register
+from tests.differential.families.least_squares import some
+
+SCORERS = (*CLASS_SCORERS, "roc_auc_ovr", "neg_brier_score")
+MEMBERS = (1, 2, 3, 5, 8, 0)
+ALPHAS = (0.0, 1e-9, 1e-3, 0.02, 0.1, 1.0, 1e4, -1.0)
+
+
+def _seed(draw: st.DrawFn) -> int:
+    return draw(st.integers(0, 99))
+
+
+def _early_stopping(draw: st.DrawFn) -> dict[str, Any]:
+    return draw(st.sampled_from([{}, {"n_iter_no_change": 1, "tol": 0.1, "validation_fraction": 0.3}]))
+
+
+@register("ensembles of classifiers", classes=True, scorers=SCORERS)
+def ensembles_of_classifiers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    seed = _seed(draw)
+    model = draw(
+        st.sampled_from(
+            [
+                RandomForestClassifier(max_features=1, max_depth=3, random_state=seed),
+                RandomForestClassifier(class_weight="balanced_subsample", n_jobs=2, random_state=seed),
+                BaggingClassifier(max_features=0.7, random_state=seed),
+                BaggingClassifier(KNeighborsClassifier(2), max_samples=0.5, random_state=seed),
+                AdaBoostClassifier(learning_rate=2.0, random_state=seed),
+                AdaBoostClassifier(DecisionTreeClassifier(max_depth=4), random_state=seed),
+            ]
+        )
+    )
+    return model, {"n_estimators": some(draw, *MEMBERS)}
+
+
+@register("ensembles of regressors")
+def ensembles_of_regressors(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    seed = _seed(draw)
+    model = draw(
+        st.sampled_from(
+            [
+                ExtraTreesRegressor(max_depth=3, random_state=seed),
+                ExtraTreesRegressor(bootstrap=True, ccp_alpha=0.1, random_state=seed),
+                BaggingRegressor(random_state=seed),
+                AdaBoostRegressor(loss="square", random_state=seed),
+            ]
+        )
+    )
+    pipeline = make_pipeline(StandardScaler(), model)
+    return pipeline, {f"{type(model).__name__.lower()}__n_estimators": some(draw, *MEMBERS)}
+
+
+@register("boosted trees, classes", classes=True, scorers=SCORERS)
+def boosted_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    if draw(st.booleans()):
+        model = HistGradientBoostingClassifier(max_leaf_nodes=4, min_samples_leaf=2)
+        if stopping := _early_stopping(draw):
+            model.set_params(early_stopping=True, random_state=_seed(draw), **stopping)
+        return model, {"max_iter": some(draw, *MEMBERS), "learning_rate": some(draw, 0.1, 1.0)}
+    model = GradientBoostingClassifier(subsample=draw(st.sampled_from([1.0, 0.6])), random_state=_seed(draw))
+    return model.set_params(**_early_stopping(draw)), {"n_estimators": some(draw, *MEMBERS)}
+
+
+@register("boosted trees, numbers")
+def boosted_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    if draw(st.booleans()):
+        draws = draw(st.sampled_from([{}, {"max_features": 0.5, "random_state": _seed(draw)}]))
+        return HistGradientBoostingRegressor(min_samples_leaf=2, **draws), {"max_iter": some(draw, *MEMBERS)}
+    model = GradientBoostingRegressor(init=draw(st.sampled_from([None, "zero"])), random_state=_seed(draw))
+    return model.set_params(**_early_stopping(draw)), {"n_estimators": some(draw, *MEMBERS)}
+
+
+@register("pruned trees, classes", classes=True, scorers=SCORERS)
+def pruned_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    criterion = draw(st.sampled_from(["gini", "entropy"]))
+    model = DecisionTreeClassifier(criterion=criterion, random_state=_seed(draw))
+    return model, {"ccp_alpha": some(draw, *ALPHAS), "max_features": some(draw, None, 1)}
+
+
+@register("pruned trees, numbers")
+def pruned_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    kind = draw(st.sampled_from([DecisionTreeRegressor, ExtraTreeRegressor]))
+    return kind(random_state=_seed(draw), max_leaf_nodes=draw(st.sampled_from([None, 5]))), {
+        "ccp_alpha": some(draw, *ALPHAS)
+    }

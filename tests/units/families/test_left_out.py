@@ -1,0 +1,147 @@
+"""Residuals of rows left out of a ridge fit, against fits without them."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold, LeaveOneOut
+
+from manyfit.estimators import family_of
+from manyfit.families.least_squares import _left_out
+from manyfit.folds import FoldedMatrix, Splits
+from manyfit.model_selection import GridSearchCV
+
+ALPHAS = [1e-3, 1.0, 50.0, 1.0]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 5)) * [0.1, 1.0, 1.0, 10.0, 3.0] + [0.0, 5.0, 0.0, -100.0, 0.0]
+    return X, X @ rng.normal(size=5) + rng.normal(size=90)
+
+
+def blocks(X, y, cv, estimator, alphas=ALPHAS):
+    matrix = FoldedMatrix(X, y, Splits.draw(cv, X, y, len(X), {}))
+    family = family_of(type(estimator))
+    return matrix, list(family.leave_out(estimator, [{"alpha": alpha} for alpha in alphas], matrix))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("rotates", [True, False])
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(20), KFold(7, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("alphas", [[1.0], ALPHAS])
+def test_residuals_are_those_of_fits_without_the_rows(monkeypatch, data, cv, rotates, fit_intercept, alphas):
+    monkeypatch.setattr(_left_out, "_rotates", lambda *args: rotates)
+    monkeypatch.setattr(_left_out, "BLOCK_BYTES", 2000)  # several blocks
+    X, y = data
+    Y, estimator = np.column_stack([y, X[:, 1] ** 2]), Ridge(fit_intercept=fit_intercept)
+    matrix, found = blocks(X, Y, cv, estimator, alphas)
+    assert sorted(i for block in found for i in block.splits) == list(range(matrix.n_splits))
+    for block in found:
+        assert not block.merged.any()
+        for place in range(0, len(block.splits), 9):
+            train, test = matrix.splits.indices(block.splits[place])
+            for j, alpha in enumerate(alphas):
+                model = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(X[train], Y[train])
+                expected = Y[test] - model.predict(X[test])
+                np.testing.assert_allclose(block.residuals[place, :, j], expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_a_set_that_alone_tells_a_direction_is_not_answered(data, n_rows):
+    X, y = data
+    X = np.column_stack([X, np.arange(len(X)) < n_rows])
+    cv = KFold(len(X) // 3) if n_rows == 3 else LeaveOneOut()
+    for alpha, expected in ((1e-4, True), (1e4, False)):
+        _, found = blocks(X, y, cv, Ridge(), [alpha])
+        merged = np.concatenate([block.merged[:, 0] for block in found])
+        assert merged.tolist() == [expected] + [False] * (len(merged) - 1)
+
+
+def test_rounding_that_could_change_a_score_is_found(data):
+    X, _ = data
+    _, found = blocks(X, X @ np.arange(5.0), KFold(30), Ridge(), [1e-9])
+    assert all(block.lost.all() for block in found)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid", "scoring"),
+    [
+        (Ridge(), {"alpha": ALPHAS}, ["neg_mean_squared_error", "neg_mean_absolute_error"]),
+        (Ridge(), {"alpha": ALPHAS}, ["neg_root_mean_squared_error", "neg_max_error"]),
+        (LinearRegression(), {"fit_intercept": [True]}, "neg_mean_squared_error"),
+        (RidgeClassifier(), {"alpha": ALPHAS}, "accuracy"),
+    ],
+)
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(10)])
+def test_scores_are_those_of_scikit_learn(data, estimator, grid, scoring, cv):
+    X, y = data
+    X, y = X[:30], (y[:30] > np.median(y)) if isinstance(estimator, RidgeClassifier) else y[:30]
+    ours, theirs = (
+        one(estimator, grid, scoring=scoring, cv=cv, refit=False).fit(X, y)
+        for one in (GridSearchCV, SklearnSearch)
+    )
+    assert ours.report_.passes <= 1.0
+    assert ours.report_.fits_shared > 0.8 * ours.report_.fits_requested
+    for name, values in theirs.cv_results_.items():
+        if "test_" in name and "rank" not in name:
+            np.testing.assert_allclose(ours.cv_results_[name], values, rtol=1e-9, atol=1e-9)
+
+
+def test_r2_and_explained_variance_of_small_folds(data):
+    X, y = data
+    y = np.where(np.arange(len(y)) < 3, 1.0, y)  # constant in the first fold
+    scoring = ["r2", "explained_variance"]
+    ours, theirs = (
+        one(Ridge(), {"alpha": [1.0]}, scoring=scoring, cv=30, refit=False).fit(X, y)
+        for one in (GridSearchCV, SklearnSearch)
+    )
+    for name in scoring:
+        for i in range(30):
+            key = f"split{i}_test_{name}"
+            np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9)
+
+
+def test_leave_one_out_finds_the_setting_of_ridge_cv(data):
+    X, y = data
+    alphas = np.logspace(-2, 3, 10)
+    search = GridSearchCV(Ridge(), {"alpha": alphas}, cv=LeaveOneOut(), scoring="neg_mean_squared_error")
+    search.fit(X, y)
+    reference = RidgeCV(alphas).fit(X, y)
+    assert search.best_params_ == {"alpha": reference.alpha_}
+    assert search.best_score_ == pytest.approx(reference.best_score_, rel=1e-9)
+
+
+def test_memory_for_the_moments_of_each_fold_is_not_needed(data):
+    X, y = data
+    search = GridSearchCV(
+        Ridge(), {"alpha": [1.0]}, cv=30, scoring="neg_mean_squared_error", memory_limit=6000, refit=False
+    )
+    search.fit(X, y)
+    assert search.report_.fits_shared == 30
+
+
+def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
+    def fail(*args):
+        raise FloatingPointError("on purpose")
+
+    monkeypatch.setattr(_left_out._Equations, "solve", fail)
+    search = GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=30, refit=False).fit(*data)
+    assert search.report_.fits_shared == 0
+    assert "on purpose" in next(iter(search.report_.left_to_sklearn))
+
+
+def test_weights_and_float32_take_the_moments_of_each_fold(data):
+    X, y = data
+    for fit, params in ((X.astype(np.float32), {}), (X, {"sample_weight": np.arange(1.0, 91.0)})):
+        ours, theirs = (
+            one(Ridge(), {"alpha": [1.0]}, cv=30, scoring="neg_mean_squared_error", refit=False).fit(
+                fit, y, **params
+            )
+            for one in (GridSearchCV, SklearnSearch)
+        )
+        tol = 1e-3 if fit.dtype == np.float32 else 1e-9  # scikit-learn computes in float32
+        np.testing.assert_allclose(
+            ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=tol
+        )

@@ -1,0 +1,171 @@
+"""Neighbours are scikit-learn's own, whichever of equally far rows it takes; kernel ridge too."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+from manyfit.estimators import family_of
+from manyfit.families.neighbours._queries import Neighbors
+from manyfit.folds import FoldArrays, SingleFold, Unsupported
+
+rng = np.random.default_rng(0)
+ROLES = ("test", "train")
+N, TRAIN = 100, 70
+NUMBERS = rng.normal(size=(N, 20))
+WHOLE = rng.integers(0, 3, size=(N, 20)).astype(float)  # most rows have ties at most k
+TWICE = np.repeat(NUMBERS[: N // 2], 2, axis=0)[rng.permutation(N)]
+LABELS = np.array(["a", "b", "c"])[rng.integers(0, 3, N)]
+TARGETS = np.stack([rng.normal(size=N), rng.integers(0, 9, N)], axis=1)
+VOTES = [{"n_neighbors": k, "weights": w} for k in (70, 1, 2, 4, 36) for w in ("uniform", "distance")]
+
+
+def fold_of(X, y, weights=None):
+    X_train, y_train = X[:TRAIN], y[:TRAIN]
+    return FoldArrays(X_train, y_train, X[TRAIN:], y[TRAIN:], weights, X_train, y_train, y[TRAIN:])
+
+
+def answers(estimator, settings, fold):
+    family = family_of(type(estimator))
+    family.check(estimator, settings)
+    (out,) = family.fit_many(estimator, settings, SingleFold(fold))
+    return out
+
+
+def assert_same(estimator, settings, fold, rtol=0.0, weights=None):
+    out = answers(estimator, settings, fold)
+    assert not out.refused
+    methods = ("predict", "predict_proba") if is_classifier(estimator) else ("predict",)
+    last = len(settings) - 1  # settings in two blocks, as scoring may ask for them
+    blocks = {role: [out.subset(b).respond(role, fold) for b in (range(last), [last])] for role in ROLES}
+    for j, setting in enumerate(settings):
+        fitted = clone(estimator).set_params(**setting)
+        fitted.fit(fold.X_train, fold.y_train, **({} if weights is None else {"sample_weight": weights}))
+        for role in ROLES:
+            for method in methods:
+                found = blocks[role][j == last][method][0 if j == last else j]
+                expected = getattr(fitted, method)(fold.rows(role))
+                if method == "predict" and is_classifier(estimator):
+                    np.testing.assert_array_equal(found, expected)
+                else:
+                    np.testing.assert_allclose(found, expected, rtol=0, atol=rtol or 1e-12)
+
+
+FORMS = {
+    "numbers": NUMBERS,
+    "whole numbers": WHOLE,
+    "integers": WHOLE.astype(int),
+    "float32": WHOLE.astype(np.float32) / 16,
+    "rows twice": TWICE,
+    "a tree": WHOLE[:, :4],
+    "Fortran": np.asfortranarray(TWICE),
+    "csr": sp.csr_matrix(WHOLE),
+    "all equal": np.ones((N, 2)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_labels_to_the_bit_whatever_is_equally_far(form):
+    assert_same(KNeighborsClassifier(), VOTES, fold_of(FORMS[form], LABELS))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"p": 1},
+        {"metric": "cosine"},
+        {"metric": "hamming", "algorithm": "brute"},
+        {"algorithm": "ball_tree", "p": 3},
+    ],
+    ids=str,
+)
+def test_metrics_and_algorithms(params):
+    codes = np.unique(LABELS, return_inverse=True)[1]  # scikit-learn 1.7 fails with texts and p=1
+    for X in (WHOLE, TWICE):
+        assert_same(KNeighborsClassifier(**params), VOTES[2:8], fold_of(X, codes))
+
+
+@pytest.mark.parametrize("y", [TARGETS, TARGETS[:, 0], TARGETS[:, 1].astype(int)], ids=["2", "1", "integers"])
+def test_regression(y):
+    for X in (WHOLE, TWICE, NUMBERS[:, :3]):
+        assert_same(KNeighborsRegressor(), VOTES, fold_of(X, y), rtol=1e-12)
+
+
+def test_ties_are_seen_where_the_choice_matters():
+    X, y = np.array([[0.0], [1.0], [-1.0], [2.0], [-2.0], [3.0]]), np.array([0, 1, 2, 1, 1, 0])
+    near = Neighbors(KNeighborsRegressor(algorithm="brute").fit(X, y), np.zeros((1, 1)), y, 5)
+    # 1 and -1 have other targets, 2 and -2 the same ones
+    assert [len(near.open_rows(k)) for k in range(1, 7)] == [0, 1, 0, 0, 0, 0]
+    cut = Neighbors(KNeighborsRegressor(algorithm="brute").fit(X, y), np.zeros((1, 1)), y, 4)
+    assert [len(cut.open_rows(k)) for k in range(1, 5)] == [0, 1, 0, 1]  # more rows may be as far as 2
+
+
+def test_few_rows_are_asked_again_in_whole_chunks(monkeypatch):
+    """Without exact arithmetic, ties of products are decided on the same products again."""
+    asked, X = [], rng.normal(size=(700, 20))
+    X[rng.permutation(700)[:20]] = X[0]
+    model = KNeighborsClassifier(algorithm="brute").fit(X, np.arange(700) % 2)
+    near = Neighbors(model, X, np.arange(700) % 2, 3)
+    predict = KNeighborsClassifier.predict
+
+    def watched(self, rows):
+        asked.append(len(rows))
+        return predict(self, rows)
+
+    monkeypatch.setattr(KNeighborsClassifier, "predict", watched)
+    near.ask(3, "distance", "predict", np.array([300, 650]))
+    assert asked == [256 + 700 - 512]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "setting", "why"),
+    [
+        (KNeighborsClassifier(), {"weights": np.ones_like}, "weights is a function"),
+        (KNeighborsClassifier(metric=lambda a, b: 0.0), {}, "metric is a function"),
+        (KNeighborsClassifier(metric="precomputed"), {}, "precomputed"),
+        (KNeighborsClassifier(), {"n_neighbors": 2.0}, "no integer|not an integer"),
+        (KNeighborsRegressor(), {"n_neighbors": 0}, "not an integer from 1"),
+        (KNeighborsRegressor(), {"n_neighbors": 71}, "larger than the number of training rows"),
+        (KernelRidge(kernel="precomputed"), {}, "precomputed"),
+        (KernelRidge(), {"alpha": np.ones(2)}, "alpha"),
+        (KernelRidge(), {"alpha": 1e-9}, "too small for the kernel matrix"),
+        (KernelRidge(kernel="sigmoid", gamma=9.0), {"alpha": 1e-3}, "too small for the kernel matrix"),
+        (KernelRidge(kernel="chi2"), {"alpha": 1.0}, "the kernel gave ValueError"),
+    ],
+)
+def test_what_is_left_to_scikit_learn(estimator, setting, why):
+    free = family_of(type(estimator)).free
+    given = {name: estimator.get_params()[name] for name in free} | setting
+    y = LABELS if is_classifier(estimator) else TARGETS
+    try:
+        found = answers(estimator, [given], fold_of(NUMBERS, y)).refused[0]
+    except Unsupported as error:
+        found = str(error)
+    assert re.search(why, found)
+
+
+ALPHAS = [{"alpha": alpha} for alpha in (1, 0.05, 30.0, np.float32(2.0))]
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian", "poly", "cosine"])
+def test_kernel_ridge_to_rounding(kernel):
+    for X, y in (
+        (NUMBERS, TARGETS),
+        (sp.csr_matrix(WHOLE), TARGETS[:, 0]),
+        (WHOLE.astype(int), TARGETS[:, 1]),
+    ):
+        if kernel != "poly" or X is NUMBERS:
+            assert_same(KernelRidge(kernel=kernel), ALPHAS, fold_of(X, y), rtol=1e-9)
+
+
+def test_kernel_ridge_with_weights():
+    weights = rng.random(TRAIN) * (rng.random(TRAIN) < 0.7)
+    for y in (TARGETS, TARGETS[:, 0]):
+        fold = fold_of(NUMBERS, y, weights)
+        assert_same(KernelRidge(kernel="rbf", gamma=0.1), ALPHAS, fold, rtol=1e-10, weights=weights)

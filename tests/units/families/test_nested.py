@@ -1,0 +1,146 @@
+"""Settings that nest: one fit of the largest one on each split gives scikit-learn's numbers for all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_array_equal
+from sklearn.base import clone, is_classifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from manyfit.estimators import family_of
+from manyfit.folds import FoldArrays, SingleFold, Unsupported
+from manyfit.model_selection import GridSearchCV
+from tests._same_results import both
+
+rng = np.random.default_rng(0)
+N = 120
+CODES = rng.integers(0, 3, N)
+X = rng.normal(size=(N, 5)) + 0.5 * CODES[:, None]
+LABELS, NUMBERS = np.array(["no", "so", "yes"])[CODES], X[:, 0] + rng.normal(size=N)
+X[::9, 2] = X[0, 2]  # ties
+WEIGHTS = rng.random(N) + 0.1
+TEST = np.arange(N) % 4 == 0
+MEMBERS = [4, 1, 9]
+
+SEED: dict[str, Any] = {"random_state": 0}
+ENSEMBLES = [
+    RandomForestClassifier(max_depth=3, **SEED),
+    RandomForestClassifier(n_jobs=2, bootstrap=False, **SEED),
+    BaggingClassifier(max_features=2, **SEED),
+    AdaBoostClassifier(**SEED),
+    GradientBoostingClassifier(subsample=0.5, **SEED),
+    GradientBoostingClassifier(n_iter_no_change=1, tol=0.2, validation_fraction=0.4, **SEED),
+    ExtraTreesRegressor(ccp_alpha=0.05, **SEED),
+    BaggingRegressor(DecisionTreeRegressor(max_depth=2), **SEED),
+    AdaBoostRegressor(**SEED),
+    GradientBoostingRegressor(**SEED),
+]
+BOOSTERS = [
+    HistGradientBoostingClassifier(min_samples_leaf=5),
+    HistGradientBoostingRegressor(early_stopping=True, n_iter_no_change=1, tol=0.5, **SEED),
+]
+TREES = [DecisionTreeClassifier(**SEED), DecisionTreeRegressor(max_leaf_nodes=12, **SEED)]
+CASES = [
+    *((model, {"n_estimators": MEMBERS}) for model in ENSEMBLES),
+    *((model, {"max_iter": MEMBERS}) for model in BOOSTERS),
+    *((model, {"ccp_alpha": [0.01, 0.0, 0.1, 10.0]}) for model in TREES),
+]
+
+
+def target(model: Any) -> Any:
+    return LABELS if is_classifier(model) else NUMBERS
+
+
+def one_fold(y: Any, weights: Any = None) -> SingleFold:
+    train = ~TEST
+    weight = None if weights is None else weights[train]
+    return SingleFold(FoldArrays(X[train], y[train], X[TEST], y[TEST], weight, X[train], y[train], y[TEST]))
+
+
+@pytest.mark.parametrize(("model", "grid"), CASES, ids=str)
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
+def test_responses_are_equal_to_the_bit(model, grid, weights):
+    y, ((name, values),) = target(model), grid.items()
+    settings = [{name: value} for value in values]
+    family = family_of(type(model))
+    family.check(model, settings)
+    folded = one_fold(y, weights)
+    (answers,) = family.fit_many(model, settings, folded)
+    assert answers.fits_made == 1
+    fold, kept = folded.fold(0), answers.subset([2, 0])
+    fit_params = {} if weights is None else {"sample_weight": weights[~TEST]}
+    for place, j in enumerate([2, 0]):
+        alone = clone(model).set_params(**settings[j]).fit(X[~TEST], y[~TEST], **fit_params)
+        for role, rows in (("test", X[TEST]), ("train", X[~TEST])):
+            for method, found in kept.respond(role, fold).items():
+                assert_array_equal(found[place], getattr(alone, method)(rows), err_msg=method)
+
+
+@pytest.mark.parametrize(
+    "model", [RandomForestClassifier(**SEED), GradientBoostingRegressor(**SEED)], ids=str
+)
+def test_searches_make_one_fit_a_split(model):
+    rows = sp.random(N, 8, 0.4, format="csr", random_state=0)
+    for data in (X, X.astype(np.float32), rows):
+        search = both(model, {"n_estimators": [2, 5], "max_depth": [1, 3]}, data, target(model), cv=3)
+        assert (search.report_.fits_done, search.report_.fits_shared) == (6, 12)
+        assert search.best_estimator_.n_estimators == search.best_params_["n_estimators"]
+
+
+REFUSED = [
+    (RandomForestClassifier(), "random_state is not an integer"),
+    (RandomForestClassifier(random_state=np.random.RandomState(0)), "random_state is not an integer"),
+    (RandomForestClassifier(oob_score=True, **SEED), "oob_score=True"),
+    (RandomForestRegressor(warm_start=True, **SEED), "warm_start=True"),
+    (GradientBoostingRegressor(init=DecisionTreeRegressor(), **SEED), "init is an estimator"),
+    (BaggingClassifier(type("Own", (KNeighborsClassifier,), {})(), **SEED), "Own may draw other"),
+    (HistGradientBoostingClassifier(early_stopping=True), "random_state is not an integer"),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"), REFUSED, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_what_does_not_nest_is_left_alone(model, reason):
+    family = family_of(type(model))
+    with pytest.raises(Unsupported, match=reason):
+        family.check(model, [{family.parameter: n} for n in (2, 3)])
+
+
+@pytest.mark.parametrize("value", [0, 2.0, True, "3", None])
+def test_numbers_of_members_that_are_none_are_left_alone(value):
+    with pytest.raises(Unsupported, match="n_estimators"):
+        family_of(AdaBoostClassifier).check(AdaBoostClassifier(**SEED), [{"n_estimators": value}])
+
+
+def test_many_rows_may_be_drawn_from_without_a_seed(monkeypatch):
+    """`early_stopping="auto"` stops early beyond some rows, and then draws the rows that it watches."""
+    monkeypatch.setattr("manyfit.families.nested._boosting._MOST_WITHOUT_STOPPING", 50)
+    search = GridSearchCV(HistGradientBoostingRegressor(), {"max_iter": [1, 2]}, cv=3).fit(X, NUMBERS)
+    assert search.report_.fits_shared == 0
+    assert "draws from more than 50 rows" in str(search.report_)
+
+
+def test_a_fit_that_warns_is_scikit_learns():
+    few = GridSearchCV(BaggingRegressor(**SEED), {"n_estimators": [1, 2]}, cv=3)
+    with pytest.warns(Warning, match="column-vector"):
+        few.fit(X, NUMBERS[:, None])
+    assert few.report_.fits_shared == 0

@@ -1,0 +1,33 @@
+"""Warnings that a fit gives in one thread leave the other threads alone."""
+
+import threading
+import warnings
+
+import pytest
+
+from manyfit.families.protocol import recorded_warnings
+
+
+def test_warnings_of_the_block_are_recorded_and_not_shown():
+    with recorded_warnings() as found:
+        warnings.warn("a", RuntimeWarning, stacklevel=1)
+    assert found == ["RuntimeWarning"]
+
+
+def test_another_thread_that_leaves_first_restores_no_filters():
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with recorded_warnings():
+            entered.set()
+            leave.wait(10)
+
+    before, thread = list(warnings.filters), threading.Thread(target=other)
+    with recorded_warnings() as found:
+        thread.start()
+        entered.wait(10)
+    with pytest.warns(UserWarning, match="shown"):
+        warnings.warn("shown", UserWarning, stacklevel=1)
+    leave.set()
+    thread.join()
+    assert found == [] and warnings.filters == before
