@@ -107,6 +107,12 @@ class FoldedMatrix:
         most = self.splits.most_atoms
         return (most + 5 * math.isqrt(most)) * d * d * 8 * sets
 
+    @property
+    def whole_moment_bytes(self) -> int:
+        """Host memory that the moments of all rows take, and their eigenvectors."""
+        d = self.X.shape[1] + self._Y.shape[1]
+        return 2 * d * d * 8
+
     def fold(self, i: int) -> Fold:
         """The rows of split `i`, copied when they are read."""
         return _SplitFold(self, i)

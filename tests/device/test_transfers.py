@@ -53,8 +53,8 @@ CASES = {
     ),
     "a host step at the end": (make_pipeline(E.PolynomialFeatures(), E.SVR()), DEGREES | CS, Y, {}),
     "scored by what a host step says": (
-        make_pipeline(E.MinMaxScaler(), E.KNeighborsClassifier()),
-        {"kneighborsclassifier__n_neighbors": [3, 5]},
+        make_pipeline(E.MinMaxScaler(), E.RandomForestClassifier(3, random_state=0)),
+        {"randomforestclassifier__max_depth": [3, 5]},
         LABELS,
         {"scoring": ["roc_auc", "accuracy", "neg_log_loss"], "return_train_score": True},
     ),

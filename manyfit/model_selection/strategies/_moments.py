@@ -118,8 +118,9 @@ class MomentStrategy(Strategy):
         assert batch.family is not None
         require_dense(batch.family, facts.data.is_sparse_behind(group.steps))
         shape = facts.data.shape(data, group.prototype)
-        if not leaves_out(group, data, shape, facts.job.options):
-            require_memory(data.moment_bytes, facts.job.options.memory_limit)
+        one_fit = leaves_out(group, data, shape, facts.job.options)
+        needed = data.whole_moment_bytes if one_fit else data.moment_bytes
+        require_memory(needed, facts.job.options.memory_limit)
         if not facts.must_share:
             require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job.sharing)
         if scoring.by_itself and not scoring.reads_moments and not is_classifier(group.prototype):

@@ -208,7 +208,8 @@ def test_what_a_group_leaves_alone_is_not_fitted_again(path, monkeypatch):
     """A fold with a constant target is scikit-learn's; a group that runs again finds its fit."""
     y = Y.copy()
     y[:20] = 1.0
-    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=4, checkpoint=path, refit=False).fit(X, y)
+    options = {"cv": 4, "checkpoint": path, "refit": False, "return_train_score": True}
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **options).fit(X, y)
     assert search.report_.fits_done == 2
     rows = [pair for pair in engine.Checkpoint(path, seen(search, X, y)).stored if pair[1] == 1]
     forget(path, rows)

@@ -133,17 +133,21 @@ def test_verify_is_no_more_than_all():
 
 
 @pytest.mark.invariant("verify finds a family with wrong answers")
-def test_verify_finds_a_family_that_is_wrong(monkeypatch):
+@pytest.mark.parametrize("method", ["fit_many", "leave_out"])
+def test_verify_finds_a_family_that_is_wrong(monkeypatch, method):
+    """Training scores need the fits of each fold, which residuals of left-out rows do not."""
     family = family_of(Ridge)
-    right = family.fit_many
+    right = getattr(family, method)
 
     def wrong(estimator, settings, folded):
         for answers in right(estimator, settings, folded):
-            answers.linear.at_origin[:] += 100.0
+            numbers = answers.linear.at_origin if method == "fit_many" else answers.residuals
+            numbers[:] += 100.0
             yield answers
 
-    monkeypatch.setattr(family, "fit_many", wrong)
-    search = GridSearchCV(Ridge(), {"alpha": [1.0]}, verify=5).fit(X, Y)
+    monkeypatch.setattr(family, method, wrong)
+    options = {"verify": 5, "return_train_score": method == "fit_many"}
+    search = GridSearchCV(Ridge(), {"alpha": [1.0]}, **options).fit(X, Y)
     assert search.report_.largest_difference > 0.01
 
 

@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_random_state
 
@@ -287,7 +288,7 @@ def test_an_error_of_sharing_does_not_go_unseen(monkeypatch, caplog):
         raise TypeError("our own error")
 
     monkeypatch.setattr(_evaluate, "share_prefixes", fails)
-    both(make_pipeline(StandardScaler(), KNeighborsRegressor()), {"kneighborsregressor__n_neighbors": [1, 3]})
+    both(make_pipeline(StandardScaler(), SVR()), {"svr__C": [1.0, 3.0]})
     assert "failed where steps are shared: TypeError('our own error')" in caplog.text
     caplog.clear()
 
