@@ -1,13 +1,14 @@
-"""Nearest neighbours and kernel ridge regression: one query, or one decomposition, holds all settings."""
+"""Nearest neighbours and kernels: one query, one decomposition or one kernel matrix serves all settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, register
@@ -76,6 +77,47 @@ register(
         data=_numbers,
         contenders=searches(),
         bars=(bars.times_faster(6), bars.same_scores(1e-9)),
+        work=reading_work,
+        repeat=1,
+    )
+)
+
+
+def _classes(n: int, p: int, quick: bool) -> Data:
+    n = 200 if quick else n
+    X, y = make_classification(n, p, n_informative=10, n_classes=3, flip_y=0.1, random_state=0)
+    return X.astype(np.float64), y
+
+
+def _svc_task(quick: bool) -> Task:
+    gammas = [0.002, 0.005, 0.02, 0.05]
+    return Task(SVC(), {"C": np.logspace(-1, 2, 6), "gamma": gammas[:2] if quick else gammas})
+
+
+def _wide_svc_task(quick: bool) -> Task:
+    return Task(SVC(), {"C": [0.1, 1.0, 10.0], "gamma": [0.001, 0.003]})
+
+
+register(
+    Benchmark(
+        name="svc",
+        summary="SVC, 6 C x 4 gammas x 5 folds, 5,000 x 50",
+        task=_svc_task,
+        data=lambda quick: _classes(5_000, 50, quick),
+        contenders=searches(),
+        bars=(bars.times_faster(1.5), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=1,
+    )
+)
+register(
+    Benchmark(
+        name="svc-wide",
+        summary="SVC, 3 C x 2 gammas x 5 folds, 3,000 x 400",
+        task=_wide_svc_task,
+        data=lambda quick: _classes(3_000, 400, quick),
+        contenders=searches(),
+        bars=(bars.times_faster(3), bars.same_scores(0.0)),
         work=reading_work,
         repeat=1,
     )

@@ -14,6 +14,7 @@ from manyfit._compat import (
     _neighbors,
     _scorers,
     _search,
+    _svm,
     _text,
 )
 from manyfit._compat._array_api import *
@@ -24,6 +25,7 @@ from manyfit._compat._joblib import *
 from manyfit._compat._neighbors import *
 from manyfit._compat._scorers import *
 from manyfit._compat._search import *
+from manyfit._compat._svm import *
 from manyfit._compat._text import *
 
 __all__ = []
@@ -35,4 +37,5 @@ __all__ += _joblib.__all__
 __all__ += _neighbors.__all__
 __all__ += _scorers.__all__
 __all__ += _search.__all__
+__all__ += _svm.__all__
 __all__ += _text.__all__

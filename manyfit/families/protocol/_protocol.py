@@ -98,11 +98,15 @@ class Cost:
     fits : int
         Fits of the estimator that the family makes, as one forest for all numbers of trees on each split.
         The plan counts them; `Answers.fits_made` says how many there were.
+    memory : int
+        Bytes of the host that the answers of one fold take beside its rows, as a kernel matrix does. A fold
+        that would need more than ``memory_limit`` is left to scikit-learn.
     """
 
     shared: float
     individual: float
     fits: int = 0
+    memory: int = 0
 
 
 class Family:

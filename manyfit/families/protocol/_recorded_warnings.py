@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from manyfit.folds import Unsupported
+
 _lock = threading.Lock()
 _found: dict[int, list[str]] = {}  # by thread
 _filters = ExitStack()
@@ -46,3 +48,18 @@ def _install() -> None:
             found.append(category.__name__)
 
     warnings.showwarning = record
+
+
+def fit_or_refuse(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:
+    """Fit an estimator and return it; raise `Unsupported` if that raises or warns.
+
+    scikit-learn's own fit then tells the user.
+    """
+    with recorded_warnings() as found:
+        try:
+            estimator.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
+        except Exception as error:
+            raise Unsupported(f"a fit gave {type(error).__name__}") from error
+    if found:
+        raise Unsupported(f"a fit gave {found[0]}")
+    return estimator

@@ -1,4 +1,4 @@
-"""Checks that sharing saves operations, and fits in the memory that the user allows."""
+"""Checks that sharing saves operations, and fits into the memory that the user allows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 from dask.utils import format_bytes
 from sklearn.base import is_classifier
 
-from manyfit.estimators import Family, Shape
+from manyfit.estimators import Cost, Family, Shape
 from manyfit.folds import Unsupported, distinct_labels
+from manyfit.model_selection.job._job import Job
 
 # A family that converges has to be so many times as fast.
 LEAST_GAIN = 2.0
@@ -19,14 +20,14 @@ def n_classes(estimator: Any, y: Any) -> int:
 
 
 def require_cheaper(
-    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape, sharing: str
-) -> float:
-    """The operations of shared fits; raises `Unsupported` if scikit-learn's fits take fewer.
+    family: Family, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape, job: Job
+) -> Cost:
+    """The cost of shared fits; raises `Unsupported` if they take more operations or too much memory.
 
     A family that converges may change last digits, which is not worth a small gain.
     """
     cost = family.cost(estimator, settings, shape)
-    least = LEAST_GAIN if family.result == "converged" and sharing == "auto" else 1.0
+    least = LEAST_GAIN if family.result == "converged" and job.sharing == "auto" else 1.0
     if cost.shared > cost.individual:
         raise Unsupported("sharing would take more operations here")
     if least * cost.shared > cost.individual:
@@ -34,10 +35,11 @@ def require_cheaper(
         raise Unsupported(
             f"sharing is expected to be {gain:.1f} times as fast, and has to be {least:g} times"
         )
-    return cost.shared
+    require_memory(cost.memory, job.options.memory_limit, "shared fits")
+    return cost
 
 
-def require_memory(needed: int, limit: int) -> None:
-    """Raise `Unsupported` for moments of more than `limit` bytes."""
+def require_memory(needed: int, limit: int, what: str = "moments") -> None:
+    """Raise `Unsupported` if something needs more than `limit` bytes."""
     if needed > limit:
-        raise Unsupported(f"moments would need {format_bytes(needed)}, more than memory_limit")
+        raise Unsupported(f"{what} would need {format_bytes(needed)}, more than memory_limit")

@@ -323,7 +323,7 @@ def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> Non
     shape = Shape(n, p, q, 1, classes, entries, n_test)
     if context.sklearn_stops:
         require_gradient_stop(family, group.prototype, shape)
-    require_cheaper(family, group.prototype, group.settings, shape, job.sharing)
+    require_cheaper(family, group.prototype, group.settings, shape, job)
     if isinstance(family.reads, MomentSums):
         require_memory(folded.moment_bytes, job.options.memory_limit)
 

@@ -76,7 +76,7 @@ class IterationStrategy(Strategy):
         if facts.on_device or facts.must_share:
             operations = family.cost(group.prototype, group.settings, shape).shared
         else:
-            operations = require_cheaper(family, group.prototype, group.settings, shape, job.sharing)
+            operations = require_cheaper(family, group.prototype, group.settings, shape, job).shared
         return replace(
             group,
             reason=convergence_note(group.prototype, checked),

@@ -122,7 +122,7 @@ class MomentStrategy(Strategy):
         needed = data.whole_moment_bytes if one_fit else data.moment_bytes
         require_memory(needed, facts.job.options.memory_limit)
         if not facts.must_share:
-            require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job.sharing)
+            require_cheaper(batch.family, group.prototype, group.settings, shape, facts.job)
         if scoring.by_itself and not scoring.reads_moments and not is_classifier(group.prototype):
             raise Unsupported("a score of its own is not had from moments")
         return group

@@ -1,4 +1,4 @@
-"""Kernel ridge regression: kernel matrices from well conditioned to not positive."""
+"""Kernel methods: ridge regression with matrices that may not be positive, and support vector machines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 from hypothesis import strategies as st
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from tests.differential._recipe import Recipe
 from tests.differential._register import Grid, register
 from tests.differential.families.least_squares import some
 
+MACHINE_SCORERS = ("accuracy", "f1_macro", "balanced_accuracy")
 KERNELS = ("rbf", "linear", "laplacian", "poly", "cosine", "sigmoid")
 
 
@@ -22,3 +24,26 @@ def scaler_kernel_ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     alphas = [0.05, 0.1, 0.5, 1.0, 3.0, 20.0, 300.0, *some(draw, 1e-3, 1e-9, 0.0, 1e9)]
     grid = {"kernelridge__alpha": alphas}
     return make_pipeline(MaxAbsScaler(), KernelRidge(kernel=kernel, gamma=gamma)), grid
+
+
+def _machine(draw: st.DrawFn, *classes: type) -> tuple[Any, Grid]:
+    """Rows lie between 0 and 1, so that libsvm needs few iterations."""
+    cls = draw(st.sampled_from(classes))
+    kernel, shrinking = draw(st.sampled_from(["rbf", "poly", "linear"])), draw(st.booleans())
+    own = {"class_weight": draw(st.sampled_from([None, "balanced"]))} if cls in (SVC, NuSVC) else {}
+    model = cls(kernel=kernel, shrinking=shrinking, max_iter=5000, **own)
+    name, size = cls.__name__.lower(), "nu" if cls is NuSVC else "C"
+    return make_pipeline(MinMaxScaler(), model), {
+        f"{name}__gamma": [draw(st.sampled_from(["scale", "auto", 0.1, 5.0])), 0.5],
+        f"{name}__{size}": [0.05, 0.2, 0.4] if size == "nu" else [0.1, 1.0, 20.0],
+    }
+
+
+@register("scaler, support vectors of classes", classes=True, scorers=(*MACHINE_SCORERS, "roc_auc"))
+def scaler_support_vectors_of_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return _machine(draw, SVC, NuSVC)
+
+
+@register("scaler, support vectors of numbers")
+def scaler_support_vectors_of_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return _machine(draw, SVR, NuSVR)

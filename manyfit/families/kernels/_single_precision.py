@@ -1,0 +1,203 @@
+"""Kernel matrices on which libsvm takes the steps that it takes on rows.
+
+The solver of libsvm reads kernel values in single precision, and those of the diagonal in double. A matrix
+product gives them all at once, with other last digits in double precision. They round to the same single
+precision, except next to the middle of two neighbours: these few are computed again as libsvm does, one
+product of two rows after the other.
+
+References
+----------
+Chang, Lin: LIBSVM, ACM TIST 2:27 (2011); scikit-learn 1.9, sklearn/svm/src/libsvm/svm.cpp: `Kernel`,
+`SVC_Q`, `SVR_Q` and `Qfloat`.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import ddot
+
+from manyfit.folds import Unsupported
+
+Array = NDArray[Any]
+EPS = float(np.finfo(np.float64).eps)
+# Numbers of a block of a kernel matrix: it stays in the last cache.
+BLOCK = 2**18
+# The part of a kernel matrix that may be computed again, entry by entry.
+MOST_AGAIN = 0.005
+# Digits of a function of the C library that may differ from NumPy's.
+FUNCTION_ULPS = 8.0
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """``exp(-gamma |x - z|^2)``, or ``(gamma x'z + coef0) ^ degree``.
+
+    Attributes
+    ----------
+    gamma : float
+        The factor.
+    coef0 : float
+        Read with a degree.
+    degree : int or None
+        None for the exponential function.
+    """
+
+    gamma: float
+    coef0: float = 0.0
+    degree: int | None = None
+
+    def of_pair(self, product: float, squares: float) -> float:
+        """The value for two rows, from their product and the sum of their squares, as libsvm has it."""
+        if self.degree is None:
+            return math.exp(-self.gamma * (squares - 2.0 * product))
+        return float(_power(np.float64(self.gamma * product + self.coef0), self.degree))
+
+    def values(self, products: Array, squares: Array) -> Array:
+        """The values for many pairs of rows."""
+        if self.degree is not None:
+            return np.asarray(_power(self.gamma * products + self.coef0, self.degree))
+        found = products * -2.0
+        found += squares
+        found *= -self.gamma
+        return np.exp(found, out=found)
+
+    def relative_error(self, products: Array, error: float, largest: float) -> Any:
+        """How far values may be off, relative to them, if products are off by up to `error`.
+
+        Parameters
+        ----------
+        products : ndarray
+            Of pairs of rows.
+        error, largest : float
+            The error of a product, and the largest square of a row.
+
+        Returns
+        -------
+        float or ndarray
+            Infinite where no digit is sure, as where the sign of the base of a power is not known.
+        """
+        if self.degree is None:
+            digits = self.gamma * (4.0 * error + 4.0 * EPS * largest) + FUNCTION_ULPS * EPS
+            return digits if digits < 0.1 else np.inf
+        size = np.abs(self.gamma * products + self.coef0)
+        off = self.gamma * error + 2.0 * EPS * (self.gamma * largest + abs(self.coef0))
+        # Twice the first order is a bound of all orders, as long as it is small.
+        with np.errstate(divide="ignore"):
+            part = 2.0 * self.degree * (off / size + 2.0 * EPS)
+        return np.where(part < 0.1, part, np.inf)
+
+    def absolute_error(self, error: float, largest: float) -> float:
+        """How far a value may be off for rows with squares up to `largest`."""
+        if self.degree is None:
+            return float(self.relative_error(np.zeros(1), error, largest))
+        base = self.gamma * largest + abs(self.coef0)
+        off = self.gamma * error + 4.0 * EPS * base
+        return float(2.0 * self.degree * base ** max(self.degree - 1, 0) * off)
+
+    def largest_value(self, largest: float) -> float:
+        """The largest absolute value for rows with squares up to `largest`."""
+        return 1.0 if self.degree is None else float((self.gamma * largest + abs(self.coef0)) ** self.degree)
+
+
+class KernelRows:
+    """Rows between which kernel functions are computed.
+
+    Parameters
+    ----------
+    X : ndarray of float64 of shape (n, p), C-contiguous
+        The rows.
+    """
+
+    def __init__(self, X: Array) -> None:
+        self.X = X
+        self.squares = np.array([ddot(row, row) for row in X])
+        self.largest = float(self.squares.max())
+        if not np.isfinite(self.largest):
+            raise Unsupported("squares of rows overflow")
+
+    def product_error(self, largest: float) -> float:
+        """How far the product of two rows may be off whose squares are up to `largest`."""
+        return (self.X.shape[1] + 2) * EPS * largest
+
+    def products(self) -> Array:
+        """All products of two rows, (n, n)."""
+        return self.X @ self.X.T
+
+    def matrix(self, kernel: KernelFunction, products: Array, *, out: Array) -> Array:
+        """The kernel matrix (n, n), into `out`, which may be `products`.
+
+        Single precision of its entries is libsvm's, and so is the diagonal in double precision.
+
+        Raises
+        ------
+        Unsupported
+            If so many entries would have to be computed again that the rows themselves are quicker.
+        """
+        n, again = len(self.X), 0
+        # Products of small integers have no rounding error.
+        whole = self.largest < 2.0**53 and bool((np.rint(self.X) == self.X).all())
+        error = 0.0 if whole else self.product_error(self.largest)
+        for rows in blocks(n, n):
+            part, squares = products[rows, : rows.stop], self.squares[rows, None] + self.squares[: rows.stop]
+            values = kernel.values(part, squares)
+            open_ = self._open(kernel, part, values, error)
+            zero = open_ & (part == 0.0)
+            if zero.any():
+                self._close_disjoint(open_, zero, rows)
+            found = np.argwhere(open_)
+            again += len(found)
+            if again > MOST_AGAIN * n * n + n:
+                raise Unsupported(
+                    "rounding leaves many kernel values open: the squares of rows are too large"
+                )
+            for i, j in found:
+                k = i + rows.start
+                pair = ddot(self.X[k], self.X[j]), self.squares[k] + self.squares[j]
+                values[i, j] = kernel.of_pair(*pair)
+            out[rows, : rows.stop] = values
+        for rows in blocks(n, n):
+            out[: rows.start, rows] = out[rows, : rows.start].T
+            square = out[rows, rows]
+            square[...] = np.tril(square) + np.tril(square, -1).T
+        for i, own in enumerate(self.squares):
+            out[i, i] = kernel.of_pair(own, own + own)
+        return out
+
+    def _open(self, kernel: KernelFunction, products: Array, values: Array, error: float) -> Array:
+        """Entries whose single precision rounding could change, as a mask."""
+        relative = kernel.relative_error(products, error, self.largest)
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            low, high = values * (1.0 - relative), values * (1.0 + relative)
+            return np.asarray(low.astype(np.float32) != high.astype(np.float32)) | ~np.isfinite(low)
+
+    def _close_disjoint(self, open_: Array, zero: Array, rows: slice) -> None:
+        """Take out pairs of rows that have no column in common, whose product has no rounding error."""
+        filled = (self.X[: rows.stop] != 0.0).astype(np.float32)
+        open_ &= ~(zero & (filled[rows] @ filled.T == 0.0))
+
+    def against(self, X: Array) -> tuple[Array, Array]:
+        """Products of other rows with these, (m, n), and the sums of their squares."""
+        squares = np.einsum("ij,ij->i", X, X)
+        return X @ self.X.T, squares[:, np.newaxis] + self.squares
+
+
+def blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Slices of rows, with about `BLOCK` numbers each."""
+    size = max(1, BLOCK // max(width, 1))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def _power(base: Any, degree: int) -> Any:
+    """``base ** degree`` by squaring, in the order of libsvm."""
+    found, square = np.ones_like(base), base.copy()
+    while degree > 0:
+        if degree % 2 == 1:
+            found = found * square
+        square = square * square
+        degree //= 2
+    return found

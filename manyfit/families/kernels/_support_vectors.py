@@ -1,0 +1,307 @@
+"""Support vector machines: one kernel matrix of a fold serves all fits of libsvm."""
+
+import copy
+import numbers
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR
+
+from manyfit._compat import svm_on_rows
+from manyfit.families.kernels._single_precision import EPS, KernelFunction, KernelRows, blocks
+from manyfit.families.protocol import (
+    Answers,
+    Cost,
+    Family,
+    FoldRows,
+    Responses,
+    Role,
+    Shape,
+    fit_or_refuse,
+    register_family,
+    require_number,
+)
+from manyfit.folds import Fold, FoldedData, Unsupported
+
+Array = NDArray[Any]
+KERNELS = ("linear", "poly", "rbf")
+# libsvm computes about so much of a kernel matrix in one fit, with products of two rows, which take so many
+# times as long as those of a matrix product; a kernel function takes so many operations.
+PART_OF_MATRIX, SLOWNESS, FUNCTION = 0.5, 4.0, 40.0
+# Predictions that may be off by more, relative to their range, are made from the rows.
+MOST_ERROR = 1e-11
+
+
+class SupportVectorFamily(Family):
+    """SVC, NuSVC, SVR and NuSVR on dense rows: libsvm gets the kernel matrix, computed once a fold.
+
+    The fits are libsvm's own, equal to the bit: see `_single_precision`. Predictions read a kernel matrix
+    too; labels that its last digits could change are predicted again from the rows. In memory are the
+    products of the training rows and one kernel matrix.
+    """
+
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(weights=True, device=False)
+
+    def __init__(self, cls: type) -> None:
+        self.serves = (cls,)
+        own = {"C", "nu", "epsilon"} & set(cls().get_params())
+        self.free = frozenset({"gamma", "coef0", "degree", "tol", *own})
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        kernel = estimator.kernel
+        if not isinstance(kernel, str) or kernel not in KERNELS:
+            shown = repr(kernel) if isinstance(kernel, str) else "a function"
+            raise Unsupported(f"kernel is {shown}; kernel matrices of {', '.join(KERNELS)} are shared")
+        for name in ("probability", "verbose", "break_ties"):
+            if getattr(estimator, name, False) not in (False, "deprecated"):
+                raise Unsupported(f"{name}={getattr(estimator, name)!r} is fitted by scikit-learn alone")
+        for setting in settings:
+            _require_numbers(setting)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        n, p, k = float(shape.n_train), shape.n_features, shape.n_splits
+        matrices = len({_kernel_key(setting) for setting in settings})
+        function = FUNCTION if estimator.kernel == "rbf" else 2.0
+        # Rounding of each entry is looked at, which takes about as long as an exponential function.
+        shared = 2.0 * p + matrices * (function + FUNCTION) + len(settings) * PART_OF_MATRIX
+        individual = len(settings) * PART_OF_MATRIX * (SLOWNESS * 2.0 * p + function)
+        n_copies = 1 + (matrices > 1)
+        memory = int(8 * n * n) * n_copies
+        return Cost(k * n * n * shared, k * n * n * individual, k * len(settings), memory)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator["SupportVectorAnswers"]:
+        for i in range(folded.n_splits):
+            yield _fit_fold(estimator, settings, folded.fold(i))
+
+
+def _require_numbers(setting: Mapping[str, Any]) -> None:
+    """Raise `Unsupported` for a number that scikit-learn refuses, or computes with in its own way."""
+    for name, value in setting.items():
+        if name == "gamma" and isinstance(value, str):
+            if value not in ("scale", "auto"):
+                raise Unsupported(f"gamma={value!r} is not known")
+        elif name == "coef0":
+            require_number("coef0", abs(value) if isinstance(value, numbers.Real) else value)
+        else:
+            require_number(name, value, positive=name in ("C", "nu", "tol"))
+        if name == "degree" and not isinstance(value, numbers.Integral):
+            raise Unsupported(f"degree={value!r} is not an integer")
+
+
+def _kernel_key(setting: Mapping[str, Any]) -> tuple[Any, ...]:
+    return setting["gamma"], setting["coef0"], setting["degree"]
+
+
+def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Array) -> KernelFunction:
+    """The kernel function of a setting, as scikit-learn has it for the training rows."""
+    gamma = setting["gamma"]
+    if estimator.kernel == "linear":
+        return KernelFunction(1.0, 0.0, 1)
+    if gamma == "scale":
+        variance = X.var()
+        gamma = 1.0 / (X.shape[1] * variance) if variance != 0 else 1.0
+    elif gamma == "auto":
+        gamma = 1.0 / X.shape[1]
+    if estimator.kernel == "rbf":
+        return KernelFunction(float(gamma))
+    return KernelFunction(float(gamma), float(setting["coef0"]), int(setting["degree"]))
+
+
+def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold) -> "SupportVectorAnswers":
+    if np.ndim(fold.y_train) != 1:
+        raise Unsupported("y has several columns")
+    if fold.fit_weight is not None and not (fold.fit_weight > 0).all():
+        # libsvm drops these rows, and scikit-learn then counts the columns of a kernel matrix without them.
+        raise Unsupported("some weights are not positive")
+    rows = KernelRows(_readable(fold.X_train))
+    functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
+    models: list[Any] = [None] * len(settings)
+    refused = dict[int, str]()
+    distinct = list(dict.fromkeys(functions))
+    products = rows.products()
+    matrix = np.empty_like(products) if len(distinct) > 1 else products
+    for function in distinct:
+        try:
+            matrix = rows.matrix(function, products, out=products if function == distinct[-1] else matrix)
+        except Unsupported as error:
+            refused.update({j: str(error) for j, own in enumerate(functions) if own == function})
+            if matrix is products:
+                break
+            continue
+        for j, setting in enumerate(settings):
+            if functions[j] == function:
+                model = clone(estimator).set_params(**setting, kernel="precomputed")
+                try:
+                    models[j] = fit_or_refuse(model, matrix, fold.y_train, fold.fit_weight)
+                except Unsupported as error:
+                    refused[j] = str(error)
+    return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), tuple(models), refused)
+
+
+def _readable(X: Any) -> Array:
+    """Rows as scikit-learn gives them to libsvm."""
+    if not isinstance(X, np.ndarray):
+        raise Unsupported("the rows lie on a device")
+    if not X.size:
+        raise Unsupported("there are no rows or no columns")
+    X = np.ascontiguousarray(X, dtype=np.float64)
+    if not np.isfinite(X).all():
+        raise Unsupported("X holds NaN or infinity")
+    return X
+
+
+@dataclass(frozen=True)
+class SupportVectorAnswers(Answers):
+    """Fitted models of all settings.
+
+    Attributes
+    ----------
+    estimator : SVC, NuSVC, SVR or NuSVR
+        With the parameters that all settings share.
+    settings : tuple of dict
+        The others.
+    rows : KernelRows
+        The training rows.
+    functions : tuple of KernelFunction
+        Of each setting.
+    models : tuple of estimator
+        Fitted on kernel matrices; None where a setting is refused.
+    refused : mapping of int to str
+        See `Answers`.
+    """
+
+    estimator: Any
+    settings: tuple[Mapping[str, Any], ...]
+    rows: KernelRows
+    functions: tuple[KernelFunction, ...]
+    models: tuple[Any, ...]
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def fits_made(self) -> int:  # type: ignore[override]
+        """See `Answers`."""
+        return sum(model is not None for model in self.models)
+
+    @property
+    def classes(self) -> Array | None:  # type: ignore[override]
+        """See `Answers`."""
+        known = [model.classes_ for model in self.models if model is not None and is_classifier(model)]
+        return known[0] if known else None
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Columns of decision values at most."""
+        return 1 if self.classes is None else len(self.classes)
+
+    def subset(self, settings: Sequence[int]) -> "SupportVectorAnswers":
+        """See `Answers`."""
+        return replace(
+            self,
+            settings=tuple(self.settings[j] for j in settings),
+            functions=tuple(self.functions[j] for j in settings),
+            models=tuple(self.models[j] for j in settings),
+            refused={},
+        )
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`."""
+        if not is_classifier(self.estimator):
+            return Responses(predict=partial(self._predict, fold.rows(role)))
+        decided = _Decisions(self, _readable(fold.rows(role)))
+        return Responses(predict=decided.labels, decision_function=decided.values)
+
+    def _predict(self, X: Any) -> Array:
+        X = _readable(X)
+        found = np.empty((len(self.models), len(X)))
+        for j, part, K in self.kernels(X):
+            found[j, part] = self.models[j].predict(K)
+        for j, predicted in enumerate(found):
+            # Rounding errors of many products add up as their squares do.
+            likely = self.error(j, X) / np.sqrt((X.shape[1] + 2.0) * (len(self.models[j].support_) + 1.0))
+            if not (np.isfinite(likely) and likely <= MOST_ERROR * np.ptp(predicted)):
+                found[j] = self.on_rows(j).predict(X)
+        return found
+
+    def error(self, j: int, X: Array) -> float:
+        """A bound of how far numbers of a setting for rows X may be from scikit-learn's."""
+        model, function = self.models[j], self.functions[j]
+        largest = max(self.rows.largest, float(np.einsum("ij,ij->i", X, X).max()))
+        one = function.absolute_error(self.rows.product_error(largest), largest)
+        size = function.largest_value(largest) + one
+        weight = float(np.abs(model.dual_coef_).sum())
+        return weight * (one + (len(model.support_) + 2) * EPS * size)
+
+    def kernels(self, X: Array) -> Iterator[tuple[int, slice, Array]]:
+        """Kernel values of a block of rows X for a setting, (block, n_train), until the next."""
+        places: dict[KernelFunction, list[int]] = {}
+        for j, function in enumerate(self.functions):
+            places.setdefault(function, []).append(j)
+        for part in blocks(len(X), len(self.rows.X)):
+            products, squares = self.rows.against(X[part])
+            for function, members in places.items():
+                K = function.values(products, squares)
+                if not np.isfinite(K).all():
+                    raise Unsupported("kernel values overflow")
+                for j in members:
+                    yield j, part, K
+
+    def on_rows(self, j: int) -> Any:
+        """The model of a setting as scikit-learn's fit on rows gives it."""
+        function = self.functions[j]
+        bare = clone(self.estimator).set_params(**self.settings[j])
+        return svm_on_rows(bare, self.models[j], self.rows.X, function.gamma)
+
+
+class _Decisions:
+    """Decision values of classifiers on some rows, and their labels."""
+
+    def __init__(self, answers: SupportVectorAnswers, X: Array) -> None:
+        self._answers, self._X = answers, X
+
+    def labels(self) -> Array:
+        """Labels (n_settings, n), equal to the bit to scikit-learn's."""
+        pairs, found = self._respond(lambda model, K: model.predict(K))
+        for j, (votes, labels) in enumerate(zip(pairs, found, strict=True)):
+            doubtful = np.flatnonzero((np.abs(votes) <= self._answers.error(j, self._X)).any(axis=1))
+            if doubtful.size:
+                labels[doubtful] = self._answers.on_rows(j).predict(self._X[doubtful])
+        return np.stack(found)
+
+    def values(self) -> Array:
+        """Decision values (n_settings, n) or (n_settings, n, columns).
+
+        Two rows whose values are equal up to rounding may be equal in scikit-learn's fit, which ranks see.
+        """
+        pairs, found = self._respond(lambda model, K: model.decision_function(K))
+        for j, (votes, values) in enumerate(zip(pairs, found, strict=True)):
+            error = self._answers.error(j, self._X)
+            doubtful = np.asarray((np.abs(votes) <= error).any(axis=1))
+            for column in votes.T:
+                order = np.argsort(column)
+                close = np.flatnonzero(np.diff(column[order]) <= 2.0 * error)
+                doubtful[order[close]] = doubtful[order[close + 1]] = True
+            if doubtful.any():
+                values[doubtful] = self._answers.on_rows(j).decision_function(self._X[doubtful])
+        return np.stack(found)
+
+    def _respond(self, respond: Callable[[Any, Array], Array]) -> tuple[list[Array], list[Array]]:
+        """By setting: decision values of pairs of classes, (n, pairs), and its response, (n, ...)."""
+        models, n = self._answers.models, len(self._X)
+        of_pairs = [copy.copy(model).set_params(decision_function_shape="ovo") for model in models]
+        pairs: list[list[Array]] = [[] for _ in models]
+        found: list[list[Array]] = [[] for _ in models]
+        for j, _, K in self._answers.kernels(self._X):
+            pairs[j].append(of_pairs[j].decision_function(K))
+            found[j].append(respond(models[j], K))
+        return [np.concatenate(of).reshape(n, -1) for of in pairs], [np.concatenate(of) for of in found]
+
+
+SVMS = tuple(register_family(SupportVectorFamily(cls)) for cls in (SVC, NuSVC, SVR, NuSVR))
