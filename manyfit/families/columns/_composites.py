@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -132,14 +133,26 @@ def _joined(
     if not parts:
         raise Unsupported("no columns are left")
     joined = columns.changed(parts)
-    if not any(isinstance(part, LinearColumns) and part.stored is not None for part in parts):
+    if not joined.is_sparse:
         return joined
-    linear = joined.linear
+    return columns.changed([_as_one_matrix(joined, threshold)])
+
+
+def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:
+    """The columns of branches, one of them sparse, as one matrix: sparse if few of its entries are stored.
+
+    scikit-learn counts all entries of a dense branch, and drops the zeros among them when it joins.
+    """
+    linear, n_train = joined.linear, joined.fold.n_train
     assert linear.stored is not None
-    is_sparse = linear.stored / max(columns.fold.n_train * linear.width, 1) < threshold
-    return columns.changed(
-        [LinearColumns(linear.entries, linear.constant, linear.stored if is_sparse else None)]
-    )
+    size = max(n_train * linear.width, 1)
+    if linear.stored / size < threshold:
+        sparse = (one for one in joined.parts if isinstance(one, LinearColumns) and one.stored is not None)
+        n_dense = linear.width - sum(one.width for one in sparse)
+        return replace(linear, may_be_zero=linear.may_be_zero + n_train * n_dense)
+    if (linear.stored - linear.may_be_zero) / size < threshold:
+        raise Unsupported("the zeros behind an inner step decide whether the outer one makes a sparse matrix")
+    return replace(linear, stored=None, may_be_zero=0.0)
 
 
 class ColumnTransformerStep:
