@@ -14,8 +14,9 @@ from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
 
-# The targets are -1 and 1. Decision values that differ by less than this may tie but for rounding.
-MIN_LEAD = 1e-12
+# The targets are -1 and 1. Decision values that differ by less than this may tie but for rounding, which
+# conjugate gradients amplify.
+MIN_LEAD = 1e-9
 
 
 class RidgeClassifierFamily(RidgeFamily):
