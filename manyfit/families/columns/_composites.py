@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit._compat import check_parameters, column_indices
+from manyfit._compat import check_parameters, column_indices, own_output_container
 from manyfit.families.protocol import affine_step_of, column_step_of, register_column_step
 from manyfit.folds import (
     FoldColumns,
@@ -35,7 +35,7 @@ def check_step(step: Any) -> None:
     known = column_step_of(type(step)) or affine_step_of(type(step))
     if known is None:
         raise Unsupported(f"{type(step).__name__} is not known to be linear in the columns of X")
-    if getattr(step, "_sklearn_output_config", {}).get("transform", "default") not in ("default", None):
+    if own_output_container(getattr(step, "__dict__", {})) not in ("default", None):
         raise Unsupported(f"set_output was called on {type(step).__name__}")
     why = check_parameters(step)
     if why is not None:

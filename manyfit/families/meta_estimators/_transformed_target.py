@@ -13,7 +13,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from manyfit._compat import check_parameters
+from manyfit._compat import check_parameters, own_output_container
 from manyfit.families.columns import ELEMENTWISE
 from manyfit.families.meta_estimators._wrapped import TargetFunction, WrappedFamily, register_wrapper
 from manyfit.families.protocol import Family, LinearAnswers, Role, recorded_warnings
@@ -209,10 +209,7 @@ def _check_scaler(transformer: Any) -> None:
         or getattr(transformer, "clip", False)
     ):
         raise Unsupported(f"{kind.__name__} has parameters that are not shared for targets")
-    if getattr(transformer, "_sklearn_output_config", {}).get("transform", "default") not in (
-        "default",
-        None,
-    ):
+    if own_output_container(vars(transformer)) not in ("default", None):
         raise Unsupported(f"set_output was called on {kind.__name__}")
 
 
