@@ -274,4 +274,4 @@ def _require_clear(scores: Array, rounding: Array) -> None:
         raise Unsupported("a row to score lies on the boundary of two classes, to rounding")
 
 
-LINEAR_DISCRIMINANT = register_family(LinearDiscriminantFamily())
+register_family(LinearDiscriminantFamily())

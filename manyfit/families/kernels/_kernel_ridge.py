@@ -242,4 +242,4 @@ def _losses(diagonal: Array, beside: Array, alphas: Array) -> Array:
     return np.where(shifted > 0, losses, np.inf)
 
 
-KERNEL_RIDGE = register_family(KernelRidgeFamily())
+register_family(KernelRidgeFamily())

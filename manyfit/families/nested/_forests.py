@@ -76,5 +76,5 @@ class BaggingFamily(PrefixFamily):
         require_known_parts(estimator)
 
 
-FORESTS = register_family(ForestFamily())
-BAGGING = register_family(BaggingFamily())
+register_family(ForestFamily())
+register_family(BaggingFamily())
