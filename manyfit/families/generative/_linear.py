@@ -117,8 +117,8 @@ def _classes(fold: Fold) -> Classes:
     X, y = fold.X_train, fold.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
-    if not isinstance(X, np.ndarray) or X.dtype == np.float32:
-        raise Unsupported("the rows lie on a device, or scikit-learn rounds to float32")
+    if X.dtype == np.float32:
+        raise Unsupported("scikit-learn rounds to float32")
     labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(labels) < 2 or len(labels) == len(y):
         raise Unsupported("the training rows have one class, or each a class of its own")

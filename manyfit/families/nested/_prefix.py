@@ -20,7 +20,7 @@ from manyfit.families.protocol import (
     Responses,
     Role,
     Shape,
-    recorded_warnings,
+    refused_warnings,
     require_number,
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
@@ -173,13 +173,8 @@ def fit_silently(estimator: Any, fold: Fold) -> Any:
     if is_classifier(estimator) and fold.y_train.ndim != 1:
         raise Unsupported("y has several columns")
     weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
-    with recorded_warnings() as found:
-        try:
-            estimator.fit(fold.X_train, fold.y_train, **weights)
-        except Exception as error:
-            raise Unsupported(f"a fit gave {type(error).__name__}") from error
-    if found:
-        raise Unsupported(f"a fit gave {found[0]}")
+    with refused_warnings("a fit"):
+        estimator.fit(fold.X_train, fold.y_train, **weights)
     return estimator
 
 

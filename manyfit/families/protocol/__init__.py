@@ -14,7 +14,7 @@ from manyfit.families.protocol._protocol import (
     MomentSums,
     Shape,
 )
-from manyfit.families.protocol._recorded_warnings import recorded_warnings
+from manyfit.families.protocol._recorded_warnings import recorded_warnings, refused_warnings
 from manyfit.families.protocol._registry import (
     affine_step_of,
     column_step_of,
@@ -45,6 +45,7 @@ __all__ = [
     "column_step_of",
     "family_of",
     "recorded_warnings",
+    "refused_warnings",
     "register_affine_step",
     "register_column_step",
     "register_family",

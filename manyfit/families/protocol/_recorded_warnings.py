@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from manyfit.exceptions import Unsupported
+
 _lock = threading.Lock()
 _found: dict[int, list[str]] = {}  # by thread
 _filters = ExitStack()
@@ -31,6 +33,18 @@ def recorded_warnings() -> Iterator[list[str]]:
             del _found[thread]
             if not _found:
                 _filters.close()
+
+
+@contextmanager
+def refused_warnings(subject: str) -> Iterator[None]:
+    """Raise `Unsupported` if the block, such as "a fit", raises or warns: scikit-learn then does it again."""
+    with recorded_warnings() as found:
+        try:
+            yield
+        except Exception as error:
+            raise Unsupported(f"{subject} gave {type(error).__name__}") from error
+    if found:
+        raise Unsupported(f"{subject} gave {found[0]}")
 
 
 def _install() -> None:

@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from manyfit.families.protocol import recorded_warnings
+from manyfit.families.protocol import recorded_warnings, refused_warnings
+from manyfit.folds import Unsupported
 
 
 def test_warnings_of_the_block_are_recorded_and_not_shown():
@@ -31,3 +32,12 @@ def test_another_thread_that_leaves_first_restores_no_filters():
     leave.set()
     thread.join()
     assert found == [] and warnings.filters == before
+
+
+def test_a_block_that_warns_or_raises_is_refused():
+    with pytest.raises(Unsupported, match="a fit gave RuntimeWarning"), refused_warnings("a fit"):
+        warnings.warn("a", RuntimeWarning, stacklevel=1)
+    with pytest.raises(Unsupported, match="a fit gave ZeroDivisionError"), refused_warnings("a fit"):
+        1 / 0  # noqa: B018
+    with refused_warnings("a fit"):
+        pass
