@@ -78,7 +78,7 @@ class TransformedTargetFamily(WrappedFamily):
                 raise Unsupported("y has two dimensions for one target")
             if self.wrapper.func is not None:
                 answers = answers_on(self.inner, estimator, settings, view)
-                yield FunctionAnswers(**_fields(answers), inverse=self.wrapper.inverse_func)
+                yield FunctionAnswers(**vars(answers), inverse=self.wrapper.inverse_func)
                 continue
             shift, scale = self._learn(y)
             answers = answers_on(self.inner, estimator, settings, view.with_targets(shift, scale))
@@ -231,8 +231,3 @@ def _mapped_back(answers: LinearAnswers, shift: Array, scale: Array) -> LinearAn
     linear = LinearPredictors(linear.coef * scale, linear.at_origin * scale + shift, linear.origin)
     roundings = tuple(replace(one, norms=one.norms * np.abs(scale)) for one in answers.roundings)
     return replace(answers, linear=linear, roundings=roundings)
-
-
-def _fields(answers: LinearAnswers) -> dict[str, Any]:
-    return {"linear": answers.linear, "refused": answers.refused, "roundings": answers.roundings,
-            "flat": answers.flat}  # fmt: skip
