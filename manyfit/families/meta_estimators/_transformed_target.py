@@ -90,6 +90,8 @@ class TransformedTargetFamily(WrappedFamily):
         shift, scale = np.zeros(columns.shape[1]), np.ones(columns.shape[1])
         if self.wrapper.transformer is None:
             return shift, scale
+        if y.dtype.kind == "f" and y.dtype != np.float64:
+            raise Unsupported(f"scikit-learn transforms targets of {y.dtype} in their own precision")
         with recorded_warnings() as found:
             scaler = clone(self.wrapper.transformer).fit(columns)
             some = columns[:: max(1, len(columns) // 10)]
