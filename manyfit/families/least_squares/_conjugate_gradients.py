@@ -18,7 +18,7 @@ ROUNDING_EPS, MAX_MOVED, TRIALS = 32.0, 1e-10, 4
 
 
 def solve_by_cg(
-    scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None
+    scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None, sizes: Array | None = None
 ) -> tuple[Array, Array]:
     """Iterates of conjugate gradients for ``(S + alpha I) x = b``, for all alphas and columns b at once.
 
@@ -36,6 +36,9 @@ def solve_by_cg(
         An iteration ends if the residual is less than `tol` times the norm of b.
     max_iter : int or None
         Iterations at most; None for ten for each feature.
+    sizes : ndarray of shape (p,), optional
+        Norms of the columns about zero, where scikit-learn has them: the rounding of S grows with these. The
+        default are those of centred columns.
 
     Returns
     -------
@@ -51,12 +54,15 @@ def solve_by_cg(
     solution, near = _iterates(scatter, rhs, alphas, tol, max_iter)
     rng, unit = np.random.default_rng(0), ROUNDING_EPS * np.finfo(np.float64).eps
     size = _squared_predictions(scatter, solution)
+    if sizes is None:
+        sizes = np.sqrt(scatter if scatter.ndim == 1 else np.diagonal(scatter))
+    products = sizes**2 if scatter.ndim == 1 else np.outer(sizes, sizes)
     for _ in range(TRIALS):
         noise = rng.uniform(-1.0, 1.0, scatter.shape)
         noise = noise + noise.T if scatter.ndim == 2 else noise
         rhs_noise = rng.uniform(-1.0, 1.0, rhs.shape)
         other, _ = _iterates(
-            scatter * (1.0 + unit * noise), rhs * (1.0 + unit * rhs_noise), alphas, tol, max_iter
+            scatter + unit * products * noise, rhs * (1.0 + unit * rhs_noise), alphas, tol, max_iter
         )
         moved = _squared_predictions(scatter, solution - other) > MAX_MOVED**2 * size
         near |= moved.any(axis=1)

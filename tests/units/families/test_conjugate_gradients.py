@@ -67,3 +67,12 @@ def test_small_coefficients_of_large_columns_count():
     for i in np.flatnonzero(~doubtful):
         theirs = Ridge(alphas[i], solver="sparse_cg").fit(scipy.sparse.csr_array(X), y).coef_
         assert np.linalg.norm(Z @ (found[:, i, 0] - theirs)) <= 1e-9 * np.linalg.norm(Z @ theirs)
+
+
+@pytest.mark.parametrize(("offset", "is_doubtful"), [(10.0, False), (1e7, True)])
+def test_columns_far_from_zero_round_more(offset, is_doubtful):
+    """scikit-learn does not centre sparse rows: it subtracts the part of the means from each product."""
+    Z = X - X.mean(axis=0)
+    sizes = np.sqrt((Z**2).sum(axis=0) + len(Z) * offset**2)
+    _, doubtful = solve_by_cg(Z.T @ Z, Z.T @ Y, ALPHAS, 1e-4, None, sizes)
+    assert (doubtful == is_doubtful).all()
