@@ -25,12 +25,15 @@ def recorded_warnings() -> Iterator[list[str]]:
     with _lock:
         if not _found:
             _install()
-        _found[thread] = found
+        outer, _found[thread] = _found.get(thread), found
     try:
         yield found
     finally:
         with _lock:
-            del _found[thread]
+            if outer is None:
+                del _found[thread]
+            else:
+                _found[thread] = outer
             if not _found:
                 _filters.close()
 

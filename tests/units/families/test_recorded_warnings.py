@@ -15,6 +15,14 @@ def test_warnings_of_the_block_are_recorded_and_not_shown():
     assert found == ["RuntimeWarning"]
 
 
+def test_an_inner_block_records_its_own_warnings():
+    with recorded_warnings() as outer:
+        with recorded_warnings() as inner:
+            warnings.warn("a", RuntimeWarning, stacklevel=1)
+        warnings.warn("b", UserWarning, stacklevel=1)
+    assert (outer, inner) == (["UserWarning"], ["RuntimeWarning"])
+
+
 def test_another_thread_that_leaves_first_restores_no_filters():
     entered, leave = threading.Event(), threading.Event()
 
