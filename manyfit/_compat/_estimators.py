@@ -1,6 +1,6 @@
 """scikit-learn's estimators: checks of their parameters, and private parts that manyfit reads or sets."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 import sklearn
@@ -21,6 +21,7 @@ __all__ = [
     "naive_bayes_log_sum_exp",
     "output_container",
     "output_wrapping",
+    "own_output_container",
     "parameter_constraints",
     "pca_is_randomized",
     "prune_tree",
@@ -117,8 +118,14 @@ def prune_tree(tree: Any) -> None:
 
 def output_container(estimator: Any) -> str:
     """The output that ``set_output`` or the configuration names; "default" if neither names one."""
-    own = getattr(estimator, "_sklearn_output_config", {}).get("transform")
-    return str(own or sklearn.get_config()["transform_output"])
+    own = own_output_container(getattr(estimator, "__dict__", {}))
+    return own if own is not None else str(sklearn.get_config()["transform_output"])
+
+
+def own_output_container(attributes: Mapping[str, Any]) -> str | None:
+    """The output that ``set_output`` names for an estimator with some attributes; None if it names none."""
+    own = attributes.get("_sklearn_output_config", {}).get("transform")
+    return None if own is None else str(own)
 
 
 def output_wrapping(cls: type) -> dict[str, Any]:

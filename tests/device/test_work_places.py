@@ -12,6 +12,7 @@ import sklearn.preprocessing
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import KFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 import manyfit
@@ -165,6 +166,14 @@ def test_who_is_not_drop_in():
 def test_an_older_scikit_learn_is_the_reason():
     (place,) = planned(E.SVR(), {"C": [0.1, 1.0]}).places
     assert place.reason == "SVR cannot be fitted on a device by a search with scikit-learn before 1.9"
+
+
+@needs_newer
+def test_a_family_that_reads_rows_of_the_host_is_the_reason():
+    model = make_pipeline(E.StandardScaler(), GaussianNB())
+    with array_api_dispatch():
+        plan = planned(model, {"gaussiannb__var_smoothing": [1e-9, 1e-3]}, LABELS)
+    assert "shared fits of GaussianNB read rows of the host" in str(plan)
 
 
 def test_a_precomputed_kernel_is_the_reason():

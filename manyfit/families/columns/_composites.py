@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from manyfit._compat import check_parameters, column_indices
+from manyfit._compat import check_parameters, column_indices, own_output_container
 from manyfit.families.protocol import affine_step_of, column_step_of, register_column_step
 from manyfit.folds import (
     FoldColumns,
@@ -34,7 +35,7 @@ def check_step(step: Any) -> None:
     known = column_step_of(type(step)) or affine_step_of(type(step))
     if known is None:
         raise Unsupported(f"{type(step).__name__} is not known to be linear in the columns of X")
-    if getattr(step, "_sklearn_output_config", {}).get("transform", "default") not in ("default", None):
+    if own_output_container(getattr(step, "__dict__", {})) not in ("default", None):
         raise Unsupported(f"set_output was called on {type(step).__name__}")
     why = check_parameters(step)
     if why is not None:
@@ -132,14 +133,26 @@ def _joined(
     if not parts:
         raise Unsupported("no columns are left")
     joined = columns.changed(parts)
-    if not any(isinstance(part, LinearColumns) and part.stored is not None for part in parts):
+    if not joined.is_sparse:
         return joined
-    linear = joined.linear
+    return columns.changed([_as_one_matrix(joined, threshold)])
+
+
+def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:
+    """The columns of branches, one of them sparse, as one matrix: sparse if few of its entries are stored.
+
+    scikit-learn counts all entries of a dense branch, and drops the zeros among them when it joins.
+    """
+    linear, n_train = joined.linear, joined.fold.n_train
     assert linear.stored is not None
-    is_sparse = linear.stored / max(columns.fold.n_train * linear.width, 1) < threshold
-    return columns.changed(
-        [LinearColumns(linear.entries, linear.constant, linear.stored if is_sparse else None)]
-    )
+    size = max(n_train * linear.width, 1)
+    if linear.stored / size < threshold:
+        sparse = (one for one in joined.parts if isinstance(one, LinearColumns) and one.stored is not None)
+        n_dense = linear.width - sum(one.width for one in sparse)
+        return replace(linear, may_be_zero=linear.may_be_zero + n_train * n_dense)
+    if (linear.stored - linear.may_be_zero) / size < threshold:
+        raise Unsupported("the zeros behind an inner step decide whether the outer one makes a sparse matrix")
+    return replace(linear, stored=None, may_be_zero=0.0)
 
 
 class ColumnTransformerStep:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
-from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, recorded_warnings
+from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, refused_warnings
 from manyfit.folds import Fold, Unsupported
 
 Array = NDArray[Any]
@@ -93,16 +93,9 @@ def fit_once(estimator: Any, params: Mapping[str, Any], fold: Fold) -> Any:
     X, y = fold.X_train, fold.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
-    if not isinstance(X, np.ndarray) and not hasattr(X, "tocsr"):
-        raise Unsupported("the rows lie on a device")
     weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
-    with recorded_warnings() as found:
-        try:
-            fitted = clone(estimator).set_params(**params).fit(X, y, **weights)
-        except Exception as error:
-            raise Unsupported(f"a fit gave {type(error).__name__}") from error
-    if found:
-        raise Unsupported(f"a fit gave {found[0]}")
+    with refused_warnings("a fit"):
+        fitted = clone(estimator).set_params(**params).fit(X, y, **weights)
     if len(fitted.classes_) < 2:
         raise Unsupported("the training rows have one class")
     return fitted

@@ -198,7 +198,7 @@ def _class_log_prior(fitted: Any, setting: Mapping[str, Any]) -> Array:
     return np.full(n_classes, -np.log(n_classes))
 
 
-MULTINOMIAL = register_family(MultinomialFamily())
-COMPLEMENT = register_family(ComplementFamily())
-BERNOULLI = register_family(BernoulliFamily())
-CATEGORICAL = register_family(CategoricalFamily())
+register_family(MultinomialFamily())
+register_family(ComplementFamily())
+register_family(BernoulliFamily())
+register_family(CategoricalFamily())

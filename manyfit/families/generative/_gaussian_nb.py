@@ -156,4 +156,4 @@ def _codes(means: Array, X: Array, models: Sequence[Gaussians]) -> tuple[Array, 
     return codes, lead <= rounding
 
 
-GAUSSIAN = register_family(GaussianFamily())
+register_family(GaussianFamily())

@@ -117,8 +117,8 @@ def _classes(fold: Fold) -> Classes:
     X, y = fold.X_train, fold.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
-    if not isinstance(X, np.ndarray) or X.dtype == np.float32:
-        raise Unsupported("the rows lie on a device, or scikit-learn rounds to float32")
+    if X.dtype == np.float32:
+        raise Unsupported("scikit-learn rounds to float32")
     labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     if len(labels) < 2 or len(labels) == len(y):
         raise Unsupported("the training rows have one class, or each a class of its own")
@@ -274,4 +274,4 @@ def _require_clear(scores: Array, rounding: Array) -> None:
         raise Unsupported("a row to score lies on the boundary of two classes, to rounding")
 
 
-LINEAR_DISCRIMINANT = register_family(LinearDiscriminantFamily())
+register_family(LinearDiscriminantFamily())

@@ -92,4 +92,4 @@ def _predictions(X: Array, models: Sequence[Any]) -> Responses:
     return Responses(**{method: partial(of_all, method) for method in METHODS})
 
 
-NEAREST_CENTROID = register_family(CentroidFamily())
+register_family(CentroidFamily())

@@ -107,4 +107,4 @@ def _decisions(fitted: Any, X: Array, one: Ellipsoids) -> Array:
     return np.asarray(-0.5 * (np.array(norms).T + volumes) + one.log_prior)
 
 
-QUADRATIC = register_family(QuadraticFamily())
+register_family(QuadraticFamily())

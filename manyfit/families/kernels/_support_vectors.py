@@ -22,7 +22,7 @@ from manyfit.families.protocol import (
     Responses,
     Role,
     Shape,
-    fit_or_refuse,
+    refused_warnings,
     register_family,
     require_number,
 )
@@ -126,6 +126,7 @@ def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold)
     models: list[Any] = [None] * len(settings)
     refused = dict[int, str]()
     distinct = list(dict.fromkeys(functions))
+    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
     products = rows.products()
     matrix = np.empty_like(products) if len(distinct) > 1 else products
     for function in distinct:
@@ -140,7 +141,8 @@ def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold)
             if functions[j] == function:
                 model = clone(estimator).set_params(**setting, kernel="precomputed")
                 try:
-                    models[j] = fit_or_refuse(model, matrix, fold.y_train, fold.fit_weight)
+                    with refused_warnings("a fit"):
+                        models[j] = model.fit(matrix, fold.y_train, **weights)
                 except Unsupported as error:
                     refused[j] = str(error)
     return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), tuple(models), refused)
@@ -304,4 +306,5 @@ class _Decisions:
         return [np.concatenate(of).reshape(n, -1) for of in pairs], [np.concatenate(of) for of in found]
 
 
-SVMS = tuple(register_family(SupportVectorFamily(cls)) for cls in (SVC, NuSVC, SVR, NuSVR))
+for _cls in (SVC, NuSVC, SVR, NuSVR):
+    register_family(SupportVectorFamily(_cls))

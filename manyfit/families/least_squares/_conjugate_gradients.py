@@ -11,13 +11,14 @@ Array = NDArray[Any]
 
 # Within this relative distance of the tolerance, rounding decides whether one more iteration is made.
 NEAR_STOP = 1e-6
-# Iterations amplify rounding. An iterate is not shared if rounding of S by so many machine epsilons moves it
-# by more than this part of its norm.
-ROUNDING_EPS, MAX_MOVED = 32.0, 1e-9
+# Iterations amplify rounding. An iterate is not shared if rounding of S and b by so many machine epsilons
+# moves its predictions by more than this part of their norm, in one of some trials. The norm of the
+# coefficients does not show it: a small one may be that of a large column.
+ROUNDING_EPS, MAX_MOVED, TRIALS = 32.0, 1e-10, 4
 
 
 def solve_by_cg(
-    scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None
+    scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None, sizes: Array | None = None
 ) -> tuple[Array, Array]:
     """Iterates of conjugate gradients for ``(S + alpha I) x = b``, for all alphas and columns b at once.
 
@@ -35,6 +36,9 @@ def solve_by_cg(
         An iteration ends if the residual is less than `tol` times the norm of b.
     max_iter : int or None
         Iterations at most; None for ten for each feature.
+    sizes : ndarray of shape (p,), optional
+        Norms of the columns about zero, where scikit-learn has them: the rounding of S grows with these. The
+        default are those of centred columns.
 
     Returns
     -------
@@ -48,12 +52,28 @@ def solve_by_cg(
     scipy.sparse.linalg.cg, as called by ``sklearn.linear_model.Ridge(solver="sparse_cg")`` (1.9).
     """
     solution, near = _iterates(scatter, rhs, alphas, tol, max_iter)
-    noise = np.random.default_rng(0).uniform(-1.0, 1.0, scatter.shape)
-    noise = noise + noise.T if scatter.ndim == 2 else noise
-    rounded = scatter * (1.0 + ROUNDING_EPS * np.finfo(np.float64).eps * noise)
-    other, _ = _iterates(rounded, rhs, alphas, tol, max_iter)
-    moved = np.linalg.norm(solution - other, axis=0) > MAX_MOVED * np.linalg.norm(solution, axis=0)
-    return solution, near | moved.any(axis=1)
+    rng, unit = np.random.default_rng(0), ROUNDING_EPS * np.finfo(np.float64).eps
+    size = _squared_predictions(scatter, solution)
+    if sizes is None:
+        sizes = np.sqrt(scatter if scatter.ndim == 1 else np.diagonal(scatter))
+    products = sizes**2 if scatter.ndim == 1 else np.outer(sizes, sizes)
+    for _ in range(TRIALS):
+        noise = rng.uniform(-1.0, 1.0, scatter.shape)
+        noise = noise + noise.T if scatter.ndim == 2 else noise
+        rhs_noise = rng.uniform(-1.0, 1.0, rhs.shape)
+        other, _ = _iterates(
+            scatter + unit * products * noise, rhs * (1.0 + unit * rhs_noise), alphas, tol, max_iter
+        )
+        moved = _squared_predictions(scatter, solution - other) > MAX_MOVED**2 * size
+        near |= moved.any(axis=1)
+    return solution, near
+
+
+def _squared_predictions(scatter: Array, coef: Array) -> Array:
+    """The sums of squares of centred predictions, (m, q), of coefficients (p, m, q)."""
+    flat = coef.reshape(len(coef), -1)
+    product = scatter[:, None] * flat if scatter.ndim == 1 else scatter @ flat
+    return np.asarray(np.einsum("ij,ij->j", flat, product).reshape(coef.shape[1:]))
 
 
 def _iterates(

@@ -84,10 +84,7 @@ def leave_out(data: FoldedMatrix, whole: WholeFit, alphas: Array) -> Iterator[Le
 
 def _rotates(data: FoldedMatrix, columns: int) -> bool:
     """Whether turning all rows to the eigenvectors is cheaper than turning each iterate."""
-    sets = data.splits.test_sets
-    assert sets is not None
-    n = data.X.shape[0]
-    return n <= USUAL_ITERATIONS * 2 * columns * data.n_splits
+    return data.X.shape[0] <= USUAL_ITERATIONS * 2 * columns * data.n_splits
 
 
 class _Equations:

@@ -211,7 +211,9 @@ def _iterate(estimator: Any, view: TransformedMoments, alphas: Array) -> tuple[A
     if not estimator.fit_intercept:
         raise Unsupported("conjugate gradients without an intercept amplify rounding")
     spectrum, rhs, _ = ridge_equations(view, fit_intercept=True)
-    found, near_stop = solve_by_cg(view.weighted.xx, rhs, alphas, estimator.tol, estimator.max_iter)
+    moments = view.weighted
+    sizes = np.sqrt(moments.weight * (moments.variances + moments.x_mean**2))
+    found, near_stop = solve_by_cg(moments.xx, rhs, alphas, estimator.tol, estimator.max_iter, sizes)
     p = view.n_features
     return spectrum.onto_axes(found.reshape(p, -1)).reshape(found.shape), near_stop
 

@@ -14,8 +14,9 @@ from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
 
-# The targets are -1 and 1. Decision values that differ by less than this may tie but for rounding.
-MIN_LEAD = 1e-12
+# The targets are -1 and 1. Decision values that differ by less than this may tie but for rounding, which
+# conjugate gradients amplify.
+MIN_LEAD = 1e-9
 
 
 class RidgeClassifierFamily(RidgeFamily):
@@ -40,7 +41,7 @@ class RidgeClassifierFamily(RidgeFamily):
         for i, out in enumerate(super().fit_many(estimator, settings, folded)):
             if folded.view(i).eps > np.finfo(np.float64).eps:
                 raise Unsupported("labels follow the rounding of float32 where decision values nearly tie")
-            yield ClassAnswers(out.linear, out.refused, out.roundings, classes=folded.classes)
+            yield LabelAnswers(out.linear, out.refused, out.roundings, classes=folded.classes)
 
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
         assert classes is not None
@@ -48,7 +49,7 @@ class RidgeClassifierFamily(RidgeFamily):
 
 
 @dataclass(frozen=True)
-class ClassAnswers(LinearAnswers):
+class LabelAnswers(LinearAnswers):
     """Linear decision values, and the class of the largest.
 
     Attributes
@@ -68,7 +69,7 @@ class ClassAnswers(LinearAnswers):
 
 
 def _labelled(Z: Array, classes: Array) -> dict[str, Array]:
-    """Decision values, (m, n, q), as scikit-learn gives them, and labels; see `ClassAnswers.respond`."""
+    """Decision values, (m, n, q), as scikit-learn gives them, and labels; see `LabelAnswers.respond`."""
     if Z.shape[2] == 1:
         decisions = Z[:, :, 0]
         lead, codes = np.abs(decisions), (decisions > 0).astype(np.intp)

@@ -13,7 +13,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from manyfit._compat import check_parameters
+from manyfit._compat import check_parameters, own_output_container
 from manyfit.families.columns import ELEMENTWISE
 from manyfit.families.meta_estimators._wrapped import TargetFunction, WrappedFamily, register_wrapper
 from manyfit.families.protocol import Family, LinearAnswers, Role, recorded_warnings
@@ -78,7 +78,7 @@ class TransformedTargetFamily(WrappedFamily):
                 raise Unsupported("y has two dimensions for one target")
             if self.wrapper.func is not None:
                 answers = answers_on(self.inner, estimator, settings, view)
-                yield FunctionAnswers(**_fields(answers), inverse=self.wrapper.inverse_func)
+                yield FunctionAnswers(**vars(answers), inverse=self.wrapper.inverse_func)
                 continue
             shift, scale = self._learn(y)
             answers = answers_on(self.inner, estimator, settings, view.with_targets(shift, scale))
@@ -90,6 +90,8 @@ class TransformedTargetFamily(WrappedFamily):
         shift, scale = np.zeros(columns.shape[1]), np.ones(columns.shape[1])
         if self.wrapper.transformer is None:
             return shift, scale
+        if y.dtype.kind == "f" and y.dtype != np.float64:
+            raise Unsupported(f"scikit-learn transforms targets of {y.dtype} in their own precision")
         with recorded_warnings() as found:
             scaler = clone(self.wrapper.transformer).fit(columns)
             some = columns[:: max(1, len(columns) // 10)]
@@ -209,10 +211,7 @@ def _check_scaler(transformer: Any) -> None:
         or getattr(transformer, "clip", False)
     ):
         raise Unsupported(f"{kind.__name__} has parameters that are not shared for targets")
-    if getattr(transformer, "_sklearn_output_config", {}).get("transform", "default") not in (
-        "default",
-        None,
-    ):
+    if own_output_container(vars(transformer)) not in ("default", None):
         raise Unsupported(f"set_output was called on {kind.__name__}")
 
 
@@ -234,8 +233,3 @@ def _mapped_back(answers: LinearAnswers, shift: Array, scale: Array) -> LinearAn
     linear = LinearPredictors(linear.coef * scale, linear.at_origin * scale + shift, linear.origin)
     roundings = tuple(replace(one, norms=one.norms * np.abs(scale)) for one in answers.roundings)
     return replace(answers, linear=linear, roundings=roundings)
-
-
-def _fields(answers: LinearAnswers) -> dict[str, Any]:
-    return {"linear": answers.linear, "refused": answers.refused, "roundings": answers.roundings,
-            "flat": answers.flat}  # fmt: skip

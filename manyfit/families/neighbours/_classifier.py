@@ -124,4 +124,4 @@ def _doubtful(totals: Array, weights: Array, k: int) -> bool:
     return bool((close & (weights[:, 0] != 1.0)).any())
 
 
-NEIGHBORS_CLASSIFIER = register_family(NeighborsClassifierFamily())
+register_family(NeighborsClassifierFamily())

@@ -59,4 +59,4 @@ def _means(near: Neighbors, weights: Array | None, votes: Sequence[Votes]) -> It
         yield predicted
 
 
-NEIGHBORS_REGRESSOR = register_family(NeighborsRegressorFamily())
+register_family(NeighborsRegressorFamily())

@@ -85,6 +85,6 @@ def _may_draw(estimator: Any) -> bool:
     return bool(estimator.early_stopping is True or getattr(estimator, "max_features", 1.0) != 1.0)
 
 
-ADABOOST = register_family(AdaBoostFamily())
-GRADIENT_BOOSTING = register_family(GradientBoostingFamily())
-HISTOGRAM_BOOSTING = register_family(HistogramBoostingFamily())
+register_family(AdaBoostFamily())
+register_family(GradientBoostingFamily())
+register_family(HistogramBoostingFamily())

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.ensemble import (
@@ -14,7 +15,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.utils import check_array
+from sklearn.utils import check_array, get_tags
 
 from manyfit.families.nested._prefix import PrefixFamily, require_known_parts
 from manyfit.families.protocol import Responses, register_family
@@ -53,7 +54,9 @@ class ForestFamily(PrefixFamily):
 
 def _means(model: Any, method: str, X: Any, values: Sequence[int]) -> Array:
     """Means over the first trees, (n_settings, n_rows, ...), added in scikit-learn's order."""
-    rows = check_array(X, dtype=np.float32, accept_sparse="csr", ensure_all_finite="allow-nan")
+    may_hold_nan = not scipy.sparse.issparse(X) and get_tags(model.estimators_[0]).input_tags.allow_nan
+    finite = "allow-nan" if may_hold_nan else True
+    rows = check_array(X, dtype=np.float32, accept_sparse="csr", ensure_all_finite=finite)
     total: Any = 0.0
     means: dict[int, Array] = {}
     for n, tree in enumerate(model.estimators_, start=1):
@@ -73,5 +76,5 @@ class BaggingFamily(PrefixFamily):
         require_known_parts(estimator)
 
 
-FORESTS = register_family(ForestFamily())
-BAGGING = register_family(BaggingFamily())
+register_family(ForestFamily())
+register_family(BaggingFamily())

@@ -20,7 +20,7 @@ from manyfit.families.protocol import (
     Responses,
     Role,
     Shape,
-    fit_or_refuse,
+    refused_warnings,
     require_number,
 )
 from manyfit.folds import Fold, FoldedData, Unsupported
@@ -111,10 +111,7 @@ class NestedFamily(Family):
         values = tuple(setting[self.parameter] for setting in settings)
         largest = clone(estimator).set_params(**{self.parameter: self.largest(values)})
         for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            if is_classifier(largest) and fold.y_train.ndim != 1:
-                raise Unsupported("y has several columns")
-            model = fit_or_refuse(clone(largest), fold.X_train, fold.y_train, fold.fit_weight)
+            model = fit_silently(clone(largest), folded.fold(i))
             classes = model.classes_ if is_classifier(model) else None
             yield NestedAnswers(model, values, self.responses, classes)
 
@@ -169,6 +166,16 @@ def first_members(model: Any, n: int) -> Any:
         if hasattr(model, name):
             setattr(first, name, getattr(model, name)[:n])
     return first
+
+
+def fit_silently(estimator: Any, fold: Fold) -> Any:
+    """A fit on the training rows; refused if it raises or warns, so that scikit-learn's own fit does."""
+    if is_classifier(estimator) and fold.y_train.ndim != 1:
+        raise Unsupported("y has several columns")
+    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
+    with refused_warnings("a fit"):
+        estimator.fit(fold.X_train, fold.y_train, **weights)
+    return estimator
 
 
 def require_known_parts(estimator: Any) -> None:

@@ -64,4 +64,4 @@ def pruned(grown: Any, alpha: float) -> Any:
     return tree
 
 
-PRUNING = register_family(PruningFamily())
+register_family(PruningFamily())

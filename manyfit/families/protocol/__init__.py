@@ -14,7 +14,7 @@ from manyfit.families.protocol._protocol import (
     MomentSums,
     Shape,
 )
-from manyfit.families.protocol._recorded_warnings import fit_or_refuse, recorded_warnings
+from manyfit.families.protocol._recorded_warnings import recorded_warnings, refused_warnings
 from manyfit.families.protocol._registry import (
     affine_step_of,
     column_step_of,
@@ -44,8 +44,8 @@ __all__ = [
     "affine_step_of",
     "column_step_of",
     "family_of",
-    "fit_or_refuse",
     "recorded_warnings",
+    "refused_warnings",
     "register_affine_step",
     "register_column_step",
     "register_family",

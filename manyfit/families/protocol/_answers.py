@@ -180,7 +180,7 @@ class LinearAnswers(Answers):
     @property
     def alike(self) -> tuple[Any, ...]:
         """Answers for which it is equal are scored as one batch."""
-        return (self.flat,)
+        return (self.flat, type(self))
 
     def subset(self, settings: Sequence[int]) -> LinearAnswers:
         """See `Answers`."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from manyfit.folds import Unsupported
+from manyfit.exceptions import Unsupported
 
 _lock = threading.Lock()
 _found: dict[int, list[str]] = {}  # by thread
@@ -25,14 +25,29 @@ def recorded_warnings() -> Iterator[list[str]]:
     with _lock:
         if not _found:
             _install()
-        _found[thread] = found
+        outer, _found[thread] = _found.get(thread), found
     try:
         yield found
     finally:
         with _lock:
-            del _found[thread]
+            if outer is None:
+                del _found[thread]
+            else:
+                _found[thread] = outer
             if not _found:
                 _filters.close()
+
+
+@contextmanager
+def refused_warnings(subject: str) -> Iterator[None]:
+    """Raise `Unsupported` if the block, such as "a fit", raises or warns: scikit-learn then does it again."""
+    with recorded_warnings() as found:
+        try:
+            yield
+        except Exception as error:
+            raise Unsupported(f"{subject} gave {type(error).__name__}") from error
+    if found:
+        raise Unsupported(f"{subject} gave {found[0]}")
 
 
 def _install() -> None:
@@ -48,18 +63,3 @@ def _install() -> None:
             found.append(category.__name__)
 
     warnings.showwarning = record
-
-
-def fit_or_refuse(estimator: Any, X: Any, y: Any, weights: Any = None) -> Any:
-    """Fit an estimator and return it; raise `Unsupported` if that raises or warns.
-
-    scikit-learn's own fit then tells the user.
-    """
-    with recorded_warnings() as found:
-        try:
-            estimator.fit(X, y, **({} if weights is None else {"sample_weight": weights}))
-        except Exception as error:
-            raise Unsupported(f"a fit gave {type(error).__name__}") from error
-    if found:
-        raise Unsupported(f"a fit gave {found[0]}")
-    return estimator

@@ -82,13 +82,16 @@ class LinearColumns:
     constant : ndarray of shape (p,)
         See above.
     stored : float or None
-        Entries that scikit-learn would store for the training rows in a sparse matrix; None for dense
-        columns.
+        Entries that scikit-learn would store for the training rows in a sparse matrix, at most; None for
+        dense columns.
+    may_be_zero : float
+        Those of them that a dense matrix had: when it was joined with sparse ones, its zeros were dropped.
     """
 
     entries: tuple[tuple[Array, Array, Array], ...]
     constant: Array
     stored: float | None = None
+    may_be_zero: float = 0.0
 
     @property
     def width(self) -> int:
@@ -200,6 +203,8 @@ class FoldColumns:
         """Some of the columns."""
         if not self.is_raw:
             raise Unsupported("columns are chosen behind a step that has mixed them")
+        if self.head is not None and len(set(index)) < len(index):
+            raise Unsupported("a transformer reads a column of a frame twice, which scikit-learn may refuse")
         head = self.head
         if head is not None:
             head = head.iloc[:, list(index)] if hasattr(head, "iloc") else head[:, list(index)]
@@ -217,7 +222,7 @@ class FoldColumns:
     @property
     def linear(self) -> LinearColumns:
         """All columns as linear ones; raises `Unsupported` if there is a gap or a column of categories."""
-        start, stored, is_sparse = 0, 0.0, False
+        start, stored, may_be_zero, is_sparse = 0, 0.0, 0.0, False
         found = list[tuple[Array, Array, Array]]()
         constants = [np.empty(0)]
         for part in self.parts:
@@ -227,7 +232,11 @@ class FoldColumns:
             start += one.width
             is_sparse = is_sparse or one.stored is not None
             stored += one.width * self.fold.n_train if one.stored is None else one.stored
-        return LinearColumns(tuple(found), np.concatenate(constants), stored if is_sparse else None)
+            may_be_zero += one.may_be_zero
+        constant = np.concatenate(constants)
+        if not is_sparse:
+            return LinearColumns(tuple(found), constant)
+        return LinearColumns(tuple(found), constant, stored, may_be_zero)
 
     def _number_as_linear(self, part: NumberColumn | ObjectColumn | CategoryColumn) -> LinearColumns:
         if not isinstance(part, NumberColumn):

@@ -35,11 +35,6 @@ class Categories:
     codes: Array
     missing: Any = ...
 
-    @property
-    def has_missing(self) -> bool:
-        """Whether the last label is a missing value."""
-        return self.missing is not ...
-
 
 class Table:
     """The columns of X, a DataFrame of pandas or polars, or a matrix of numbers or objects.

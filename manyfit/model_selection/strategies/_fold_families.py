@@ -191,8 +191,7 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     if not facts.may_share_rows:
         raise Unsupported("rows of a device are not shared with estimators that may write into them")
     if facts.fits_on_device and is_xp_array(job.X):
-        if batch.family is not None and not getattr(batch.family.reads, "device", True):
-            raise Unsupported(f"shared fits of {spec.final.cls.__name__} read rows of the host")
+        _require_device_reader(batch.family, spec.final.cls)
         as_matrix(job.X)  # or the reason why not
     if len(batch.candidates) < 2:
         raise Unsupported("a single setting of the last step has nothing to share")
@@ -344,6 +343,8 @@ def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedS
         X_train = X_fitted
     read = as_matrix_or_csr if _reads_sparse(family) else as_matrix
     train, test = read(X_train), read(X_test)
+    if is_xp_array(train):
+        _require_device_reader(family, type(group.prototype))
     score = train if X_score is X_train else read(X_score)
     read_y = as_labels if is_classifier(model) else as_targets
     y_train, y_test = read_y(fold.y_train), read_y(fold.y_test)
@@ -351,17 +352,16 @@ def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedS
     weights = as_weights(fit_weights(model, group.path, job.options.fit_params), n)
     scored = as_weights(scoring.weights, n)
     score_weights = None if scored is None else {"train": scored[fold.train], "test": scored[fold.test]}
+    weight = None if weights is None else weights[fold.train]
     return FoldArrays(
-        train,
-        y_train,
-        test,
-        y_test,
-        None if weights is None else weights[fold.train],
-        score,
-        fold.y_train,
-        fold.y_test,
-        score_weights,
-    )
+        train, y_train, test, y_test, weight, score, fold.y_train, fold.y_test, score_weights
+    )  # fmt: skip
+
+
+def _require_device_reader(family: Family | None, cls: type) -> None:
+    """Raise `Unsupported` if the family of a class reads rows of the host only."""
+    if family is not None and isinstance(family.reads, FoldRows) and not family.reads.device:
+        raise Unsupported(f"shared fits of {cls.__name__} read rows of the host")
 
 
 def _require_weights(group: Group, scoring: SharedScoring, job: Job) -> None:

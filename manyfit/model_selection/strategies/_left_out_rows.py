@@ -13,11 +13,10 @@ from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.strategies._score_answers import start_scores
+from manyfit.model_selection.strategies._score_answers import LOST_DIGITS, start_scores
 from manyfit.model_selection.strategies._strategy import RunContext, leave, refusal_reason
 
 Array = NDArray[Any]
-LOST = "the normal equations would lose digits of the score"
 
 
 def leaves_out(group: Group, data: FoldedMatrix, shape: Any, options: Options) -> bool:
@@ -110,7 +109,9 @@ class _Block:
         """Score what is not known of one split from predictions."""
         start, family, group = time.perf_counter(), self._group.family, self._group
         lost = self._lost[place]
-        self.outcome.refused.update({(group.candidates[j], i): LOST for j in map(int, np.flatnonzero(lost))})
+        self.outcome.refused.update(
+            {(group.candidates[j], i): LOST_DIGITS for j in map(int, np.flatnonzero(lost))}
+        )
         rest = np.flatnonzero(~known & ~lost)
         if not rest.size:
             return

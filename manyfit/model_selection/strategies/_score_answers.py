@@ -27,6 +27,7 @@ Array = NDArray[Any]
 # Bytes of predictions that a device scores at a time. Metrics take a few times as much memory. Smaller blocks
 # would spend most of the time on calls.
 DEVICE_BLOCK_BYTES = 2**23
+LOST_DIGITS = "the normal equations would lose digits of the score"
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class _SubsetScores:
         if answers.checks_rounding:
             lost = answers.lost_digits(residuals, moments)
             for j in map(int, np.flatnonzero(lost)):
-                self._scores[j] = Unsupported("the normal equations would lose digits of the score")
+                self._scores[j] = Unsupported(LOST_DIGITS)
             self._missing = [j for j in self._missing if not lost[j]]
         named = scoring.from_moments(residuals) if answers.reads_moments else None
         if named is not None:

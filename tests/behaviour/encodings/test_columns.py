@@ -147,6 +147,23 @@ def test_ridge_on_sparse_rows_stops_where_scikit_learn_stops(model):
     assert search.report_.fits_done == 0
 
 
+@pytest.mark.parametrize(("threshold", "is_served"), [(0.05, True), (0.2, False), (0.9, True)])
+@pytest.mark.parametrize("union", [False, True])
+def test_zeros_that_a_join_drops_may_decide_whether_rows_are_sparse(threshold, is_served, union):
+    zeros = np.random.default_rng(0).random((N, 2)) < 0.9
+    X = FRAME[["city"]].assign(**dict(zip("ab", np.where(zeros, 0.0, zeros.cumsum(axis=0)).T, strict=True)))
+    words, rest = (OneHotEncoder(), ["city"]), ("passthrough", ["a", "b"])
+    inner = make_column_transformer(words, rest, sparse_threshold=1.0)
+    if union:
+        inner = make_union(
+            make_column_transformer(words, sparse_threshold=1.0), make_column_transformer(rest)
+        )
+    outer = ColumnTransformer([("inner", inner, ["city", "a", "b"])], sparse_threshold=threshold)
+    search = both(make_pipeline(outer, Ridge()), RIDGE, X, Y, refit=False)
+    on_moments = all(group.strategy.kind == "moments" for group in search.plan(X, Y).groups)
+    assert on_moments == is_served
+
+
 @pytest.mark.parametrize(
     "cv", [KFold(5), KFold(3, shuffle=True, random_state=0), ShuffleSplit(4, random_state=0)]
 )
@@ -332,9 +349,13 @@ def test_frames_with_names_of_two_types_are_left_alone():
         GridSearchCV(model, RIDGE, refit=False).fit(X, Y)
 
 
-def test_columns_of_one_name_are_left_alone():
-    X = FRAME.rename(columns={"income": "age"})
-    model = make_pipeline(ColumnTransformer([("numbers", imputed(), ["debt"])]), Ridge())
+@pytest.mark.parametrize(
+    ("X", "chosen"),
+    [(FRAME.rename(columns={"income": "age"}), ["debt"]), (FRAME, ["age", "age"])],
+    ids=["in X", "read twice"],
+)
+def test_columns_of_one_name_are_left_alone(X, chosen):
+    model = make_pipeline(ColumnTransformer([("numbers", imputed(), chosen)]), Ridge())
     try:
         model_selection.GridSearchCV(model, RIDGE, refit=False).fit(X, Y)
     except ValueError:

@@ -194,6 +194,37 @@ def test_a_family_of_moments_that_predicts_is_told_what_to_give(registered):
     assert report.left_to_sklearn == {why: 6}
 
 
+class DoubledAnswers(LinearAnswers):
+    """Answers of a kind of its own, which predict the double."""
+
+    reads_moments = False
+
+    def respond(self, role, fold):
+        return {"predict": 2.0 * super().respond(role, fold)["predict"]}
+
+
+class Doubled(Shrunk):
+    def predict(self, X):
+        return 2.0 * super().predict(X)
+
+
+class DoubledFamily(ShrunkFamily):
+    serves = (Doubled,)
+
+    def fit_many(self, estimator, settings, folded):
+        for answers in super().fit_many(estimator, settings, folded):
+            yield DoubledAnswers(answers.linear)
+
+
+def test_answers_of_other_classes_are_scored_apart(registered):
+    registered(ShrunkFamily())
+    registered(DoubledFamily())
+    grid = {"last": [Shrunk(), Doubled()], "last__factor": [0.5, 0.8]}
+    model = Pipeline([("scale", StandardScaler()), ("last", Shrunk())])
+    search = both(model, grid, scoring="neg_mean_squared_error", refit=False)
+    assert search.report_.fits_done == 0
+
+
 def _without_targets(found):
     linear = found.linear
     return LinearAnswers(LinearPredictors(linear.coef[:, :, 0], linear.at_origin, linear.origin))

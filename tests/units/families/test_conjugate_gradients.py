@@ -52,3 +52,27 @@ def test_a_stop_that_rounding_decides_is_doubtful():
 def test_iterations_that_amplify_rounding_are_doubtful():
     _, doubtful = solve_by_cg(scipy.linalg.hilbert(8), np.ones((8, 1)), np.array([1e-9]), 1e-10, None)
     assert doubtful.tolist() == [True]
+
+
+def test_small_coefficients_of_large_columns_count():
+    """The norm of all coefficients would hide how far rounding moves one of them, and its predictions."""
+    rng, n = np.random.default_rng(0), 190
+    counts = np.where(rng.random((n, 2)) < 0.9, 0.0, np.arange(n)[:, None])
+    X = np.concatenate([np.eye(4)[rng.integers(0, 4, n)], counts], axis=1)
+    y = X[:, :4] @ [3.0, 0.0, -2.0, 5.0] + rng.normal(size=n)
+    Z, z = X - X.mean(axis=0), y - y.mean()
+    alphas = np.logspace(-2, 2, 30)
+    found, doubtful = solve_by_cg(Z.T @ Z, Z.T @ z[:, None], alphas, 1e-4, None)
+    assert doubtful.any() and not doubtful.all()
+    for i in np.flatnonzero(~doubtful):
+        theirs = Ridge(alphas[i], solver="sparse_cg").fit(scipy.sparse.csr_array(X), y).coef_
+        assert np.linalg.norm(Z @ (found[:, i, 0] - theirs)) <= 1e-9 * np.linalg.norm(Z @ theirs)
+
+
+@pytest.mark.parametrize(("offset", "is_doubtful"), [(10.0, False), (1e7, True)])
+def test_columns_far_from_zero_round_more(offset, is_doubtful):
+    """scikit-learn does not centre sparse rows: it subtracts the part of the means from each product."""
+    Z = X - X.mean(axis=0)
+    sizes = np.sqrt((Z**2).sum(axis=0) + len(Z) * offset**2)
+    _, doubtful = solve_by_cg(Z.T @ Z, Z.T @ Y, ALPHAS, 1e-4, None, sizes)
+    assert (doubtful == is_doubtful).all()

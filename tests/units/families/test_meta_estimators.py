@@ -94,6 +94,7 @@ def test_behind_steps_that_are_not_affine() -> None:
         ({"func": np.square, "inverse_func": np.sqrt}, Z[:, 0] - 5.0, "may not be inverse to each other"),
         ({"transformer": MinMaxScaler(clip=True)}, Z[:, 0], "parameters that are not shared"),
         ({"transformer": PolynomialFeatures(1)}, Z[:, 0], "not known to be linear"),
+        ({"transformer": StandardScaler()}, Z[:, 0].astype(np.float32), "in their own precision"),
         (LOG, Z[:, 0] - 5.0, "may warn of func"),
         ({}, Z[:, :1], "two dimensions for one target"),
     ],

@@ -131,6 +131,28 @@ def test_numbers_of_members_that_are_none_are_left_alone(value):
         family_of(AdaBoostClassifier).check(AdaBoostClassifier(**SEED), [{"n_estimators": value}])
 
 
+def test_rows_to_score_with_gaps_fail_as_in_scikit_learn():
+    """Before 1.9 no tree splits gaps by absolute errors; sparse rows never hold gaps."""
+    gaps = X.copy()
+    gaps[-1, 0] = np.nan
+    for rows in (gaps, sp.csr_array(gaps)):
+        model = RandomForestRegressor(criterion="absolute_error", max_depth=2, **SEED)
+        folded = SingleFold(
+            FoldArrays(
+                rows[:90], NUMBERS[:90], rows[90:], NUMBERS[90:], None, rows[:90], NUMBERS[:90], NUMBERS[90:]
+            )
+        )
+        alone = clone(model).set_params(n_estimators=2).fit(rows[:90], NUMBERS[:90])
+        (answers,) = family_of(type(model)).fit_many(model, [{"n_estimators": 2}], folded)
+        try:
+            expected = alone.predict(rows[90:])
+        except ValueError:
+            with pytest.raises(ValueError, match="NaN"):
+                answers.respond("test", folded.fold(0))["predict"]
+        else:
+            assert_array_equal(answers.respond("test", folded.fold(0))["predict"][0], expected)
+
+
 def test_many_rows_may_be_drawn_from_without_a_seed(monkeypatch):
     """`early_stopping="auto"` stops early beyond some rows, and then draws the rows that it watches."""
     monkeypatch.setattr("manyfit.families.nested._boosting._MOST_WITHOUT_STOPPING", 50)

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn import get_config
 
+from manyfit._compat import own_output_container
 from manyfit.families import View, affine_step_of, apply_step, check_step, column_step_of, moments_behind
 from manyfit.folds import EncodedFold, Encoding, FoldColumns, MomentsNeeded, Table, Unsupported
 from manyfit.model_selection.job._job import Job
@@ -65,7 +66,7 @@ class EncodedColumns:
 def _is_sparse(steps: Sequence[StepSpec], view: View) -> bool:
     for step in steps:
         check_step(step.build())
-        if step.rest.get("_sklearn_output_config", {}).get("transform", "default") not in ("default", None):
+        if own_output_container(step.rest) not in ("default", None):
             raise Unsupported(f"set_output was called on {step.cls.__name__}")
         try:
             view = apply_step(step.build(), view)

@@ -64,7 +64,7 @@ def test_categories_are_in_scikit_learns_order(values, without_pandas, monkeypat
     np.testing.assert_array_equal(categories.codes, encoder.transform(array[:, None]).argmax(axis=1))
     assert list(map(repr, categories.labels)) == list(map(repr, encoder.categories_[0].tolist()))
     missing = [v for v in values if v is None or v != v]
-    assert categories.has_missing == bool(missing)
+    assert (categories.missing is not ...) == bool(missing)
     assert not missing or (categories.missing is None) == (missing[0] is None)
 
 
