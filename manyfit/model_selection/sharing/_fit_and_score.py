@@ -98,7 +98,7 @@ def fit_with_sklearn(
 
 
 def _has_failed(result: Result, error_score: Any) -> bool:
-    """Whether a fit, or one of its scores, failed; with ``error_score="raise"`` none has that gave a result."""
+    """Whether a fit, or one of its scores, failed; with `error_score` "raise" no result has."""
     if result["fit_error"] is not None or isinstance(error_score, str):
         return result["fit_error"] is not None
     scores = [result[part] for part in ("test_scores", "train_scores") if part in result]
