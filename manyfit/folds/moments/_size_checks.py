@@ -14,7 +14,7 @@ MAX_SIZE = 1e70
 
 def require_squares(moments: Moments, i: int, role: str, dtype: np.dtype[Any]) -> Moments:
     """The moments of the rows of a role on split `i`, if they are finite and their columns can be squared."""
-    if not np.isfinite(moments.scatter.sum()) or not moments.weight > 0:
+    if not np.isfinite(moments.scatter).all() or not moments.weight > 0:
         raise Unsupported(f"the {role} rows of split {i} have no finite moments (NaN, infinity or no weight)")
     sizes = np.maximum(np.sqrt(np.diagonal(moments.scatter) / moments.weight), np.abs(moments.mean))
     # scikit-learn squares and sums in the dtype of X.

@@ -98,12 +98,12 @@ def fit_with_sklearn(
 
 
 def _has_failed(result: Result, error_score: Any) -> bool:
-    """Whether a fit, or one of its scores, failed."""
+    """Whether a fit, or one of its scores, failed; with `error_score` "raise" no result has."""
+    if result["fit_error"] is not None or isinstance(error_score, str):
+        return result["fit_error"] is not None
     scores = [result[part] for part in ("test_scores", "train_scores") if part in result]
     values = [value for some in scores for value in (some.values() if isinstance(some, dict) else [some])]
-    return result["fit_error"] is not None or any(
-        np.array_equal(v, error_score, equal_nan=True) for v in values
-    )
+    return any(np.array_equal(v, error_score, equal_nan=True) for v in values)
 
 
 @contextmanager

@@ -18,6 +18,9 @@ from manyfit.model_selection.strategies._strategy import RunContext, leave, refu
 
 Array = NDArray[Any]
 
+# Predictions that differ by less than this, relative to the targets, may tie but for rounding.
+TIE = 1e-9
+
 
 def leaves_out(group: Group, data: FoldedMatrix, shape: Any, options: Options) -> bool:
     """Whether the fits of a group follow from one fit of all rows, with fewer operations."""
@@ -69,11 +72,12 @@ class _Block:
         own = ~block.merged.any(axis=1)
         self._splits, self._lost = block.splits[own].tolist(), block.lost[own]
         self._residuals, self._targets = block.residuals[own], block.targets[own]
+        self._ties = set[int]()  # splits that the moments of their training sets have to answer
 
     @property
     def answered(self) -> set[int]:
         """The splits of which all settings are answered or refused."""
-        return set(self._splits)
+        return set(self._splits) - self._ties
 
     def score(self, fit_seconds: float) -> None:
         """Score all settings; `fit_seconds` is what the answers took."""
@@ -109,6 +113,9 @@ class _Block:
         """Score what is not known of one split from predictions."""
         start, family, group = time.perf_counter(), self._group.family, self._group
         lost = self._lost[place]
+        if not known.any() and _nearly_tie(self._targets[place], self._residuals[place][:, ~lost]):
+            self._ties.add(i)
+            return
         self.outcome.refused.update(
             {(group.candidates[j], i): LOST_DIGITS for j in map(int, np.flatnonzero(lost))}
         )
@@ -125,3 +132,13 @@ class _Block:
             self.outcome.refused.update({(c, i): refusal_reason(error) for c in candidates})
             return
         scored.keep(self.outcome, candidates, i, (fit_time, (time.perf_counter() - start) / len(rest)))
+
+
+def _nearly_tie(targets: Array, residuals: Array) -> bool:
+    """Whether predictions of two rows differ by no more than rounding, for some setting and target.
+
+    Predictions of equal rows are then not equal, as those of a fit are, since their targets differ: metrics
+    that rank rows would tell.
+    """
+    ordered = np.sort(targets[:, np.newaxis] - residuals, axis=0)
+    return bool((np.diff(ordered, axis=0) <= TIE * max(1.0, float(np.abs(targets).max(initial=0.0)))).any())

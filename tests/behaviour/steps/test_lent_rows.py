@@ -11,6 +11,7 @@ from sklearn import model_selection as sk
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingRegressor
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
 from sklearn.metrics import make_scorer
 from sklearn.metrics.pairwise import rbf_kernel
@@ -299,3 +300,12 @@ def test_an_error_of_the_users_is_none_of_sharing(caplog):
     grid = {"kneighborsregressor__n_neighbors": [1, 1000]}
     search = both(make_pipeline(StandardScaler(), KNeighborsRegressor()), grid, may_fail=True)
     assert np.isnan(search.cv_results_["mean_test_score"]).any() and not caplog.records
+
+
+@pytest.mark.filterwarnings("ignore:Singular matrix:UserWarning")
+@pytest.mark.parametrize("error_score", ["raise", 0.5])
+def test_a_fit_that_cannot_read_shared_rows_is_repeated(error_score, caplog):
+    """additive_chi2 takes no read-only rows; with "raise" there is no score that stands for a failure."""
+    both(KernelRidge(kernel="additive_chi2"), {"degree": [2, 3]}, np.abs(X), Y, error_score=error_score)
+    assert "buffer source array is read-only" in caplog.text
+    caplog.clear()

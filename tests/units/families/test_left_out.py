@@ -145,3 +145,18 @@ def test_weights_and_float32_take_the_moments_of_each_fold(data):
         np.testing.assert_allclose(
             ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=tol
         )
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])
+def test_rows_that_are_equal_tie_where_rows_are_ranked(scoring):
+    """Residuals of equal rows with two labels have other rounding errors, which may not rank them."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, (90, 3)).astype(float)
+    y = (X[:, 0] + rng.normal(size=90) > 1).astype(int)
+    both = [
+        search(RidgeClassifier(), {"alpha": [0.1, 1.0, 10.0]}, scoring=scoring, cv=KFold(9))
+        for search in (SklearnSearch, GridSearchCV)
+    ]
+    theirs, ours = (one.fit(X, y).cv_results_["mean_test_score"] for one in both)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    assert both[1].report_.fits_shared == 27

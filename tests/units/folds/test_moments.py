@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from manyfit.folds import _blas_threads as _threads
 from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
 from manyfit.folds.moments._moments import AllButOne
+from manyfit.folds.moments._size_checks import require_squares
 
 rng = np.random.default_rng(0)
 
@@ -164,6 +166,15 @@ def test_infinity_makes_no_warning_of_its_own():
     data = FoldedMatrix(X, y, Splits.draw(KFold(4), X, y, 40, {}))
     with pytest.raises(Unsupported, match="no finite moments"):
         data.view(1)  # warnings are errors here
+
+
+def test_infinities_of_both_signs_make_no_warning_of_their_own():
+    moments = replace(
+        moments_of_rows(np.ones((6, 2)), np.ones((6, 1)), slice(0, 6)),
+        scatter=np.diag([np.inf, -np.inf, 1.0]),
+    )
+    with pytest.raises(Unsupported, match="no finite moments"):
+        require_squares(moments, 0, "train", np.dtype(float))  # warnings are errors here
 
 
 def test_a_split_without_weight_has_no_moments():

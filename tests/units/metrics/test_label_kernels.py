@@ -419,3 +419,13 @@ def test_every_metric_is_tested() -> None:
     tested = {metric for metric, _ in WEIGHTED + CLUSTERS + BINARY + RATIOS}
     assert tested == set(LABEL_METRICS)
     assert {many.kind for many in LABEL_METRICS.values()} == {"labels"}
+
+
+def test_equal_labels_have_equal_weighted_scores() -> None:
+    """Settings that tie in scikit-learn tie to the bit, wherever they stand among the others."""
+    rng = np.random.default_rng(0)
+    for n in (7, 45, 200):
+        y, w = rng.integers(0, 2, n), rng.random(n)
+        P = np.stack([rng.integers(0, 2, n)] * 7)
+        scores = many(sm.accuracy_score, y, P, "numpy", w)
+        assert set(scores) == {sm.accuracy_score(y, P[0], sample_weight=w)}

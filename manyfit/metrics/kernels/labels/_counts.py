@@ -134,11 +134,14 @@ def _over_columns(count: Callable[[slice], Any], rows: Any, n_cells: int) -> Any
 
 
 def sum_where(flags: Any, weight: Any) -> Any:
-    """Number or weight, (m,), of the columns where booleans (m, n) are true, on the host."""
+    """Number or weight, (m,), of the columns where booleans (m, n) are true, on the host.
+
+    Weights are added in scikit-learn's order: a product of BLAS rounds equal rows differently.
+    """
     if weight is None:
         # Row by row: along an axis NumPy converts the booleans first.
         return np.asarray([np.count_nonzero(row) for row in flags], dtype=np.float64)
-    return _over_columns(lambda block: flags[:, block] @ weight[block], flags, 1)
+    return np.asarray([np.multiply(row, weight).sum() for row in flags], dtype=np.float64)
 
 
 def label_presence(targets: Targets, P: Array) -> tuple[Array, Array]:
