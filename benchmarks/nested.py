@@ -96,3 +96,14 @@ _register(
     ),
     8.0,
 )
+_register(
+    "leaves",
+    "DecisionTreeClassifier, 49 max_leaf_nodes x 5 folds",
+    10_000,
+    _task(
+        DecisionTreeClassifier(random_state=0),
+        {"max_leaf_nodes": list(range(2, 100, 2))},
+        {"max_leaf_nodes": [2, 5]},
+    ),
+    8.0,
+)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
 import sklearn
 import sklearn.naive_bayes
 from sklearn.base import _fit_context
@@ -27,6 +28,7 @@ __all__ = [
     "prune_tree",
     "replace_hstack",
     "set_glm_loss",
+    "tree_with_nodes",
     "validate_parameters",
 ]
 
@@ -109,6 +111,27 @@ def naive_bayes_log_sum_exp(joint: Any) -> Any:
     module: Any = sklearn.naive_bayes
     function = module._logsumexp if hasattr(module, "_logsumexp") else module.logsumexp
     return function(joint, axis=1)
+
+
+def tree_with_nodes(tree: Any, count: int) -> Any:
+    """The first nodes of a `Tree` of scikit-learn as a tree, with leaves where it would go on."""
+    cls, arguments, state = tree.__reduce__()
+    nodes, depth = state["nodes"][:count].copy(), np.zeros(count, dtype=np.intp)
+    ends = nodes["left_child"] >= count
+    for name, value in (("left_child", -1), ("right_child", -1), ("feature", -2), ("threshold", -2.0)):
+        nodes[name][ends] = value
+    for i in np.flatnonzero(nodes["left_child"] > 0):  # parents come before their children
+        depth[nodes["left_child"][i]] = depth[nodes["right_child"][i]] = depth[i] + 1
+    first = cls(*arguments)
+    first.__setstate__(
+        {
+            "max_depth": int(depth.max()),
+            "node_count": count,
+            "nodes": nodes,
+            "values": state["values"][:count],
+        }
+    )
+    return first
 
 
 def prune_tree(tree: Any) -> None:

@@ -1,4 +1,4 @@
-"""Settings that nest: the smaller ensembles within the largest one, and the prunings of one tree."""
+"""Settings that nest: smaller ensembles within the largest one, and smaller trees within the largest one."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tests.differential.families.least_squares import some
 
 SCORERS = (*CLASS_SCORERS, "roc_auc_ovr", "neg_brier_score")
 MEMBERS = (1, 2, 3, 5, 8, 0)
+LEAVES = (None, 2, 3, 5, 9, 30, 1)
 ALPHAS = (0.0, 1e-9, 1e-3, 0.02, 0.1, 1.0, 1e4, -1.0)
 
 
@@ -94,16 +95,17 @@ def boosted_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return model.set_params(**_early_stopping(draw)), {"n_estimators": some(draw, *MEMBERS)}
 
 
-@register("pruned trees, classes", classes=True, scorers=SCORERS)
+@register("leaves of trees, classes", classes=True, scorers=SCORERS)
 def pruned_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     criterion = draw(st.sampled_from(["gini", "entropy"]))
-    model = DecisionTreeClassifier(criterion=criterion, random_state=_seed(draw))
-    return model, {"ccp_alpha": some(draw, *ALPHAS), "max_features": some(draw, None, 1)}
+    model = DecisionTreeClassifier(
+        criterion=criterion, max_features=draw(st.sampled_from([None, 1])), random_state=_seed(draw)
+    )
+    return model, {"ccp_alpha": some(draw, *ALPHAS), "max_leaf_nodes": some(draw, *LEAVES)}
 
 
-@register("pruned trees, numbers")
+@register("leaves of trees, numbers")
 def pruned_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     kind = draw(st.sampled_from([DecisionTreeRegressor, ExtraTreeRegressor]))
-    return kind(random_state=_seed(draw), max_leaf_nodes=draw(st.sampled_from([None, 5]))), {
-        "ccp_alpha": some(draw, *ALPHAS)
-    }
+    model = kind(random_state=_seed(draw), max_features=draw(st.sampled_from([None, 1])))
+    return model, {"ccp_alpha": some(draw, *ALPHAS), "max_leaf_nodes": some(draw, *LEAVES)}

@@ -22,8 +22,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.model_selection import ParameterGrid
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 from manyfit.estimators import family_of
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
@@ -57,11 +58,17 @@ BOOSTERS = [
     HistGradientBoostingClassifier(min_samples_leaf=5),
     HistGradientBoostingRegressor(early_stopping=True, n_iter_no_change=1, tol=0.5, **SEED),
 ]
+LIMITED = [
+    DecisionTreeRegressor(criterion="absolute_error", max_depth=3, **SEED),
+    ExtraTreeClassifier(max_features=2, min_samples_leaf=3, **SEED),
+]
 TREES = [DecisionTreeClassifier(**SEED), DecisionTreeRegressor(max_leaf_nodes=12, **SEED)]
 CASES = [
     *((model, {"n_estimators": MEMBERS}) for model in ENSEMBLES),
     *((model, {"max_iter": MEMBERS}) for model in BOOSTERS),
     *((model, {"ccp_alpha": [0.01, 0.0, 0.1, 10.0]}) for model in TREES),
+    *((model, {"max_leaf_nodes": [5, None, 2, 1000], "ccp_alpha": [0.02, 0.0]}) for model in TREES[:1]),
+    *((model, {"max_leaf_nodes": [4, 9]}) for model in LIMITED),
 ]
 
 
@@ -78,16 +85,17 @@ def one_fold(y: Any, weights: Any = None) -> SingleFold:
 @pytest.mark.parametrize(("model", "grid"), CASES, ids=str)
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 def test_responses_are_equal_to_the_bit(model, grid, weights):
-    y, ((name, values),) = target(model), grid.items()
-    settings = [{name: value} for value in values]
-    family = family_of(type(model))
+    y, family = target(model), family_of(type(model))
+    given = {name: getattr(model, name) for name in family.free}
+    settings = [given | setting for setting in ParameterGrid(grid)]
     family.check(model, settings)
     folded = one_fold(y, weights)
     (answers,) = family.fit_many(model, settings, folded)
-    assert answers.fits_made == 1
-    fold, kept = folded.fold(0), answers.subset([2, 0])
+    assert answers.fits_made == 1 + (None in grid.get("max_leaf_nodes", []))
+    chosen = [*range(1, len(settings)), 0]
+    fold, kept = folded.fold(0), answers.subset(chosen)
     fit_params = {} if weights is None else {"sample_weight": weights[~TEST]}
-    for place, j in enumerate([2, 0]):
+    for place, j in enumerate(chosen):
         alone = clone(model).set_params(**settings[j]).fit(X[~TEST], y[~TEST], **fit_params)
         for role, rows in (("test", X[TEST]), ("train", X[~TEST])):
             for method, found in kept.respond(role, fold).items():
@@ -123,6 +131,14 @@ def test_what_does_not_nest_is_left_alone(model, reason):
     family = family_of(type(model))
     with pytest.raises(Unsupported, match=reason):
         family.check(model, [{family.parameter: n} for n in (2, 3)])
+
+
+@pytest.mark.parametrize("value", [1, 2.5, "3"])
+def test_numbers_of_leaves_that_are_none_are_left_alone(value):
+    with pytest.raises(Unsupported, match="max_leaf_nodes"):
+        family_of(DecisionTreeClassifier).check(
+            DecisionTreeClassifier(**SEED), [{"ccp_alpha": 0.0, "max_leaf_nodes": value}]
+        )
 
 
 @pytest.mark.parametrize("value", [0, 2.0, True, "3", None])
