@@ -1,7 +1,8 @@
-"""Settings that nest: numbers of trees, iterations of boosting, and prunings of a tree."""
+"""Settings that nest: numbers of trees, iterations of boosting, leaves and prunings of a tree."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,4 +107,25 @@ _register(
         {"max_leaf_nodes": [2, 5]},
     ),
     8.0,
+)
+
+
+def _library_task(library: str, estimator: str, **options: Any) -> Any:
+    def task(quick: bool) -> Task:
+        model = getattr(importlib.import_module(library), estimator)(n_jobs=1, **options)
+        depths, rates = ([2], [0.3]) if quick else ([3, 4, 6], [0.03, 0.1, 0.3])
+        numbers = [2, 4] if quick else [25, 50, 75, 100]
+        return Task(model, {"max_depth": depths, "learning_rate": rates, "n_estimators": numbers})
+
+    return task
+
+
+_SIZES = "3 max_depth x 3 learning_rate x 4 n_estimators x 5 folds"
+_register("xgboost", f"XGBClassifier, {_SIZES}", 5_000, _library_task("xgboost", "XGBClassifier"), 2.0)
+_register(
+    "lightgbm",
+    f"LGBMClassifier, {_SIZES}",
+    5_000,
+    _library_task("lightgbm", "LGBMClassifier", verbose=-1),
+    2.0,
 )

@@ -124,6 +124,8 @@ _no_jitter = _one_of("jitter", None)
 _no_restarts = _one_of("n_restarts_optimizer", 0)
 _constant_guess = _one_of("strategy", "prior", "most_frequent", "constant")
 
+# Libraries whose fits take a fixed seed if they are given none.
+_SEEDED_BY_DEFAULT = ("lightgbm", "xgboost")
 # Exact types, and when their random state does not matter (read in scikit-learn 1.7 to 1.9). None: that
 # depends on sizes that are not known.
 _RULES: dict[type, Callable[[Any, Sizes], bool | None]] = {
@@ -150,10 +152,12 @@ _RULES: dict[type, Callable[[Any, Sizes], bool | None]] = {
 
 
 def ignores_random_state(estimator: Any, cls: type, sizes: Sizes) -> bool | None:
-    """Whether an estimator of scikit-learn's class `cls` draws nothing whatever its random state is.
+    """Whether an estimator of scikit-learn's class `cls` draws nothing, or the same in each fit.
 
     None if that depends on sizes that are not known.
     """
+    if type(estimator).__module__.partition(".")[0] in _SEEDED_BY_DEFAULT:
+        return estimator.random_state is None
     # IterativeImputer is experimental: an import of the class would switch it on for everybody.
     if cls.__name__ == "IterativeImputer" and cls.__module__ == SimpleImputer.__module__.replace(
         "_base", "_iterative"

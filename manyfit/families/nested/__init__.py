@@ -1,3 +1,8 @@
 """Families of settings that nest: one fit of the largest setting holds the fits of the smaller ones."""
 
-from manyfit.families.nested import _boosting, _forests, _trees  # noqa: F401  (they register themselves)
+from manyfit.families.nested import (  # noqa: F401  (they register themselves)
+    _boosting,
+    _boosting_libraries,
+    _forests,
+    _trees,
+)

@@ -123,6 +123,10 @@ class PrefixFamily(NestedFamily):
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         super().check(estimator, settings)
+        self.require_counts(settings)
+
+    def require_counts(self, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Raise `Unsupported` if a number of members is none."""
         for setting in settings:
             value = setting[self.parameter]
             require_number(self.parameter, value, positive=True)

@@ -22,6 +22,7 @@ from manyfit.families.protocol._registry import (
     register_affine_step,
     register_column_step,
     register_family,
+    register_on_demand,
     unregister_family,
 )
 
@@ -49,6 +50,7 @@ __all__ = [
     "register_affine_step",
     "register_column_step",
     "register_family",
+    "register_on_demand",
     "require_number",
     "require_usual_numbers",
     "require_valid_answers",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import Any, TypeVar
 
 from manyfit.families.protocol._protocol import (
@@ -16,6 +16,7 @@ from manyfit.families.protocol._protocol import (
 )
 
 _families: dict[type, Family] = {}
+_on_demand: dict[str, Callable[[], None]] = {}
 _affine_steps: dict[type, AffineStep] = {}
 _column_steps: dict[type, ColumnStep] = {}
 
@@ -124,7 +125,16 @@ def family_of(cls: type) -> Family | None:
     Family or None
         None if none is registered for `cls` itself; those of its bases do not count.
     """
+    if cls not in _families:
+        register = _on_demand.pop(cls.__module__.partition(".")[0], None)
+        if register is not None:
+            register()
     return _families.get(cls)
+
+
+def register_on_demand(package: str, register: Callable[[], None]) -> None:
+    """Call `register` when the family of a class of this package is first asked for."""
+    _on_demand[package] = register
 
 
 def affine_step_of(cls: type) -> AffineStep | None:

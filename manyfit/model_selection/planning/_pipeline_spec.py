@@ -159,7 +159,7 @@ class PipelineReader:
                 return None
             cls = self._base[found[0]].cls
             if not _sets_no_more(cls):
-                if is_reader(cls):  # one of scikit-learn's own, such as a ColumnTransformer
+                if is_reader(cls):  # a known one, such as a ColumnTransformer
                     return None
                 # Only a call shows what else it does, and its author may count calls.
                 raise Unsupported(f"{cls.__name__} has a way of its own to set parameters")
@@ -198,5 +198,11 @@ def _step(path: str, estimator: Any) -> StepSpec:
     cls = sklearn_class_of(type(estimator))
     if not keeps_its_parameters(estimator):
         return StepSpec(path, cls, params, keeps_params=False, requests=requests_of(estimator))
-    rest = {name: value for name, value in object_state(estimator).items() if name not in params}
+    state = object_state(estimator)
+    rest = {name: state[name] for name in state if name not in params and not _repeats(state[name], params)}
     return StepSpec(path, cls, params, rest, requests=requests_of(estimator))
+
+
+def _repeats(value: Any, params: Mapping[str, Any]) -> bool:
+    """Whether an attribute has parameters again, as those have that LightGBM hands on."""
+    return type(value) is dict and all(name in params and value[name] is params[name] for name in value)

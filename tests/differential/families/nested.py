@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from lightgbm import LGBMRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -21,6 +22,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeRegressor
+from xgboost import XGBRegressor
 
 from tests.differential._recipe import Recipe
 from tests.differential._register import CLASS_SCORERS, Grid, register
@@ -109,3 +111,14 @@ def pruned_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     kind = draw(st.sampled_from([DecisionTreeRegressor, ExtraTreeRegressor]))
     model = kind(random_state=_seed(draw), max_features=draw(st.sampled_from([None, 1])))
     return model, {"ccp_alpha": some(draw, *ALPHAS), "max_leaf_nodes": some(draw, *LEAVES)}
+
+
+@register("boosting of other libraries")
+def boosting_of_other_libraries(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    part = draw(st.sampled_from([{}, {"subsample": 0.5, "random_state": _seed(draw)}]))
+    if draw(st.booleans()):
+        model = XGBRegressor(n_jobs=1, tree_method=draw(st.sampled_from(["hist", "exact"])), **part)
+    else:
+        kind = draw(st.sampled_from(["gbdt", "dart"]))
+        model = LGBMRegressor(boosting_type=kind, n_jobs=1, min_child_samples=2, verbose=-1, **part)
+    return model, {"n_estimators": some(draw, 1, 2, 5, 9)}

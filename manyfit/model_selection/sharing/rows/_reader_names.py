@@ -1,4 +1,4 @@
-"""scikit-learn's estimators and other classes that do not write into their input.
+"""Estimators and other classes that do not write into their input: scikit-learn's, and a few others.
 
 The list is explicit, by exact type: a subclass may override anything, and a class of a later scikit-learn was
 not checked. Tests fit every class with each of its options, on data of many layouts, and compare the data.
@@ -80,4 +80,7 @@ READERS: dict[str, str] = {
     "sklearn.svm": "LinearSVC LinearSVR NuSVC NuSVR OneClassSVM SVC SVR",
     "sklearn.tree": """
         DecisionTreeClassifier DecisionTreeRegressor ExtraTreeClassifier ExtraTreeRegressor""",
+    # They copy rows into a format of their own.
+    "lightgbm.sklearn": "LGBMClassifier LGBMRegressor",
+    "xgboost.sklearn": "XGBClassifier XGBRegressor",
 }
