@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -34,12 +37,30 @@ def check_step(step: Any) -> None:
     known = column_step_of(type(step)) or affine_step_of(type(step))
     if known is None:
         raise Unsupported(f"{type(step).__name__} is not known to be linear in the columns of X")
-    if getattr(step, "_sklearn_output_config", {}).get("transform", "default") not in ("default", None):
-        raise Unsupported(f"set_output was called on {type(step).__name__}")
+    check_output(step, getattr(step, "_sklearn_output_config", {}).get("transform"))
     why = check_parameters(step)
     if why is not None:
         raise Unsupported(f"scikit-learn refuses a parameter: {why}")
     known.check(step)
+
+
+def check_output(step: Any, kind: str | None) -> None:
+    """Raise `Unsupported` unless the frame or array that a step returns holds the same numbers.
+
+    Parameters
+    ----------
+    step : transformer
+        Unfitted.
+    kind : str or None
+        As `set_output` takes it; None for that of scikit-learn's configuration.
+    """
+    kind = kind or get_config()["transform_output"]
+    if kind not in ("default", "pandas"):
+        raise Unsupported(f"the output of {type(step).__name__} is set to {kind!r}")
+    if kind == "pandas" and getattr(step, "sparse_output", False):
+        raise Unsupported(f"{type(step).__name__} makes a sparse matrix, and its output is set to a frame")
+    if kind == "pandas" and getattr(step, "verbose_feature_names_out", True) is not True:
+        raise Unsupported(f"names of columns behind {type(step).__name__} may not be unique")
 
 
 def apply_step(step: Any, view: View) -> View:
@@ -117,13 +138,17 @@ def _branch(step: Any, columns: FoldColumns) -> FoldColumns:
 
 
 def _joined(
-    columns: FoldColumns, branches: Iterator[tuple[Any, FoldColumns]], threshold: float
+    columns: FoldColumns, branches: Iterator[tuple[Any, FoldColumns, float]], threshold: float
 ) -> FoldColumns:
-    """The columns behind all branches, side by side; sparse if one is, and few entries of all are stored."""
+    """The columns behind all branches, side by side; sparse if one is, and few entries of all are stored.
+
+    Each branch is multiplied by its weight.
+    """
     found, deferred = list[FoldColumns](), False
-    for step, own in branches:
+    for step, own, weight in branches:
         try:
-            found.append(_branch(step, own))
+            branch = _branch(step, own)
+            found.append(branch if weight == 1.0 else branch.changed([_times(branch.linear, weight)]))
         except MomentsNeeded:
             deferred = True  # the other branches have yet to ask for their columns
     if deferred:
@@ -137,9 +162,24 @@ def _joined(
     linear = joined.linear
     assert linear.stored is not None
     is_sparse = linear.stored / max(columns.fold.n_train * linear.width, 1) < threshold
-    return columns.changed(
-        [LinearColumns(linear.entries, linear.constant, linear.stored if is_sparse else None)]
-    )
+    return columns.changed([replace(linear, stored=linear.stored if is_sparse else None)])
+
+
+def _times(columns: LinearColumns, weight: float) -> LinearColumns:
+    """Linear columns, multiplied by a number."""
+    entries = tuple((rows, places, numbers * weight) for rows, places, numbers in columns.entries)
+    return replace(columns, entries=entries, constant=columns.constant * weight)
+
+
+def _weights(step: Any) -> dict[str, float]:
+    """The weights of the branches of a composite, by name."""
+    weights = step.transformer_weights or {}
+    names = {one[0] for one in getattr(step, "transformers", None) or step.transformer_list} | {"remainder"}
+    if not set(weights) <= names:
+        raise Unsupported("transformer_weights name no transformer")
+    if not all(type(weight) in (int, float) and math.isfinite(weight) for weight in weights.values()):
+        raise Unsupported("transformer_weights are not plain numbers")
+    return weights
 
 
 class ColumnTransformerStep:
@@ -148,8 +188,9 @@ class ColumnTransformerStep:
     serves = (ColumnTransformer,)
 
     def check(self, step: Any) -> None:
-        if step.transformer_weights or step.verbose:
-            raise Unsupported("ColumnTransformer has transformer_weights or verbose")
+        if step.verbose:
+            raise Unsupported("ColumnTransformer is verbose")
+        _weights(step)
         for _, transformer, columns in step.transformers:
             if callable(columns) and type(columns) is not make_column_selector:
                 raise Unsupported("columns are chosen by a function")
@@ -162,16 +203,17 @@ class ColumnTransformerStep:
         """The columns behind all transformers."""
         return _joined(columns, self._branches(step, columns), float(step.sparse_threshold))
 
-    def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns]]:
+    def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns, float]]:
+        weights = _weights(step)
         head = np.zeros((1, columns.width)) if columns.head is None else columns.head
         rest = set(range(columns.width))
-        for _, transformer, chosen in step.transformers:
+        for name, transformer, chosen in step.transformers:
             index = column_indices(head, chosen(head) if callable(chosen) else chosen)
             rest.difference_update(index)
             if len(index) and transformer != "drop":
-                yield transformer, columns.selected(index)
+                yield transformer, columns.selected(index), weights.get(name, 1.0)
         if rest and step.remainder != "drop":
-            yield step.remainder, columns.selected(sorted(rest))
+            yield step.remainder, columns.selected(sorted(rest)), weights.get("remainder", 1.0)
 
 
 class FeatureUnionStep:
@@ -180,15 +222,17 @@ class FeatureUnionStep:
     serves = (FeatureUnion,)
 
     def check(self, step: Any) -> None:
-        if step.transformer_weights or step.verbose:
-            raise Unsupported("FeatureUnion has transformer_weights or verbose")
+        if step.verbose:
+            raise Unsupported("FeatureUnion is verbose")
+        _weights(step)
         for _, transformer in step.transformer_list:
             check_step(transformer)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind all transformers."""
-        chosen = [transformer for _, transformer in step.transformer_list if transformer != "drop"]
-        return _joined(columns, ((one, columns) for one in chosen), np.inf)
+        weights = _weights(step)
+        kept = [(name, one) for name, one in step.transformer_list if one != "drop"]
+        return _joined(columns, ((one, columns, weights.get(name, 1.0)) for name, one in kept), np.inf)
 
 
 class PipelineStep:

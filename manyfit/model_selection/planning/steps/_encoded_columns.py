@@ -6,9 +6,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sklearn import get_config
-
-from manyfit.families import View, affine_step_of, apply_step, check_step, column_step_of, moments_behind
+from manyfit.families import (
+    View,
+    affine_step_of,
+    apply_step,
+    check_output,
+    check_step,
+    column_step_of,
+    moments_behind,
+)
 from manyfit.folds import EncodedFold, Encoding, FoldColumns, MomentsNeeded, Table, Unsupported
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pipeline_spec import PipelineReader, StepSpec
@@ -28,8 +34,6 @@ class EncodedColumns:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        if get_config()["transform_output"] != "default":
-            raise Unsupported("transform_output of scikit-learn's configuration is set")
         if not job.splits.n_splits:
             raise Unsupported("there are no splits")
         self.encoding = Encoding(Table(job.X))
@@ -65,8 +69,7 @@ class EncodedColumns:
 def _is_sparse(steps: Sequence[StepSpec], view: View) -> bool:
     for step in steps:
         check_step(step.build())
-        if step.rest.get("_sklearn_output_config", {}).get("transform", "default") not in ("default", None):
-            raise Unsupported(f"set_output was called on {step.cls.__name__}")
+        check_output(step.build(), step.rest.get("_sklearn_output_config", {}).get("transform"))
         try:
             view = apply_step(step.build(), view)
         except MomentsNeeded:
