@@ -57,7 +57,8 @@ def check_output(step: Any, kind: str | None) -> None:
     kind = kind or get_config()["transform_output"]
     if kind not in ("default", "pandas"):
         raise Unsupported(f"the output of {type(step).__name__} is set to {kind!r}")
-    if kind == "pandas" and getattr(step, "sparse_output", False):
+    is_sparse = getattr(step, "sparse_output", False) or getattr(step, "encode", "") == "onehot"
+    if kind == "pandas" and is_sparse:
         raise Unsupported(f"{type(step).__name__} makes a sparse matrix, and its output is set to a frame")
     if kind == "pandas" and getattr(step, "verbose_feature_names_out", True) is not True:
         raise Unsupported(f"names of columns behind {type(step).__name__} may not be unique")

@@ -166,7 +166,7 @@ class Known:
 def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] | None = None) -> Known:
     """The categories of the training rows, or those of a list."""
     train, test = columns.fold.counts(column.j)
-    groups = {label: codes for label, codes in column.groups}
+    groups = dict(column.groups)
     if listed is None:
         listed = tuple(label for label, codes in groups.items() if train[list(codes)].any())
     codes = tuple(groups.get(label, ()) for label in listed)

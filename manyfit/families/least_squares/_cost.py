@@ -6,8 +6,8 @@ from manyfit.families.protocol import Cost, Shape
 FIT_OVERHEAD = 1e6
 # Operations of an eigendecomposition, in units of the cube of the columns, measured against a matrix product.
 SPECTRUM_OPERATIONS = 10.0
-# Operations of one fit by conjugate gradients on sparse rows, beside an eigendecomposition: of the fit, of each
-# entry of the rows, and of each entry that a search's own steps make (frames of 2,000 to 40,000 rows).
+# Operations of one fit by conjugate gradients on sparse rows, at the pace of an eigendecomposition: of the
+# fit, of each entry of the rows, and of each that a fold's steps make (frames of 2,000 to 40,000 rows).
 SPARSE_FIT, SPARSE_ENTRY, STEP_ENTRY = 7e7, 800.0, 6000.0
 # With fewer rows a column than these, rounding decides where some conjugate gradients stop; and how many of
 # them at most.

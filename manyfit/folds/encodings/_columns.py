@@ -54,6 +54,11 @@ class NumberColumn:
         return self.function is None and self.fill is None and self.is_unscaled
 
     @property
+    def is_rounded(self) -> bool:
+        """Whether scikit-learn has rounded the numbers to float32."""
+        return bool(self.dtype == np.float32) and not self.is_raw
+
+    @property
     def is_unscaled(self) -> bool:
         """Whether no step has moved or scaled the numbers."""
         return self.shift == 0.0 and self.scale == 1.0
@@ -100,12 +105,15 @@ class LinearColumns:
         columns.
     dtype : dtype
         Of the numbers that scikit-learn has here.
+    is_rounded : bool
+        Whether scikit-learn has rounded some of them to float32.
     """
 
     entries: tuple[tuple[Array, Array, Array], ...]
     constant: Array
     stored: float | None = None
     dtype: np.dtype[Any] = FLOAT64
+    is_rounded: bool = False
 
     @property
     def width(self) -> int:
@@ -215,6 +223,11 @@ class FoldColumns:
         return not any(isinstance(part, LinearColumns) for part in self.parts)
 
     @property
+    def is_rounded(self) -> bool:
+        """Whether scikit-learn has rounded some numbers to float32."""
+        return any(part.is_rounded for part in self.parts if isinstance(part, NumberColumn | LinearColumns))
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the array of all columns of numbers."""
         found = [part.dtype for part in self.parts if isinstance(part, NumberColumn | LinearColumns)]
@@ -252,7 +265,11 @@ class FoldColumns:
             is_sparse = is_sparse or one.stored is not None
             stored += one.width * self.fold.n_train if one.stored is None else one.stored
         return LinearColumns(
-            tuple(found), np.concatenate(constants), stored if is_sparse else None, self.dtype
+            tuple(found),
+            np.concatenate(constants),
+            stored if is_sparse else None,
+            self.dtype,
+            self.is_rounded,
         )
 
     def _number_as_linear(self, part: NumberColumn | ObjectColumn | CategoryColumn) -> LinearColumns:
@@ -283,7 +300,8 @@ class FoldColumns:
         linear = self._in_double  # asks for its columns of G
         root = self.fold.moments
         view = root.mapped(linear.matrix(root.origin.size), linear.constant)
-        return replace(view, is_sparse=linear.stored is not None)
+        eps = float(np.finfo(np.float32 if linear.is_rounded else np.float64).eps)
+        return replace(view, is_sparse=linear.stored is not None, eps=max(view.eps, eps))
 
     @property
     def without_moments(self) -> TransformedMoments:
@@ -311,4 +329,5 @@ def from_moments(fold: EncodedFold, view: TransformedMoments) -> LinearColumns:
     matrix = view.to_X(np.eye(view.n_features))
     rows, columns = np.nonzero(matrix)
     constant = view.plain.x_origin - view.origin @ matrix
-    return LinearColumns(((rows, columns, matrix[rows, columns]),), constant)
+    is_rounded = bool(view.eps > np.finfo(np.float64).eps)
+    return LinearColumns(((rows, columns, matrix[rows, columns]),), constant, is_rounded=is_rounded)

@@ -118,6 +118,8 @@ class MomentStrategy(Strategy):
         assert batch.family is not None
         is_sparse = facts.data.is_sparse_behind(group.steps)
         require_dense(batch.family, is_sparse)
+        if is_sparse and facts.data.is_rounded_behind(group.steps):
+            raise Unsupported("the rows behind the steps are sparse, and rounded to float32")
         shape = facts.data.shape(data, group.prototype)
         if is_sparse and shape.row_entries is not None:
             shape = replace(shape, n_entries=shape.n_train * shape.row_entries)
