@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -172,14 +172,13 @@ def _times(columns: LinearColumns, weight: float) -> LinearColumns:
     return replace(columns, entries=entries, constant=columns.constant * weight)
 
 
-def _weights(step: Any) -> dict[str, float]:
-    """The weights of the branches of a composite, by name."""
+def _weights(step: Any, names: Iterable[str] | None = None) -> dict[str, float]:
+    """The weights of the branches of a composite, by name, which is among `names` if these are known."""
     weights = step.transformer_weights or {}
-    names = {one[0] for one in getattr(step, "transformers", None) or step.transformer_list} | {"remainder"}
-    if not set(weights) <= names:
-        raise Unsupported("transformer_weights name no transformer")
     if not all(type(weight) in (int, float) and math.isfinite(weight) for weight in weights.values()):
         raise Unsupported("transformer_weights are not plain numbers")
+    if names is not None and not set(weights) <= set(names):
+        raise Unsupported("transformer_weights name no transformer")
     return weights
 
 
@@ -205,7 +204,7 @@ class ColumnTransformerStep:
         return _joined(columns, self._branches(step, columns), float(step.sparse_threshold))
 
     def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns, float]]:
-        weights = _weights(step)
+        weights = _weights(step, [*(name for name, _, _ in step.transformers), "remainder"])
         head = np.zeros((1, columns.width)) if columns.head is None else columns.head
         rest = set(range(columns.width))
         for name, transformer, chosen in step.transformers:
@@ -231,7 +230,7 @@ class FeatureUnionStep:
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind all transformers."""
-        weights = _weights(step)
+        weights = _weights(step, [name for name, _ in step.transformer_list])
         kept = [(name, one) for name, one in step.transformer_list if one != "drop"]
         return _joined(columns, ((one, columns, weights.get(name, 1.0)) for name, one in kept), np.inf)
 
