@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -60,7 +60,8 @@ def check_output(step: Any, kind: str | None) -> None:
     is_sparse = getattr(step, "sparse_output", False) or getattr(step, "encode", "") == "onehot"
     if kind == "pandas" and is_sparse:
         raise Unsupported(f"{type(step).__name__} makes a sparse matrix, and its output is set to a frame")
-    if kind == "pandas" and getattr(step, "verbose_feature_names_out", True) is not True:
+    names = getattr(step, "verbose_feature_names_out", True)
+    if kind == "pandas" and names is not True and not (names is False and type(step) is ColumnTransformer):
         raise Unsupported(f"names of columns behind {type(step).__name__} may not be unique")
 
 
@@ -205,15 +206,42 @@ class ColumnTransformerStep:
 
     def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns, float]]:
         weights = _weights(step, [*(name for name, _, _ in step.transformers), "remainder"])
+        used = list[int]()
         head = np.zeros((1, columns.width)) if columns.head is None else columns.head
         rest = set(range(columns.width))
         for name, transformer, chosen in step.transformers:
             index = column_indices(head, chosen(head) if callable(chosen) else chosen)
             rest.difference_update(index)
+            used.extend(index if transformer != "drop" else [])
+            if step.verbose_feature_names_out is not True:
+                _require_unique_names(transformer, columns.head, used)
             if len(index) and transformer != "drop":
                 yield transformer, columns.selected(index), weights.get(name, 1.0)
         if rest and step.remainder != "drop":
+            if step.verbose_feature_names_out is not True:
+                _require_unique_names(step.remainder, columns.head, used)
             yield step.remainder, columns.selected(sorted(rest)), weights.get("remainder", 1.0)
+
+
+def _require_unique_names(transformer: Any, head: Any, used: Sequence[int]) -> None:
+    """Raise `Unsupported` if names that a transformer gives to its columns may be those of other ones.
+
+    Without a prefix, scikit-learn refuses a frame with one name twice. Encoders add to the name of a column.
+    """
+    names = set() if head is None else set(map(str, head.columns))
+    if any(name[:end] in names for name in names for end, letter in enumerate(name) if letter == "_"):
+        raise Unsupported("the name of a column begins as that of another, and names may not be unique")
+    if len(set(used)) < len(used):
+        raise Unsupported("two transformers read a column, and names may not be unique")
+    steps = [one for _, one in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
+    for one in steps:
+        keeps = column_step_of(type(one)) and not isinstance(one, ColumnTransformer | FeatureUnion | Pipeline)
+        if not keeps or getattr(one, "add_indicator", False) or callable(_combiner(one)):
+            raise Unsupported(f"names of columns behind {type(one).__name__} may not be unique")
+
+
+def _combiner(encoder: Any) -> Any:
+    return getattr(encoder, "feature_name_combiner", None)
 
 
 class FeatureUnionStep:

@@ -273,7 +273,7 @@ LEFT = {
     "clipped": (columns(imputed(MinMaxScaler(clip=True))), FRAME, 5),
     "sparse, by another solver": (columns(word=OneHotEncoder(), sparse_threshold=1.0), FRAME, 5),
     "names that may not be unique": (
-        columns(verbose_feature_names_out=False).set_output(transform="pandas"),
+        columns(imputed(add_indicator=True), verbose_feature_names_out=False).set_output(transform="pandas"),
         FRAME,
         5,
     ),

@@ -125,6 +125,7 @@ SERVED = {
         (imputed(strategy="most_frequent"), "rooms"),
     ),
     "frames": columns(ordinal(), bins(encode="ordinal")).set_output(transform="pandas"),
+    "frames without prefixes": columns(verbose_feature_names_out=False).set_output(transform="pandas"),
     "bins": side_by_side(
         (bins(encode="onehot-dense"), "age", "income"),
         (bins(encode="ordinal"), "age", "income"),
@@ -173,6 +174,12 @@ LEFT = {
         True,
     ),
     "sparse frames": (columns(one_hot(sparse_output=True)).set_output(transform="pandas"), True),
+    "names of two columns": (
+        ColumnTransformer(
+            [("a", imputed(), ["age"]), ("b", imputed(), ["age"])], verbose_feature_names_out=False
+        ).set_output(transform="pandas"),
+        True,
+    ),
     "weights of nothing": (columns(transformer_weights={"nothing": 2.0, "words": 3.0}), False),
     "bins by clusters": (columns(number=bins(strategy="kmeans")), False),
     "empty bins": (columns(number=bins(n_bins=50), numbers=["rooms"]), False),
