@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
+import joblib
 import psutil  # type: ignore[import-untyped]
 
 from benchmarks._benchmark import Benchmark, Contender, all_benchmarks
@@ -43,7 +43,7 @@ def measure_memory(benchmark: Benchmark, contender: Contender, data: Data, *, qu
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, values in zip(("X", "y"), data, strict=True):
-            np.save(Path(folder) / f"{name}.npy", values)
+            joblib.dump(values, Path(folder) / name)
         command = [sys.executable, "-m", "benchmarks._memory", benchmark.name, contender.name, folder]
         path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
         done = subprocess.run(
@@ -68,7 +68,7 @@ def _peaks(benchmark: Benchmark, contender: Contender, folder: Path, *, quick: b
 def _peaks_within(benchmark: Benchmark, contender: Contender, folder: Path, *, quick: bool) -> Memory:
     task = benchmark.task(quick)
     contender.fit(benchmark.task(True), *benchmark.data(True))
-    X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+    X, y = joblib.load(folder / "X"), joblib.load(folder / "y")
     start = _start()
     contender.fit(task, X, y)
     marks = _high_water_marks()

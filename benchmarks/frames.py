@@ -11,7 +11,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, register
@@ -24,17 +24,17 @@ _CATEGORIES = ["k", "l", "m", "n"]
 _LEVELS = 25
 
 
-def _frame(quick: bool) -> tuple[pd.DataFrame, NDArray[Any]]:
+def _frame(quick: bool, n_levels: int = _LEVELS) -> tuple[pd.DataFrame, NDArray[Any]]:
     """A twentieth of the numbers is missing; the target reads numbers and categories."""
     rows = 400 if quick else 20_000
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(rows, len(_NUMBERS)))
-    codes = rng.integers(_LEVELS, size=(rows, len(_CATEGORIES)))
+    codes = rng.integers(n_levels, size=(rows, len(_CATEGORIES)))
     target = numbers @ rng.normal(size=len(_NUMBERS)) + rng.normal(size=rows)
     for column in codes.T:
-        target += rng.normal(size=_LEVELS)[column]
+        target += rng.normal(size=n_levels)[column]
     numbers[rng.random(numbers.shape) < 0.05] = np.nan
-    levels = np.array([f"level {n}" for n in range(_LEVELS)], dtype=object)
+    levels = np.array([f"level {n}" for n in range(n_levels)], dtype=object)
     frame = pd.DataFrame(numbers, columns=_NUMBERS)
     return frame.assign(**dict(zip(_CATEGORIES, levels[codes].T, strict=True))), target
 
@@ -57,6 +57,17 @@ def _ridge(sparse: bool) -> Any:
         return Task(_encoded(Ridge(), sparse=sparse), {"last__alpha": alphas}, scoring="r2")
 
     return task
+
+
+def _bins(quick: bool) -> Task:
+    """Bins of numbers beside given categories, of which the first is dropped."""
+    levels = [np.array([f"level {n}" for n in range(_LEVELS)], dtype=object)] * len(_CATEGORIES)
+    numbers = make_pipeline(SimpleImputer(), KBinsDiscretizer(5, quantile_method="averaged_inverted_cdf"))
+    columns = make_column_transformer(
+        (numbers, _NUMBERS), (OneHotEncoder(categories=levels, drop="first"), _CATEGORIES)
+    )
+    grid = {"last__alpha": np.logspace(-2, 3, 2 if quick else 10)}
+    return Task(Pipeline([("columns", columns), ("last", Ridge())]), grid, scoring="r2")
 
 
 def _logistic(scoring: str, tol: float) -> Any:
@@ -90,6 +101,31 @@ for _name, _sparse in (("mixed-ridge", True), ("mixed-ridge-dense", False)):
             repeat=3,
         )
     )
+register(
+    Benchmark(
+        name="mixed-ridge-bins",
+        summary="impute and bin, one-hot with given categories > Ridge, 10 alphas x 5",
+        task=_bins,
+        data=_frame,
+        contenders=(manyfit(), sklearn(None), sklearn(-1)),
+        bars=(bars.times_faster(8), bars.same_scores(1e-9)),
+        work=encoded_work,
+        repeat=3,
+    )
+)
+register(
+    Benchmark(
+        name="mixed-ridge-levels",
+        summary="impute, scale and one-hot of four columns with 400 levels > Ridge, 10 alphas x 5",
+        task=_ridge(True),
+        data=lambda quick: _frame(quick, 8 if quick else 400),
+        contenders=(manyfit(), sklearn(None), sklearn(-1)),
+        # Eigenvalues of 1,600 columns cost more than iterations on sparse rows: steps are shared, not fits.
+        bars=(bars.times_faster(1.5), bars.same_scores(1e-9)),
+        work=encoded_work,
+        repeat=3,
+    )
+)
 for _name, _scoring, _tol in (
     ("mixed-logistic", "neg_log_loss", 1e-4),
     ("mixed-logistic-tol", "accuracy", 1e-7),

@@ -11,7 +11,14 @@ from manyfit.families import (  # noqa: F401  (they register themselves)
     nested,
     smooth,
 )
-from manyfit.families.columns._composites import View, apply_step, check_step, map_behind, moments_behind
+from manyfit.families.columns._composites import (
+    View,
+    apply_step,
+    check_output,
+    check_step,
+    map_behind,
+    moments_behind,
+)
 from manyfit.families.meta_estimators import (
     TargetFunction,
     WrappedFamily,
@@ -66,6 +73,7 @@ __all__ = [
     "WrappedFamily",
     "affine_step_of",
     "apply_step",
+    "check_output",
     "check_step",
     "column_step_of",
     "family_in",

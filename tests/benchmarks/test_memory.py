@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks._benchmark import all_benchmarks
 from benchmarks._measure import run
+from benchmarks._memory import measure_memory
 from benchmarks._result import Memory
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +35,15 @@ def test_only_what_comes_after_the_start_counts():
         [sys.executable, "-c", ALLOCATE], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert 39e6 <= int(done.stdout) < 50e6  # the kernel counts pages in batches
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["mixed-ridge", "text-nb"])
+def test_frames_and_texts_are_measured(name):
+    benchmark = all_benchmarks()[name]
+    contender = next(c for c in benchmark.contenders if c.name == "scikit-learn n_jobs=None")
+    found = measure_memory(benchmark, contender, benchmark.data(True), quick=True)
+    assert found.traced > 0
 
 
 @pytest.mark.thorough

@@ -18,7 +18,9 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import (
+    Binarizer,
     FunctionTransformer,
+    KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -202,6 +204,10 @@ SCALERS = (
     FunctionTransformer(np.log1p),
     FunctionTransformer(np.tanh),
     FunctionTransformer(),
+    Binarizer(threshold=0.5),
+    KBinsDiscretizer(3, encode="ordinal", strategy="uniform"),
+    KBinsDiscretizer(2, encode="onehot-dense", quantile_method="averaged_inverted_cdf"),
+    KBinsDiscretizer(4, encode="onehot", quantile_method="linear"),
     PCA(1),
     VarianceThreshold(),
     "passthrough",
@@ -225,6 +231,14 @@ ENCODERS = (
     OneHotEncoder(max_categories=1, handle_unknown="warn"),
     OneHotEncoder(max_categories=3, drop="first", handle_unknown="infrequent_if_exist"),
     OneHotEncoder(dtype=np.float32, handle_unknown="ignore"),
+    OneHotEncoder(categories=[["bb", "a", "nowhere"]], handle_unknown="ignore", sparse_output=False),
+    OneHotEncoder(categories=[["a", "bb", "c", "Ä", "new", "rare", np.nan]], min_frequency=3),
+    OneHotEncoder(categories=[[0, 1, 2]], dtype=int, handle_unknown="infrequent_if_exist"),
+    OneHotEncoder(drop=["a"], handle_unknown="ignore", sparse_output=False),
+    OneHotEncoder(drop="first", max_categories=2, dtype=np.int8, handle_unknown="infrequent_if_exist"),
+    OrdinalEncoder(categories=[["c", "bb", "a"]], handle_unknown="use_encoded_value", unknown_value=-1),
+    OrdinalEncoder(max_categories=2, handle_unknown="use_encoded_value", unknown_value=1),
+    OrdinalEncoder(dtype=np.uint8, handle_unknown="use_encoded_value", unknown_value=7),
     OrdinalEncoder(),
     OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
     OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan),
@@ -291,7 +305,11 @@ def _columns(draw: st.DrawFn, recipe: FrameRecipe) -> ColumnTransformer:
         parts.append(("again", _number_steps(draw), _chosen(draw, recipe, 0, 1)))
     remainder = mostly(draw, "drop", ("passthrough", SimpleImputer()), odds=2)
     threshold = mostly(draw, 0.3, (0.0, 1.0), odds=2)
-    return ColumnTransformer(parts, remainder=remainder, sparse_threshold=threshold)
+    weights = mostly(draw, None, ({"numbers": 2.0}, {"remainder": 0.5}), odds=9)
+    columns = ColumnTransformer(
+        parts, remainder=remainder, sparse_threshold=threshold, transformer_weights=weights
+    )
+    return columns.set_output(transform="pandas") if draw(st.integers(0, 7)) == 0 else columns
 
 
 @st.composite

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 
@@ -35,12 +37,32 @@ def check_step(step: Any) -> None:
     known = column_step_of(type(step)) or affine_step_of(type(step))
     if known is None:
         raise Unsupported(f"{type(step).__name__} is not known to be linear in the columns of X")
-    if own_output_container(getattr(step, "__dict__", {})) not in ("default", None):
-        raise Unsupported(f"set_output was called on {type(step).__name__}")
+    check_output(step, own_output_container(getattr(step, "__dict__", {})))
     why = check_parameters(step)
     if why is not None:
         raise Unsupported(f"scikit-learn refuses a parameter: {why}")
     known.check(step)
+
+
+def check_output(step: Any, kind: str | None) -> None:
+    """Raise `Unsupported` unless the frame or array that a step returns holds the same numbers.
+
+    Parameters
+    ----------
+    step : transformer
+        Unfitted.
+    kind : str or None
+        As `set_output` takes it; None for that of scikit-learn's configuration.
+    """
+    kind = kind or get_config()["transform_output"]
+    if kind not in ("default", "pandas"):
+        raise Unsupported(f"the output of {type(step).__name__} is set to {kind!r}")
+    is_sparse = getattr(step, "sparse_output", False) or getattr(step, "encode", "") == "onehot"
+    if kind == "pandas" and is_sparse:
+        raise Unsupported(f"{type(step).__name__} makes a sparse matrix, and its output is set to a frame")
+    names = getattr(step, "verbose_feature_names_out", True)
+    if kind == "pandas" and names is not True and not (names is False and type(step) is ColumnTransformer):
+        raise Unsupported(f"names of columns behind {type(step).__name__} may not be unique")
 
 
 def apply_step(step: Any, view: View) -> View:
@@ -118,13 +140,17 @@ def _branch(step: Any, columns: FoldColumns) -> FoldColumns:
 
 
 def _joined(
-    columns: FoldColumns, branches: Iterator[tuple[Any, FoldColumns]], threshold: float
+    columns: FoldColumns, branches: Iterator[tuple[Any, FoldColumns, float]], threshold: float
 ) -> FoldColumns:
-    """The columns behind all branches, side by side; sparse if one is, and few entries of all are stored."""
+    """The columns behind all branches, side by side; sparse if one is, and few entries of all are stored.
+
+    Each branch is multiplied by its weight.
+    """
     found, deferred = list[FoldColumns](), False
-    for step, own in branches:
+    for step, own, weight in branches:
         try:
-            found.append(_branch(step, own))
+            branch = _branch(step, own)
+            found.append(branch if weight == 1.0 else branch.changed([_times(branch.linear, weight)]))
         except MomentsNeeded:
             deferred = True  # the other branches have yet to ask for their columns
     if deferred:
@@ -155,14 +181,31 @@ def _as_one_matrix(joined: FoldColumns, threshold: float) -> LinearColumns:
     return replace(linear, stored=None, may_be_zero=0.0)
 
 
+def _times(columns: LinearColumns, weight: float) -> LinearColumns:
+    """Linear columns, multiplied by a number."""
+    entries = tuple((rows, places, numbers * weight) for rows, places, numbers in columns.entries)
+    return replace(columns, entries=entries, constant=columns.constant * weight)
+
+
+def _weights(step: Any, names: Iterable[str] | None = None) -> dict[str, float]:
+    """The weights of the branches of a composite, by name, which is among `names` if these are known."""
+    weights = step.transformer_weights or {}
+    if not all(type(weight) in (int, float) and math.isfinite(weight) for weight in weights.values()):
+        raise Unsupported("transformer_weights are not plain numbers")
+    if names is not None and not set(weights) <= set(names):
+        raise Unsupported("transformer_weights name no transformer")
+    return weights
+
+
 class ColumnTransformerStep:
     """ColumnTransformer (1.9): columns by name, position, mask or dtype."""
 
     serves = (ColumnTransformer,)
 
     def check(self, step: Any) -> None:
-        if step.transformer_weights or step.verbose:
-            raise Unsupported("ColumnTransformer has transformer_weights or verbose")
+        if step.verbose:
+            raise Unsupported("ColumnTransformer is verbose")
+        _weights(step)
         for _, transformer, columns in step.transformers:
             if callable(columns) and type(columns) is not make_column_selector:
                 raise Unsupported("columns are chosen by a function")
@@ -175,16 +218,44 @@ class ColumnTransformerStep:
         """The columns behind all transformers."""
         return _joined(columns, self._branches(step, columns), float(step.sparse_threshold))
 
-    def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns]]:
+    def _branches(self, step: Any, columns: FoldColumns) -> Iterator[tuple[Any, FoldColumns, float]]:
+        weights = _weights(step, [*(name for name, _, _ in step.transformers), "remainder"])
+        used = list[int]()
         head = np.zeros((1, columns.width)) if columns.head is None else columns.head
         rest = set(range(columns.width))
-        for _, transformer, chosen in step.transformers:
+        for name, transformer, chosen in step.transformers:
             index = column_indices(head, chosen(head) if callable(chosen) else chosen)
             rest.difference_update(index)
+            used.extend(index if transformer != "drop" else [])
+            if step.verbose_feature_names_out is not True:
+                _require_unique_names(transformer, columns.head, used)
             if len(index) and transformer != "drop":
-                yield transformer, columns.selected(index)
+                yield transformer, columns.selected(index), weights.get(name, 1.0)
         if rest and step.remainder != "drop":
-            yield step.remainder, columns.selected(sorted(rest))
+            if step.verbose_feature_names_out is not True:
+                _require_unique_names(step.remainder, columns.head, used)
+            yield step.remainder, columns.selected(sorted(rest)), weights.get("remainder", 1.0)
+
+
+def _require_unique_names(transformer: Any, head: Any, used: Sequence[int]) -> None:
+    """Raise `Unsupported` if names that a transformer gives to its columns may be those of other ones.
+
+    Without a prefix, scikit-learn refuses a frame with one name twice. Encoders add to the name of a column.
+    """
+    names = set() if head is None else set(map(str, head.columns))
+    if any(name[:end] in names for name in names for end, letter in enumerate(name) if letter == "_"):
+        raise Unsupported("the name of a column begins as that of another, and names may not be unique")
+    if len(set(used)) < len(used):
+        raise Unsupported("two transformers read a column, and names may not be unique")
+    steps = [one for _, one in transformer.steps] if isinstance(transformer, Pipeline) else [transformer]
+    for one in steps:
+        keeps = column_step_of(type(one)) and not isinstance(one, ColumnTransformer | FeatureUnion | Pipeline)
+        if not keeps or getattr(one, "add_indicator", False) or callable(_combiner(one)):
+            raise Unsupported(f"names of columns behind {type(one).__name__} may not be unique")
+
+
+def _combiner(encoder: Any) -> Any:
+    return getattr(encoder, "feature_name_combiner", None)
 
 
 class FeatureUnionStep:
@@ -193,15 +264,17 @@ class FeatureUnionStep:
     serves = (FeatureUnion,)
 
     def check(self, step: Any) -> None:
-        if step.transformer_weights or step.verbose:
-            raise Unsupported("FeatureUnion has transformer_weights or verbose")
+        if step.verbose:
+            raise Unsupported("FeatureUnion is verbose")
+        _weights(step)
         for _, transformer in step.transformer_list:
             check_step(transformer)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind all transformers."""
-        chosen = [transformer for _, transformer in step.transformer_list if transformer != "drop"]
-        return _joined(columns, ((one, columns) for one in chosen), np.inf)
+        weights = _weights(step, [name for name, _ in step.transformer_list])
+        kept = [(name, one) for name, one in step.transformer_list if one != "drop"]
+        return _joined(columns, ((one, columns, weights.get(name, 1.0)) for name, one in kept), np.inf)
 
 
 class PipelineStep:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -19,108 +23,214 @@ Codes = tuple[int, ...]
 class OneHotEncoderStep:
     """OneHotEncoder (1.9).
 
-    Categories of the training rows in sorted order, the missing one last; infrequent ones share the last
-    column.
-    A category of other rows only has no column.
+    Categories of the training rows in sorted order, the missing one last, or those that are given;
+    infrequent ones share the last column. A category of other rows only has no column.
     """
 
     serves = (OneHotEncoder,)
 
     def check(self, step: Any) -> None:
-        if not (isinstance(step.categories, str) and step.categories == "auto"):
-            raise Unsupported("categories are given")
-        if np.dtype(step.dtype) != np.float64:
-            raise Unsupported(f"dtype={step.dtype!r} is not float64")
-        if not (step.drop is None or (isinstance(step.drop, str) and step.drop in ("first", "if_binary"))):
-            raise Unsupported("drop is an array")
-        if step.drop is not None and _merges(step):
-            raise Unsupported("drop together with infrequent categories")
+        _require_dtype(step)
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind the encoder."""
         entries, start, stored = list[Any](), 0, 0
-        for part in columns.parts:
-            column = as_categories(columns.fold.encoding, part)
-            kept, n_rows = self._kept(step, columns, column)
+        for k, column in _read(step, columns):
+            train, _ = columns.fold.counts(column.j)
             first = columns.fold.encoding.category_start(column.j)
-            for k, codes in enumerate(kept):
-                entries.append((first + np.array(codes), np.full(len(codes), start + k), np.ones(len(codes))))
-            start, stored = start + len(kept), stored + n_rows
-        linear = LinearColumns(tuple(entries), np.zeros(start), float(stored) if step.sparse_output else None)
+            for codes in self._kept(step, k, columns, column):
+                index = np.array(codes, dtype=np.intp)
+                entries.append((first + index, np.full(index.size, start), np.ones(index.size)))
+                start, stored = start + 1, stored + int(train[index].sum())
+        linear = LinearColumns(
+            tuple(entries),
+            np.zeros(start),
+            float(stored) if step.sparse_output else None,
+            dtype=np.dtype(step.dtype),
+        )
         return columns.changed([linear])
 
-    def _kept(self, step: Any, columns: FoldColumns, column: CategoryColumn) -> tuple[list[Codes], int]:
-        """The codes of each column of the output, and how many training rows have one of them."""
-        known, counts, unknown = seen(columns, column)
-        infrequent = (
-            _infrequent(step, counts, columns.fold.n_train) if _merges(step) else np.zeros(0, dtype=bool)
-        )
-        kept: list[Codes] = list(known)
+    def _kept(self, step: Any, k: int, columns: FoldColumns, column: CategoryColumn) -> list[Codes]:
+        """The codes of each column of the output."""
+        known = seen(columns, column, given(step, k, column))
+        infrequent = _infrequent(step, known.counts, columns.fold.n_train)
+        if known.unknown and (step.handle_unknown in ("error", "warn") or step.drop is not None):
+            raise Unsupported("rows hold an unknown category, for which scikit-learn warns or raises")
+        kept = [codes for codes, rare in zip(known.codes, infrequent, strict=True) if not rare]
+        dropped = self._dropped(step, k, known.labels, infrequent)
         if infrequent.any():
-            merged = tuple(
-                code for codes, rare in zip(known, infrequent, strict=True) if rare for code in codes
-            )
+            merged = [code for i in np.flatnonzero(infrequent) for code in known.codes[i]]
             if step.handle_unknown in ("infrequent_if_exist", "warn"):
-                merged = (*merged, *unknown[0])
-            kept = [codes for codes, rare in zip(known, infrequent, strict=True) if not rare] + [merged]
-        if unknown[1] and (step.handle_unknown in ("error", "warn") or step.drop is not None):
-            raise Unsupported("test rows hold a category that the training rows do not hold")
-        n_rows = columns.fold.n_train
-        if step.drop == "first" or (step.drop == "if_binary" and len(kept) == 2):
-            n_rows -= int(counts[0])
-            kept = kept[1:]
-        return kept, n_rows
+                merged += known.others
+            kept.append(tuple(merged))
+        if dropped is not None and (step.drop != "if_binary" or len(kept) == 2):
+            del kept[dropped]
+        return kept
+
+    def _dropped(self, step: Any, k: int, labels: tuple[Any, ...], infrequent: Array) -> int | None:
+        """The place of the column to drop, counted after infrequent ones are merged."""
+        if step.drop is None or isinstance(step.drop, str):
+            return None if step.drop is None else 0
+        dropped = np.asarray(step.drop, dtype=object)[k]
+        places = [i for i, label in enumerate(labels) if label is dropped or label == dropped]
+        if is_nan(dropped) and is_nan(labels[-1]):
+            places = [len(labels) - 1]
+        if len(places) != 1 or infrequent[places[0]]:
+            raise Unsupported("a category to drop is not there, or infrequent")
+        return places[0] - int(infrequent[: places[0]].sum())
 
 
 class OrdinalEncoderStep:
-    """OrdinalEncoder (1.9): the rank of a category among those of the training rows."""
+    """OrdinalEncoder (1.9): the rank of a category among those of the training rows, or among given ones."""
 
     serves = (OrdinalEncoder,)
 
     def check(self, step: Any) -> None:
-        if not (isinstance(step.categories, str) and step.categories == "auto"):
-            raise Unsupported("categories are given")
-        if np.dtype(step.dtype) != np.float64:
-            raise Unsupported(f"dtype={step.dtype!r} is not float64")
-        if _merges(step):
-            raise Unsupported("OrdinalEncoder merges infrequent categories")
+        _require_dtype(step)
+        encodes = step.handle_unknown == "use_encoded_value"
+        if encodes != (step.unknown_value is not None):
+            raise Unsupported("unknown_value does not go with handle_unknown")
+        if encodes and not (isinstance(step.unknown_value, Integral) or is_nan(step.unknown_value)):
+            raise Unsupported("unknown_value is neither an integer nor NaN")
+        dtype = np.dtype(step.dtype)
+        if encodes and dtype.kind != "f" and not _holds(dtype, step.unknown_value):
+            raise Unsupported(f"unknown_value does not fit dtype={step.dtype!r}")
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind the encoder."""
         entries = []
-        for k, part in enumerate(columns.parts):
-            column = as_categories(columns.fold.encoding, part)
-            known, _, unknown = seen(columns, column)
-            if column.missing is not ... and dict(column.groups)[column.missing] in known:
-                raise Unsupported("OrdinalEncoder leaves gaps")
-            if unknown[1] and step.handle_unknown == "error":
-                raise Unsupported("test rows hold a category that the training rows do not hold")
-            if unknown[1] and not _is_number(step.unknown_value):
-                raise Unsupported("OrdinalEncoder makes gaps of unknown categories")
-            ranks = [(code, float(rank)) for rank, codes in enumerate(known) for code in codes]
-            ranks += [(code, float(step.unknown_value)) for code in unknown[0] if unknown[1]]
+        for k, column in _read(step, columns):
+            ranks = self._ranks(step, columns, column, seen(columns, column, given(step, k, column)))
             codes, numbers = (np.array(one) for one in zip(*ranks, strict=True))
+            dtype = np.dtype(step.dtype)
+            if dtype.kind != "f" and not (_holds(dtype, numbers.min()) and _holds(dtype, numbers.max())):
+                raise Unsupported(f"ranks do not fit dtype={step.dtype!r}")
             start = columns.fold.encoding.category_start(column.j)
             entries.append((start + codes, np.full(len(codes), k), numbers))
-        return columns.changed([LinearColumns(tuple(entries), np.zeros(len(columns.parts)))])
+        linear = LinearColumns(tuple(entries), np.zeros(len(columns.parts)), dtype=np.dtype(step.dtype))
+        return columns.changed([linear])
+
+    def _ranks(
+        self, step: Any, columns: FoldColumns, column: CategoryColumn, known: Known
+    ) -> list[tuple[int, float]]:
+        """The number of each code, as scikit-learn encodes it."""
+        has_gap = is_nan(known.labels[-1])
+        n = len(known.labels) - has_gap  # a gap is no category
+        infrequent = _infrequent(step, known.counts[:n], columns.fold.n_train)
+        place = np.where(infrequent, n - infrequent.sum(), np.cumsum(~infrequent) - 1)
+        numbers = [*map(float, place)]
+        taken = range(n - int(infrequent.sum()) + bool(infrequent.any()))
+        if has_gap:
+            numbers.append(float(step.encoded_missing_value))
+            if np.isnan(numbers[-1]):
+                raise Unsupported("OrdinalEncoder leaves gaps")
+            if 0 <= numbers[-1] < len(taken):
+                raise Unsupported("encoded_missing_value is the rank of a category")
+        ranks = [(code, x) for codes, x in zip(known.codes, numbers, strict=True) for code in codes]
+        if step.handle_unknown == "error":
+            if known.unknown:
+                raise Unsupported("rows hold an unknown category, for which scikit-learn raises")
+            return ranks
+        if step.unknown_value in taken:
+            raise Unsupported("unknown_value is the rank of a category")
+        if known.unknown and is_nan(step.unknown_value):
+            raise Unsupported("OrdinalEncoder makes gaps of unknown categories")
+        return ranks + [(code, float(step.unknown_value)) for code in known.others if known.unknown]
 
 
-def seen(columns: FoldColumns, column: CategoryColumn) -> tuple[list[Codes], Array, tuple[Codes, bool]]:
-    """The categories of the training rows, their counts, and the codes of all others.
+@dataclass(frozen=True)
+class Known:
+    """The categories that an encoder knows of one column.
 
-    Also whether a test row has one of the others.
+    Attributes
+    ----------
+    labels : tuple
+        In the encoder's order.
+    codes : tuple of tuple of int
+        The codes of each.
+    counts : ndarray of int
+        The training rows of each.
+    others : tuple of int
+        The codes of all other categories.
+    unknown : bool
+        Whether a training or test row has one of the others.
     """
+
+    labels: tuple[Any, ...]
+    codes: tuple[Codes, ...]
+    counts: Array
+    others: Codes
+    unknown: bool
+
+
+def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] | None = None) -> Known:
+    """The categories of the training rows, or those of a list."""
     train, test = columns.fold.counts(column.j)
-    counts = np.array([train[list(codes)].sum() for _, codes in column.groups])
-    known = [codes for (_, codes), n in zip(column.groups, counts, strict=True) if n]
-    others = tuple(
-        code for (_, codes), n in zip(column.groups, counts, strict=True) if not n for code in codes
+    groups = dict(column.groups)
+    if listed is None:
+        listed = tuple(label for label, codes in groups.items() if train[list(codes)].any())
+    codes = tuple(groups.get(label, ()) for label in listed)
+    counts = np.array([train[list(one)].sum() for one in codes], dtype=np.intp)
+    known = {code for one in codes for code in one}
+    others = tuple(code for one in groups.values() for code in one if code not in known)
+    unknown = bool(train[list(others)].any() or test[list(others)].any())
+    return Known(listed, codes, counts, others, unknown)
+
+
+def given(step: Any, k: int, column: CategoryColumn) -> tuple[Any, ...] | None:
+    """The categories that an encoder is given for its k-th column; None if it reads them off the rows.
+
+    A gap is the very object that marks gaps in the column. Raises `Unsupported` for a list that
+    scikit-learn may refuse or convert.
+    """
+    if isinstance(step.categories, str):
+        return None
+    values = step.categories[k]
+    listed = [math.nan if is_nan(v) else v for v in getattr(values, "tolist", lambda: list(values))()]
+    rest = listed[:-1] if listed and (listed[-1] is None or is_nan(listed[-1])) else listed
+    gap = listed[-1] if len(rest) < len(listed) else ...
+    labels = [label for label, _ in column.groups if label is not column.missing]
+    kinds = {type(label) for label in labels} or {str}
+    if kinds == {float}:
+        rest = [float(v) if type(v) is int else v for v in rest]
+    is_text = kinds == {str} and all(type(v) is str for v in rest)
+    is_sorted = kinds <= {int, float} and len(kinds) == 1 and {type(v) for v in rest} <= kinds
+    is_sorted = is_sorted and all(one < other for one, other in itertools.pairwise(rest))
+    if not rest or not (is_text or is_sorted) or len(set(rest)) < len(rest):
+        raise Unsupported("the given categories have other types than the column, or another order")
+    if gap is not ... and column.missing is not ... and gap is not column.missing:
+        raise Unsupported("the gap among the given categories is not that of the column")
+    if gap is not ... and (kinds == {int} or (gap is None and not is_text)):
+        raise Unsupported("the given categories hold a gap, and the column is of numbers")
+    return (*rest, *listed[len(rest) :])
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is a float that is NaN."""
+    return isinstance(value, float) and value != value
+
+
+def _read(step: Any, columns: FoldColumns) -> Iterator[tuple[int, CategoryColumn]]:
+    """The columns that an encoder reads, numbered."""
+    width = len(columns.parts)
+    lists = [one for one in (step.categories, getattr(step, "drop", None)) if one is not None]
+    if any(len(one) != width for one in lists if not isinstance(one, str)):
+        raise Unsupported("categories or drop have another length than the columns")
+    for k, part in enumerate(columns.parts):
+        yield k, as_categories(columns.fold.encoding, part)
+
+
+def _holds(dtype: np.dtype[Any], number: float) -> bool:
+    """Whether a number is an integer in the range of a dtype of integers."""
+    return (
+        dtype.kind in "iu" and np.iinfo(dtype).min <= number <= np.iinfo(dtype).max and number == int(number)
     )
-    return known, counts[counts > 0], (others, bool(test[list(others)].any()))
 
 
-def _merges(step: Any) -> bool:
-    return step.min_frequency is not None or step.max_categories is not None
+def _require_dtype(step: Any) -> None:
+    dtype = np.dtype(step.dtype)
+    if dtype.kind not in "iub" and dtype not in (np.float64, np.float32):
+        raise Unsupported(f"dtype={step.dtype!r} is of other numbers")
 
 
 def _infrequent(step: Any, counts: Array, n_train: int) -> Array:
@@ -130,7 +240,7 @@ def _infrequent(step: Any, counts: Array, n_train: int) -> Array:
         rare = counts < step.min_frequency
     elif step.min_frequency is not None:
         rare = counts < n_train * step.min_frequency
-    left = counts.size - int(rare.sum()) + bool(rare.any())
+    left = counts.size - int(rare.sum()) + 1  # scikit-learn counts one that infrequent ones share in any case
     if step.max_categories is not None and step.max_categories < left:
         n_frequent = step.max_categories - 1
         if n_frequent == 0:
@@ -138,10 +248,6 @@ def _infrequent(step: Any, counts: Array, n_train: int) -> Array:
         else:
             rare[np.argsort(counts, kind="mergesort")[:-n_frequent]] = True
     return rare
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Integral) or (isinstance(value, float) and value == value)
 
 
 register_column_step(OneHotEncoderStep())

@@ -1,12 +1,12 @@
-"""FunctionTransformer of NumPy functions that work on each number by itself."""
+"""FunctionTransformer and Binarizer: functions that work on each number by itself."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from manyfit.families.protocol import register_column_step
 from manyfit.folds import FoldColumns, NumberColumn, Unsupported
@@ -34,18 +34,57 @@ class FunctionTransformerStep:
         """The columns behind the function."""
         if step.func is None:
             return columns
-        parts = []
-        for part in columns.parts:
-            if not isinstance(part, NumberColumn) or part != NumberColumn(part.j):
-                raise Unsupported("a function reads columns that a step has changed")
-            if columns.fold.encoding.table.number_kind(part.j) != "f":
-                raise Unsupported("a function reads integers or bools")
-            if columns.fold.has_gaps(part):
-                raise Unsupported("a function reads gaps")
-            parts.append(replace(part, function=step.func))
-        for part in parts:
-            columns.fold.numbers(part)  # or the reason why not
-        return replace(columns, parts=tuple(parts))
+        return replace(columns, parts=_behind(step.func, columns))
 
 
+def _behind(function: Any, columns: FoldColumns) -> tuple[NumberColumn, ...]:
+    """The columns behind an elementwise function; raises `Unsupported` where they are not known to be so."""
+    parts = []
+    for part in columns.parts:
+        if not isinstance(part, NumberColumn) or part.function is not None or not part.is_unscaled:
+            raise Unsupported("a function reads columns that a step has changed")
+        if part.dtype != np.float64:
+            raise Unsupported(f"a function reads numbers of {part.dtype}")
+        if columns.fold.has_gaps(part):
+            raise Unsupported("a function reads gaps")
+        fill = None if part.fill is None else _at(function, part.fill)
+        parts.append(replace(part, function=function, fill=fill))
+    for part in parts:
+        columns.fold.numbers(part)  # or the reason why not
+    return tuple(parts)
+
+
+def _at(function: Any, fill: float) -> float:
+    """The value of a function where a gap was filled."""
+    with np.errstate(all="ignore"):
+        value = float(function(np.array([fill]))[0])
+    if not np.isfinite(value):
+        raise Unsupported("a function has no finite value where a gap is filled")
+    return value
+
+
+@dataclass(frozen=True)
+class Above:
+    """The function of a `Binarizer`: 1 above a threshold, else 0, and NaN in gaps."""
+
+    threshold: float
+
+    def __call__(self, values: Any) -> Any:
+        return np.where(np.isnan(values), np.nan, values > self.threshold)
+
+
+class BinarizerStep:
+    """Binarizer (1.9), on numbers as X has them or an imputer leaves them."""
+
+    serves = (Binarizer,)
+
+    def check(self, step: Any) -> None:
+        """All parameters are served."""
+
+    def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
+        """The columns of zeros and ones."""
+        return columns.changed(_behind(Above(float(step.threshold)), columns))
+
+
+register_column_step(BinarizerStep())
 register_column_step(FunctionTransformerStep())

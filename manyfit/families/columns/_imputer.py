@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -46,29 +46,33 @@ class SimpleImputerStep:
     def _numbers(self, step: Any, columns: FoldColumns) -> FoldColumns:
         if step.missing_values is None:
             raise Unsupported("missing_values=None, and the columns are numbers")
-        parts, marks = list[Any](), list[Any]()
+        parts, marks, dtype = list[Any](), list[Any](), columns.dtype
+        if step.strategy in ("most_frequent", "constant"):
+            _require_filled_alike(step, columns)
+        elif dtype.kind != "f":
+            dtype = np.dtype(np.float64)
         for part in columns.parts:
             assert isinstance(part, NumberColumn)
             values = columns.fold.numbers(part)
             gaps = np.isnan(values)
             if gaps.all():
                 raise Unsupported("a column has no number in the training rows")
-            fill = self._fill(step, columns, part, values[~gaps])
-            parts.append(
-                part if part.fill is not None else replace(part, fill=part.shift + part.scale * fill)
-            )
+            fill = self._fill(step, values[~gaps])
+            if part.fill is not None:
+                parts.append(replace(part, dtype=dtype))
+                continue
+            if dtype == np.float32:
+                fill = float(np.float32(fill))
+            parts.append(replace(part, fill=part.shift + part.scale * fill, dtype=dtype))
             if step.add_indicator and gaps.any():
                 marks.append(_mark(columns, part))
         return columns.changed([*parts, *marks])
 
-    def _fill(self, step: Any, columns: FoldColumns, part: NumberColumn, known: Array) -> float:
+    def _fill(self, step: Any, known: Array) -> float:
         if step.strategy == "mean":
             return float(known.mean())
         if step.strategy == "median":
             return float(np.median(known))
-        kinds = columns.fold.encoding.table.number_kind(part.j)
-        if kinds != "f":
-            raise Unsupported(f"strategy={step.strategy!r} on a column that holds integers or bools")
         if step.strategy == "most_frequent":
             values, counts = np.unique(known, return_counts=True)
             return float(values[np.argmax(counts)])
@@ -113,6 +117,16 @@ class SimpleImputerStep:
         if absent:
             groups[fill] = (*groups.get(fill, ()), *absent)
         return CategoryColumn(column.j, tuple(sorted(groups.items())))
+
+
+def _require_filled_alike(step: Any, columns: FoldColumns) -> None:
+    """Raise `Unsupported` unless a number of the step's own fits the array of columns that it reads."""
+    kinds = {part.dtype.kind for part in columns.parts if isinstance(part, NumberColumn)}
+    if "b" in kinds:
+        raise Unsupported(f"strategy={step.strategy!r} on a column of bools")
+    whole = step.strategy != "constant" or step.fill_value is None or isinstance(step.fill_value, Integral)
+    if ("f" not in kinds and not whole) or (kinds == {"u"} and step.strategy == "constant"):
+        raise Unsupported(f"fill_value={step.fill_value!r} does not fit columns of integers")
 
 
 def _mark(columns: FoldColumns, part: NumberColumn) -> LinearColumns:

@@ -21,6 +21,8 @@ EPS = float(np.finfo(np.float64).eps)
 MIN_SCALE_EPS = 10.0
 # Within this factor of a bound rounding decides whether scikit-learn takes a column for a constant.
 DOUBT = 16.0
+# A scaled column of float32 loses more than two digits where it varies by less of its largest number.
+SINGLE_SPREAD = 1e-2
 
 
 class _Scaler:
@@ -33,7 +35,7 @@ class _Scaler:
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns behind the scaler, as scikit-learn would fit it on this fold."""
-        parts = []
+        parts, dtype = [], columns.dtype if columns.dtype.kind == "f" else np.dtype(np.float64)
         for part in columns.parts:
             if not isinstance(part, NumberColumn):
                 raise Unsupported(f"{type(step).__name__} reads columns that are not numbers of X")
@@ -41,8 +43,11 @@ class _Scaler:
             known = values[~np.isnan(values)]
             if not known.size:
                 raise Unsupported("a column has no number in the training rows")
+            if dtype == np.float32 and np.ptp(known) < SINGLE_SPREAD * np.abs(known).max():
+                raise Unsupported("a column of float32 varies little: rounding decides")
             shift, scale = self.learn(step, known)
-            parts.append(replace(part, shift=part.shift + shift * part.scale, scale=part.scale * scale))
+            shift, scale = part.shift + shift * part.scale, part.scale * scale
+            parts.append(replace(part, shift=shift, scale=scale, dtype=dtype))
         return columns.changed(parts)
 
     @abstractmethod

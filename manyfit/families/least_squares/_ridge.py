@@ -210,6 +210,8 @@ def _iterate(estimator: Any, view: TransformedMoments, alphas: Array) -> tuple[A
         raise Unsupported("there are more features than rows, for which scikit-learn solves for the rows")
     if not estimator.fit_intercept:
         raise Unsupported("conjugate gradients without an intercept amplify rounding")
+    if view.eps > np.finfo(np.float64).eps:
+        raise Unsupported("conjugate gradients amplify the rounding of float32")
     spectrum, rhs, _ = ridge_equations(view, fit_intercept=True)
     moments = view.weighted
     sizes = np.sqrt(moments.weight * (moments.variances + moments.x_mean**2))

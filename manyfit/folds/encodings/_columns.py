@@ -16,6 +16,7 @@ from manyfit.folds.encodings._encoding import Encoding
 from manyfit.folds.moments._transformed import TransformedMoments
 
 Array = NDArray[Any]
+FLOAT64 = np.dtype(np.float64)
 
 
 class MomentsNeeded(Exception):
@@ -36,6 +37,8 @@ class NumberColumn:
         In the units of ``f(x)``; None while gaps are left.
     shift, scale : float
         See above.
+    dtype : dtype
+        Of the numbers that scikit-learn has here.
     """
 
     j: int
@@ -43,6 +46,22 @@ class NumberColumn:
     fill: float | None = None
     shift: float = 0.0
     scale: float = 1.0
+    dtype: np.dtype[Any] = FLOAT64
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether the numbers are those of X."""
+        return self.function is None and self.fill is None and self.is_unscaled
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether scikit-learn has rounded the numbers to float32."""
+        return bool(self.dtype == np.float32) and not self.is_raw
+
+    @property
+    def is_unscaled(self) -> bool:
+        """Whether no step has moved or scaled the numbers."""
+        return self.shift == 0.0 and self.scale == 1.0
 
 
 @dataclass(frozen=True)
@@ -86,12 +105,18 @@ class LinearColumns:
         dense columns.
     may_be_zero : float
         Those of them that a dense matrix had: when it was joined with sparse ones, its zeros were dropped.
+    dtype : dtype
+        Of the numbers that scikit-learn has here.
+    is_rounded : bool
+        Whether scikit-learn has rounded some of them to float32.
     """
 
     entries: tuple[tuple[Array, Array, Array], ...]
     constant: Array
     stored: float | None = None
     may_be_zero: float = 0.0
+    dtype: np.dtype[Any] = FLOAT64
+    is_rounded: bool = False
 
     @property
     def width(self) -> int:
@@ -185,7 +210,8 @@ class FoldColumns:
         """The columns of X."""
         table = fold.encoding.table
         parts = tuple(
-            NumberColumn(j) if table.number_kind(j) else ObjectColumn(j) for j in range(table.shape[1])
+            NumberColumn(j, dtype=table.dtype(j)) if table.number_kind(j) else ObjectColumn(j)
+            for j in range(table.shape[1])
         )
         return cls(fold, parts, table.head if table.is_frame else None)
 
@@ -198,6 +224,17 @@ class FoldColumns:
     def is_raw(self) -> bool:
         """Whether no step has mixed the columns."""
         return not any(isinstance(part, LinearColumns) for part in self.parts)
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether scikit-learn has rounded some numbers to float32."""
+        return any(part.is_rounded for part in self.parts if isinstance(part, NumberColumn | LinearColumns))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the array of all columns of numbers."""
+        found = [part.dtype for part in self.parts if isinstance(part, NumberColumn | LinearColumns)]
+        return np.result_type(*found) if found else FLOAT64
 
     def selected(self, index: Sequence[int]) -> FoldColumns:
         """Some of the columns."""
@@ -233,10 +270,14 @@ class FoldColumns:
             is_sparse = is_sparse or one.stored is not None
             stored += one.width * self.fold.n_train if one.stored is None else one.stored
             may_be_zero += one.may_be_zero
-        constant = np.concatenate(constants)
-        if not is_sparse:
-            return LinearColumns(tuple(found), constant)
-        return LinearColumns(tuple(found), constant, stored, may_be_zero)
+        return LinearColumns(
+            tuple(found),
+            np.concatenate(constants),
+            stored if is_sparse else None,
+            may_be_zero if is_sparse else 0.0,
+            self.dtype,
+            self.is_rounded,
+        )
 
     def _number_as_linear(self, part: NumberColumn | ObjectColumn | CategoryColumn) -> LinearColumns:
         if not isinstance(part, NumberColumn):
@@ -254,17 +295,25 @@ class FoldColumns:
         return LinearColumns((entry,), np.array([-part.shift / part.scale]))
 
     @property
+    def _in_double(self) -> LinearColumns:
+        """All columns as linear ones; raises `Unsupported` where the next step would compute in float32."""
+        if self.dtype == np.float32:
+            raise Unsupported("the columns are of float32 together, and the next step computes in it")
+        return self.linear
+
+    @property
     def moments(self) -> TransformedMoments:
         """The training moments of the columns."""
-        linear = self.linear  # asks for its columns of G
+        linear = self._in_double  # asks for its columns of G
         root = self.fold.moments
         view = root.mapped(linear.matrix(root.origin.size), linear.constant)
-        return replace(view, is_sparse=linear.stored is not None)
+        eps = float(np.finfo(np.float32 if linear.is_rounded else np.float64).eps)
+        return replace(view, is_sparse=linear.stored is not None, eps=max(view.eps, eps))
 
     @property
     def without_moments(self) -> TransformedMoments:
         """The columns as a map of G, for passes over G: the moments are left empty."""
-        linear = self.linear
+        linear = self._in_double
         encoding = self.fold.encoding
         return TransformedMoments.of_map(
             encoding.middle, linear.matrix(encoding.shape[1]), linear.constant, self.fold.n_train
@@ -275,7 +324,7 @@ def as_categories(encoding: Encoding, part: Part) -> CategoryColumn:
     """A raw column as categories; raises `Unsupported` if a step has changed its numbers."""
     if isinstance(part, CategoryColumn):
         return part
-    if isinstance(part, LinearColumns) or (isinstance(part, NumberColumn) and part != NumberColumn(part.j)):
+    if isinstance(part, LinearColumns) or (isinstance(part, NumberColumn) and not part.is_raw):
         raise Unsupported("categories are read of numbers that a step has changed")
     categories = encoding.categories(part.j)
     groups = tuple((label, (code,)) for code, label in enumerate(categories.labels))
@@ -287,4 +336,5 @@ def from_moments(fold: EncodedFold, view: TransformedMoments) -> LinearColumns:
     matrix = view.to_X(np.eye(view.n_features))
     rows, columns = np.nonzero(matrix)
     constant = view.plain.x_origin - view.origin @ matrix
-    return LinearColumns(((rows, columns, matrix[rows, columns]),), constant)
+    is_rounded = bool(view.eps > np.finfo(np.float64).eps)
+    return LinearColumns(((rows, columns, matrix[rows, columns]),), constant, is_rounded=is_rounded)

@@ -32,6 +32,8 @@ class Encoding(MixedRows):
     ----------
     table : Table
         The columns of X.
+    n_divisions : int
+        How often a fold has asked to divide a column into ranges.
     """
 
     def __init__(self, table: Table) -> None:
@@ -41,6 +43,9 @@ class Encoding(MixedRows):
         self._starts: dict[Hashable, int] = {}
         self._width = 0
         self._numbers: dict[Hashable, tuple[Array, float]] = {}
+        self._cuts: dict[tuple[int, Any], set[int]] = {}  # of columns that folds divide into ranges
+        self._is_planned = False
+        self.n_divisions = 0
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -85,6 +90,43 @@ class Encoding(MixedRows):
         if is_new:
             self._blocks.append(OneHot(start, len(categories.labels), categories.codes))
         return start
+
+    def number_has_gaps(self, j: int, function: Callable[[Array], Array] | None) -> bool:
+        """Whether a column of numbers has gaps."""
+        return bool(np.isnan(self.derived(j, function)[0]).any())
+
+    def distinct(self, j: int, function: Callable[[Array], Array] | None) -> Array:
+        """The different numbers of a column behind an elementwise function, sorted."""
+        values = self.derived(j, function)[0]
+        return np.unique(values[~np.isnan(values)])
+
+    def number_ranges(
+        self, j: int, function: Callable[[Array], Array] | None, places: Array
+    ) -> tuple[int, Array]:
+        """The first column of G of the ranges of a column of numbers, and the places that divide these.
+
+        Places count the distinct numbers below them. While a search is planned, those of the call are noted,
+        and the column is not known yet; then there is a column of G for each range, and one for gaps.
+        """
+        self.n_divisions += 1
+        cuts = self._cuts.setdefault((j, function), set())
+        if not self._is_planned:
+            cuts.update(places.tolist())
+        elif not cuts.issuperset(places.tolist()):
+            raise Unsupported("a fold divides a column in another way than the plan foresaw")
+        return self._starts.get(("ranges", j, function), 0), np.array(sorted(cuts), dtype=np.intp)
+
+    def finish_plan(self) -> None:
+        """Make columns of the ranges that all folds need."""
+        self._is_planned = True
+        for (j, function), cuts in self._cuts.items():
+            values = self.derived(j, function)[0]
+            gaps = np.isnan(values)
+            width = len(cuts) + 1 + bool(gaps.any())
+            rank = np.searchsorted(self.distinct(j, function), values)
+            codes = np.where(gaps, width - 1, np.searchsorted(sorted(cuts), rank, side="right"))
+            start, _ = self._place(("ranges", j, function), width)
+            self._blocks.append(OneHot(start, width, codes))
 
     def categories(self, j: int) -> Categories:
         """The categories of a column of X."""

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from manyfit.exceptions import Unsupported
 
 Array = NDArray[Any]
+# Of pandas with gaps of its own, of Arrow, and of polars. float16 and longer floats are left to scikit-learn.
+_FLOATS = ("float32", "float64", "float[pyarrow]", "double[pyarrow]")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,14 @@ class Table:
         """The kind of the numbers of a column: "f", "i", "u" or "b"; None for a column of other things."""
         return _number_kind(self._column(j))
 
+    def dtype(self, j: int) -> np.dtype[Any]:
+        """The dtype of a column of numbers, as the array of all columns has it; float64 for nullable ones."""
+        dtype = self._column(j).dtype
+        if isinstance(dtype, np.dtype):
+            return dtype
+        is_single = hasattr(self._X, "to_torch") and str(dtype) == "Float32"  # polars
+        return np.dtype(np.float32 if is_single else np.float64)
+
     def numbers(self, j: int) -> Array:
         """A column as float64 with NaN for gaps, (n,)."""
         if j not in self._numbers:
@@ -96,7 +106,7 @@ def _as_numbers(column: Any) -> Array:
     dtype, kind = column.dtype, _number_kind(column)
     if kind is None:
         raise Unsupported(f"a column of dtype {dtype} is read as numbers")
-    if kind == "f" and str(dtype).lower() not in ("float64", "double[pyarrow]"):
+    if kind == "f" and dtype != np.float32 and str(dtype).lower() not in _FLOATS:
         raise Unsupported(f"a column is of dtype {dtype}: steps compute in it")
     if str(dtype).startswith("Sparse"):
         raise Unsupported(f"a column is of dtype {dtype}, of which scikit-learn may make a sparse matrix")
@@ -114,7 +124,8 @@ def _categorize(values: Array) -> Categories:
         is_nan = values.dtype.kind == "f" and bool(np.isnan(distinct[-1]))
         if np.isinf(distinct).any():
             raise Unsupported("a column of categories holds infinity")
-        return Categories(tuple(distinct.tolist()), codes.reshape(-1), math.nan if is_nan else ...)
+        labels = [*distinct[:-1].tolist(), math.nan] if is_nan else distinct.tolist()
+        return Categories(tuple(labels), codes.reshape(-1), math.nan if is_nan else ...)
     if values.dtype.kind not in "OU":
         raise Unsupported(f"categories of dtype {values.dtype} are not read")
     raw, known = _factorize(values)

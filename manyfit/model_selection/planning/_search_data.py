@@ -87,6 +87,10 @@ class SearchData:
         """Whether scikit-learn has sparse rows behind some steps, on the first split."""
         return reads_columns(steps) and self.columns.is_sparse_behind(steps)
 
+    def is_rounded_behind(self, steps: Sequence[StepSpec]) -> bool:
+        """Whether scikit-learn rounds numbers of a frame to float32 in some steps, on the first split."""
+        return reads_columns(steps) and self.columns.is_rounded_behind(steps)
+
     def _rows_of_X(self, encoded: bool) -> RowSource:
         if not encoded:
             return as_row_source(self.job.X)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -116,8 +116,13 @@ class MomentStrategy(Strategy):
         facts.checks.require_affine_steps(batch.spec)
         data = facts.data.for_moments(group.prototype, group.steps, target_function(batch.family))
         assert batch.family is not None
-        require_dense(batch.family, facts.data.is_sparse_behind(group.steps))
+        is_sparse = facts.data.is_sparse_behind(group.steps)
+        require_dense(batch.family, is_sparse)
+        if is_sparse and facts.data.is_rounded_behind(group.steps):
+            raise Unsupported("the rows behind the steps are sparse, and rounded to float32")
         shape = facts.data.shape(data, group.prototype)
+        if is_sparse and shape.row_entries is not None:
+            shape = replace(shape, n_entries=shape.n_train * shape.row_entries)
         one_fit = leaves_out(group, data, shape, facts.job.options)
         needed = data.whole_moment_bytes if one_fit else data.moment_bytes
         require_memory(needed, facts.job.options.memory_limit)

@@ -288,9 +288,12 @@ LEFT = {
     "infrequent, warned": (columns(word=one_hot(min_frequency=60, handle_unknown="warn")), rare(), 1),
     "no value": (columns(), gaps_of_the_first_fold(), 1),
     "clipped": (columns(imputed(MinMaxScaler(clip=True))), FRAME, 5),
-    "single precision": (columns(), FRAME.astype({"age": np.float32}), 5),
     "sparse, by another solver": (columns(word=OneHotEncoder(), sparse_threshold=1.0), FRAME, 5),
-    "transform_output": (columns().set_output(transform="pandas"), FRAME, 5),
+    "names that may not be unique": (
+        columns(imputed(add_indicator=True), verbose_feature_names_out=False).set_output(transform="pandas"),
+        FRAME,
+        5,
+    ),
     "one-dimensional": (
         ColumnTransformer([("word", CountVectorizer(), "city"), ("numbers", imputed(), NUMBERS)]),
         FRAME,

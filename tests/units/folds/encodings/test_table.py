@@ -103,7 +103,21 @@ def test_other_data_are_refused(X, why):
         Table(X)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "Float32", "float[pyarrow]", "object", "datetime64[ns]"])
+@pytest.mark.parametrize("dtype", ["float16", "longdouble", "object", "datetime64[ns]"])
 def test_columns_in_which_scikit_learn_computes_otherwise_are_refused(dtype):
     with pytest.raises(Unsupported, match="dtype"):
         Table(pd.DataFrame({"a": pd.Series([0, 1], dtype=dtype)})).numbers(0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "read_as"), [("float32", "float32"), ("Float32", "float64"), ("float[pyarrow]", "float64")]
+)
+def test_columns_of_single_precision_keep_their_numbers(dtype, read_as):
+    table = Table(pd.DataFrame({"a": pd.Series([0.1, 1.0], dtype=dtype)}))
+    assert table.numbers(0)[0] == np.float32(0.1)
+    assert table.dtype(0) == read_as
+
+
+def test_a_gap_of_numbers_is_one_object():
+    categories = Table(pd.DataFrame({"a": [2.0, np.nan, 1.0]})).categories(0)
+    assert categories.labels[-1] is categories.missing
