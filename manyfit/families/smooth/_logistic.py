@@ -1,6 +1,7 @@
 """LogisticRegression with an l2 penalty, all C at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,19 +11,29 @@ from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
+from manyfit.families.smooth._liblinear import (
+    ITERATIONS,
+    RESOLUTION,
+    rarest_share,
+    require_usual_intercept,
+)
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
+from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, STEEP, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
 # Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
+# Newton's method of liblinear takes fewer iterations than this where L-BFGS takes hundreds of steps.
+NEWTON_ENOUGH = 100
 
 
 class LogisticFamily(Family):
     """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
+
+    ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says.
 
     References
     ----------
@@ -36,7 +47,9 @@ class LogisticFamily(Family):
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        if estimator.solver not in SOLVERS:
+        if estimator.solver == "liblinear":
+            require_usual_intercept(estimator)
+        elif estimator.solver not in SOLVERS:
             raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
         if not _only_l2(estimator):
             raise Unsupported("only the l2 penalty is shared")
@@ -74,7 +87,25 @@ class LogisticFamily(Family):
             float(estimator.tol),
             stopping=_stopping(estimator, len(classes), folded),
         )
-        yield from linked_answers(fit_path(folded, model, LBFGS()), Probabilities(classes))
+        link = Probabilities(classes)
+        if estimator.solver == "liblinear":
+            if len(classes) > 2:
+                raise Unsupported("solver='liblinear' has two classes")
+            model = _as_liblinear(model, estimator, rarest_share(codes, folded))
+            link = Probabilities(classes, keeps_single=False)
+        yield from linked_answers(fit_path(folded, model, LBFGS()), link)
+
+
+def _as_liblinear(model: Model, estimator: Any, rarest: float) -> Model:
+    """The model with a penalised intercept, and liblinear's rule of when to stop."""
+    most = ITERATIONS if estimator.max_iter >= NEWTON_ENOUGH else estimator.max_iter
+    return replace(
+        model,
+        intercept="penalised" if estimator.fit_intercept else "none",
+        tol=model.tol * rarest,
+        norm="euclidean",
+        stopping=Stopping(most, None, RESOLUTION, 1.0, STEEP),
+    )
 
 
 def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
