@@ -15,6 +15,7 @@ from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
 from manyfit.families.protocol import Answers, Cost, Iterations, Shape
 from manyfit.families.smooth import GLMAnswers, Probabilities
+from manyfit.families.smooth._cost import cost_of_classes
 from manyfit.families.smooth._glm_answers import Decisions, Link, linked_answers
 from manyfit.families.smooth.solver._losses import expit
 from manyfit.families.smooth.solver._solution import PathSolution
@@ -56,7 +57,7 @@ class OneVsRestFamily(WrappedFamily):
             return replace(one, individual=shape.n_classes * one.individual)
         n = shape.n_classes if shape.n_classes > 2 else 1
         one = self.inner.cost(estimator, settings, replace(shape, n_classes=min(2, shape.n_classes)))
-        return Cost(n * one.shared, n * one.individual)
+        return cost_of_classes(one, n, shape)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData | PassData

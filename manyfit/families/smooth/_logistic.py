@@ -66,7 +66,7 @@ class LogisticFamily(Family):
         return None
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return pass_cost(len(settings), shape)
+        return pass_cost(len(settings), shape, coupled=estimator.solver != "liblinear")
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
