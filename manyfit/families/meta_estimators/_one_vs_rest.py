@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.linear_model import RidgeClassifier
 from sklearn.multiclass import OneVsRestClassifier
@@ -14,14 +15,19 @@ from sklearn.multiclass import OneVsRestClassifier
 from manyfit.arrays import array_namespace
 from manyfit.families.meta_estimators._wrapped import WrappedFamily, register_wrapper
 from manyfit.families.protocol import Answers, Cost, Iterations, Shape
-from manyfit.families.smooth import GLMAnswers, Probabilities
-from manyfit.families.smooth._cost import cost_of_classes
-from manyfit.families.smooth._glm_answers import Decisions, Link, linked_answers
+from manyfit.families.smooth import (
+    Decisions,
+    GLMAnswers,
+    Link,
+    Probabilities,
+    cost_of_classes,
+    linked_answers,
+)
 from manyfit.families.smooth.solver._losses import expit
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.folds import FoldedData, PassData, Unsupported, require_classes
 
-Array = Any
+Array = NDArray[Any]
 
 
 @register_wrapper
@@ -71,10 +77,8 @@ class OneVsRestFamily(WrappedFamily):
         folded = folded.condensed()  # once for all classes
         own = [(codes == k).astype(np.intp) for k in (range(len(classes)) if len(classes) > 2 else [1])]
         fits = [self.inner.fit_many(estimator, settings, replace(folded, y=y)) for y in own]
-        parts = zip(*fits, strict=True)
-        first = next(parts)
-        fitted = (_side_by_side(one) for one in _chained(first, parts))
-        yield from linked_answers(fitted, _link(first, classes))
+        for answers in zip(*fits, strict=True):
+            yield from linked_answers([_side_by_side(answers)], _link(answers[0], classes))
 
 
 @dataclass(frozen=True)
@@ -99,9 +103,9 @@ class NormedProbabilities:
         return {**out, "predict_proba": P}
 
 
-def _link(answers: Sequence[Any], classes: Array) -> Link:
-    """The responses of all classes together, from the answers for each of them."""
-    link = answers[0].link if type(answers[0]) is GLMAnswers else None
+def _link(one: Any, classes: Array) -> Link:
+    """The responses of all classes together, from the answers for one of them."""
+    link = one.link if type(one) is GLMAnswers else None
     if type(link) is Decisions:
         return Decisions(classes, link.keeps_single)
     if type(link) is not Probabilities:
@@ -112,8 +116,3 @@ def _link(answers: Sequence[Any], classes: Array) -> Link:
 
 def _side_by_side(answers: Sequence[Any]) -> PathSolution:
     return PathSolution.side_by_side([one.fitted for one in answers])
-
-
-def _chained(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
