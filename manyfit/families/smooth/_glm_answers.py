@@ -146,6 +146,11 @@ class GLMAnswers(Answers):
         return self.fitted.rows_read
 
     @property
+    def fits_made(self) -> int:  # type: ignore[override]
+        """Fits of scikit-learn's that were made for this split."""
+        return self.fitted.fits_made
+
+    @property
     def classes(self) -> Array | None:  # type: ignore[override]
         """Classes in the order of the columns of probabilities; None for regressors."""
         return self.link.classes

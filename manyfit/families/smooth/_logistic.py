@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
+from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
 from manyfit.families.smooth._liblinear import (
     ITERATIONS,
     RESOLUTION,
@@ -33,7 +35,8 @@ NEWTON_ENOUGH = 100
 class LogisticFamily(Family):
     """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
 
-    ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says.
+    ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says; its l1
+    penalty is ``||w||_1``.
 
     References
     ----------
@@ -51,8 +54,12 @@ class LogisticFamily(Family):
             require_usual_intercept(estimator)
         elif estimator.solver not in SOLVERS:
             raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
-        if not _only_l2(estimator):
-            raise Unsupported("only the l2 penalty is shared")
+        penalty = _penalty(estimator)
+        if penalty == "l1" and estimator.solver == "liblinear":
+            if not isinstance(estimator.random_state, Integral):
+                raise Unsupported("liblinear draws random numbers for an l1 penalty without a random_state")
+        elif penalty != "l2":
+            raise Unsupported("only the l2 penalty is shared, and l1 for solver='liblinear'")
         if estimator.dual or getattr(estimator, "multi_class", "deprecated") not in ("deprecated", "auto"):
             raise Unsupported("dual=True and multi_class are not shared")
         if estimator.warm_start or estimator.verbose:
@@ -66,6 +73,8 @@ class LogisticFamily(Family):
         return None
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        if _penalty(estimator) == "l1":
+            return l1_cost(len(settings), shape)
         return pass_cost(len(settings), shape, coupled=estimator.solver != "liblinear")
 
     def fit_many(
@@ -76,6 +85,12 @@ class LogisticFamily(Family):
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
         targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]
         weights = class_weights(estimator.class_weight, classes, codes, folded)
+        if estimator.solver == "liblinear" and len(classes) > 2:
+            raise Unsupported("solver='liblinear' has two classes")
+        if _penalty(estimator) == "l1":
+            fitted = fit_l1_path(estimator, settings, folded, codes, weights)
+            yield from linked_answers(fitted, Probabilities(classes, keeps_single=False))
+            return
         rowwise = RowLoss(
             loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
         )
@@ -89,8 +104,6 @@ class LogisticFamily(Family):
         )
         link = Probabilities(classes)
         if estimator.solver == "liblinear":
-            if len(classes) > 2:
-                raise Unsupported("solver='liblinear' has two classes")
             model = _as_liblinear(model, estimator, rarest_share(codes, folded))
             link = Probabilities(classes, keeps_single=False)
         yield from linked_answers(fit_path(folded, model, LBFGS()), link)
@@ -114,12 +127,12 @@ def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
     return Stopping(estimator.max_iter, enough, loss_resolution(data.X), max(1.0, float(np.log(n_classes))))
 
 
-def _only_l2(estimator: Any) -> bool:
-    """Whether the penalty is l2: by ``l1_ratio`` from scikit-learn 1.8, by ``penalty`` before it."""
+def _penalty(estimator: Any) -> str | None:
+    """The penalty: by ``l1_ratio`` from scikit-learn 1.8, by ``penalty`` before it."""
     penalty = getattr(estimator, "penalty", "deprecated")
     if penalty == "deprecated":
-        return bool(estimator.l1_ratio in (0, None))
-    return bool(penalty == "l2")
+        return {0: "l2", None: "l2", 1: "l1"}.get(estimator.l1_ratio, "elasticnet")
+    return None if penalty is None else str(penalty)
 
 
 LOGISTIC = register_family(LogisticFamily())
