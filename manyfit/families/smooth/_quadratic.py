@@ -1,4 +1,4 @@
-"""A quadratic function with an l1 penalty, at its minimum: signs of coefficients are searched, then solved for."""
+"""The minimum of a quadratic function with an l1 penalty: signs are searched, then solved for."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ class PathSolution:
             np.logical_and.reduce([part.converged for part in parts]),
             np.logical_and.reduce([part.trusted for part in parts]),
             sum(part.rows_read for part in parts),
-            sum(part.fits_made for part in parts),
+            max(part.fits_made for part in parts),
         )
 
     def subset(self, settings: Sequence[int]) -> "PathSolution":
