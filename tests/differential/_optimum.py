@@ -151,6 +151,8 @@ class OptimalLogistic(_OptimalMachine, LogisticRegression):
         )
         weights = weights * of_class[index]
         K = len(self.classes_)
+        if "l1" in (self.penalty, {1: "l1"}.get(self.l1_ratio)):  # not smooth: as scikit-learn fits it
+            return self
         if self.solver == "liblinear":
             counts = np.bincount(index[weights > 0], minlength=K)
             if counts.all():

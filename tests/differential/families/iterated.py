@@ -91,6 +91,22 @@ def logistic_regression_of_liblinear(draw: st.DrawFn, recipe: Recipe) -> tuple[A
     return model.set_params(max_iter=1_000), {"C": _strengths(draw)}
 
 
+# scikit-learn 1.8 names a penalty by its ratio.
+L1 = {"l1_ratio": 1.0} if LogisticRegression().get_params()["penalty"] != "l2" else {"penalty": "l1"}
+
+
+@register(
+    "logistic regression, l1",
+    classes=True,
+    scorers=("accuracy", "roc_auc", "neg_log_loss"),
+    result="converged",
+    tight={"tol": 1e-9, "max_iter": 3_000},
+)
+def logistic_regression_with_l1(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = _logistic(draw, recipe, solver="liblinear", tol=1e-6, max_iter=1_000, random_state=0, **L1)
+    return model, {"C": _strengths(draw)}
+
+
 @register(
     "one against the rest",
     classes=True,
