@@ -191,7 +191,7 @@ register(
 register(
     Benchmark(
         name="logistic-l1",
-        summary="LogisticRegression of liblinear with an l1 penalty, 8 C x 5 folds, neg_log_loss, 20,000 x 30",
+        summary="LogisticRegression of liblinear, l1 penalty, 8 C x 5 folds, neg_log_loss, 20,000 x 30",
         task=_sparse,
         data=_informative(30, 2),
         contenders=searches(),
