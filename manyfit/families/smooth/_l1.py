@@ -98,11 +98,13 @@ class TrainingRows:
         _, slope, P = self.violation(w, C)
         out, free = np.zeros_like(w), np.flatnonzero((w != 0.0) | (np.abs(slope) >= 1.0 - allowed))
         if free.size:
-            values, vectors = np.linalg.eigh(self.hessian(P, C)[np.ix_(free, free)])
+            H = self.hessian(P, C)[np.ix_(free, free)]
+            size = np.sqrt(np.maximum(np.diagonal(H), np.finfo(np.float64).tiny))  # columns of one size
+            values, vectors = np.linalg.eigh(H / np.outer(size, size))
             signs = np.random.default_rng(0).choice([-1.0, 1.0], free.size)
             kept = values > FLAT * values[-1]
-            along = (vectors[:, kept].T @ signs) / values[kept]
-            out[free] = allowed * (vectors[:, kept] @ along)
+            along = (vectors[:, kept].T @ (signs / size)) / values[kept]
+            out[free] = allowed * (vectors[:, kept] @ along) / size
         return out
 
 
