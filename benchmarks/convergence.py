@@ -38,6 +38,7 @@ CLASSIFIERS = (
     LogisticRegression(max_iter=1000),
     LogisticRegression(solver="newton-cholesky"),
     LogisticRegression(solver="liblinear"),
+    LogisticRegression(solver="liblinear", l1_ratio=1.0, random_state=0),
     LinearSVC(dual=False),
 )
 REGRESSORS = (LinearSVR(**SVR), PoissonRegressor(), GammaRegressor(max_iter=1000))
@@ -108,9 +109,21 @@ def _of_machine(estimator: Any, X: Any, y: Any, Z: Any, coef: Any, intercept: An
             else:
                 slopes = [-side * np.maximum(1.0 - side * z, 0.0) for z in both]
             share = float(min((side > 0).mean(), (side < 0).mean()))
+        if getattr(estimator, "l1_ratio", 0) == 1:
+            off = [
+                _violation(estimator.C * A.T @ s, w) for s, w in zip(slopes, (W[k], 0 * W[k]), strict=True)
+            ]
+            worst = max(worst, off[0] / max(share * off[1], 1e-300))
+            continue
         here, start = 2 * estimator.C * (A.T @ np.stack(slopes, axis=1)).T
         worst = max(worst, np.linalg.norm(here + W[k]) / np.linalg.norm(start) / share)
     return worst
+
+
+def _violation(slopes: np.ndarray, w: np.ndarray) -> float:
+    """Return how far the subgradients of an l1 penalty are from zero, in sum; slopes are halved."""
+    at_zero = np.maximum(np.abs(2 * slopes) - 1.0, 0.0)
+    return float(np.where(w == 0, at_zero, np.abs(2 * slopes + np.sign(w))).sum())
 
 
 def _meet_tol(estimator: Any, grid: Any, X: Any, y: Any) -> np.ndarray:
