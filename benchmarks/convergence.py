@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import clone, is_classifier
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor
 from sklearn.model_selection import GridSearchCV as Reference
@@ -36,6 +37,8 @@ CLASSIFIERS = (
     LogisticRegression(),
     LogisticRegression(max_iter=1000),
     LogisticRegression(solver="newton-cholesky"),
+    LogisticRegression(solver="liblinear"),
+    LogisticRegression(solver="liblinear", l1_ratio=1.0, random_state=0),
     LinearSVC(dual=False),
 )
 REGRESSORS = (LinearSVR(**SVR), PoissonRegressor(), GammaRegressor(max_iter=1000))
@@ -60,7 +63,9 @@ def _problems(quick: bool) -> Iterator[tuple[str, Any, Any, Any, Any]]:
         for scale, Z in scales(X):
             what = f"{name}, {scale}"
             yield what, CLASSIFIERS[0], C, Z, labels
-            yield what, CLASSIFIERS[1 + turn % (len(CLASSIFIERS) - 1)], C, Z, labels
+            other = CLASSIFIERS[1 + turn % (len(CLASSIFIERS) - 1)]
+            two = getattr(other, "solver", "") == "liblinear"  # which has no more classes
+            yield what, other, C, Z, (labels == labels[0]).astype(int) if two else labels
             y = regression_targets(Z)[turn % len(REGRESSORS)]
             regressor = REGRESSORS[turn % len(REGRESSORS)]
             yield what, regressor, C if hasattr(regressor, "C") else ALPHA, Z, y
@@ -73,7 +78,7 @@ def gradient_sizes(estimator: Any, X: Any, y: Any) -> float:
     coef = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
     n, intercept = len(X), np.atleast_1d(np.asarray(estimator.intercept_, dtype=np.float64))
     Z = X @ coef.T + intercept
-    if isinstance(estimator, (LinearSVC, LinearSVR)):
+    if isinstance(estimator, (LinearSVC, LinearSVR)) or getattr(estimator, "solver", "") == "liblinear":
         return _of_machine(estimator, X, y, Z, coef, intercept) / tol
     if isinstance(estimator, LogisticRegression):
         penalty = 1.0 / (estimator.C * n)
@@ -98,11 +103,27 @@ def _of_machine(estimator: Any, X: Any, y: Any, Z: Any, coef: Any, intercept: An
             slopes = [np.sign(v) * np.maximum(np.abs(v) - estimator.epsilon, 0.0) for v in (off, zero)]
         else:
             side = np.where(np.asarray(y) == estimator.classes_[k if len(W) > 1 else 1], 1.0, -1.0)
-            slopes = [-side * np.maximum(1.0 - side * z, 0.0) for z in (Z[:, k], 0.0 * Z[:, k])]
+            both = (Z[:, k], 0.0 * Z[:, k])
+            if isinstance(estimator, LogisticRegression):
+                slopes = [-0.5 * side * expit(-side * z) for z in both]
+            else:
+                slopes = [-side * np.maximum(1.0 - side * z, 0.0) for z in both]
             share = float(min((side > 0).mean(), (side < 0).mean()))
+        if getattr(estimator, "l1_ratio", 0) == 1:
+            off = [
+                _violation(estimator.C * A.T @ s, w) for s, w in zip(slopes, (W[k], 0 * W[k]), strict=True)
+            ]
+            worst = max(worst, off[0] / max(share * off[1], 1e-300))
+            continue
         here, start = 2 * estimator.C * (A.T @ np.stack(slopes, axis=1)).T
         worst = max(worst, np.linalg.norm(here + W[k]) / np.linalg.norm(start) / share)
     return worst
+
+
+def _violation(slopes: np.ndarray, w: np.ndarray) -> float:
+    """Return how far the subgradients of an l1 penalty are from zero, in sum; slopes are halved."""
+    at_zero = np.maximum(np.abs(2 * slopes) - 1.0, 0.0)
+    return float(np.where(w == 0, at_zero, np.abs(2 * slopes + np.sign(w))).sum())
 
 
 def _meet_tol(estimator: Any, grid: Any, X: Any, y: Any) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, TweedieRegressor
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.svm import LinearSVC, LinearSVR
 from sklearn.utils.class_weight import compute_class_weight
@@ -37,6 +38,8 @@ def at_the_optimum(estimator: Any, aside: int | None = None) -> Any:
     With `aside`, the seed of a direction, it stops where the gradient, measured as scikit-learn's solver
     measures it, is a hundredth of what `tol` asks, which is as near as a family that converges has to come.
     """
+    if type(estimator) is OneVsRestClassifier:
+        return estimator.set_params(estimator=at_the_optimum(estimator.estimator, aside))
     if type(estimator) is Pipeline:
         name, last = estimator.steps[-1]
         return estimator.set_params(**{name: at_the_optimum(last, aside)})
@@ -70,27 +73,6 @@ class _Optimal:
         rounding = CERTIFIED_ROUNDING * np.finfo(np.float64).eps * self.norm(at_start)
         direction = np.random.default_rng([self.aside, k]).choice([-1.0, 1.0], at_start.shape)
         return min(asked, max(CERTIFIED * asked, rounding)) / self.norm(direction) * direction
-
-
-class OptimalLogistic(_Optimal, LogisticRegression):
-    """Fitted by scikit-learn, which refuses what it refuses; then moved to the optimum."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OptimalLogistic:
-        """See LogisticRegression."""
-        super().fit(X, y, sample_weight)
-        index = np.searchsorted(self.classes_, y)
-        weights = np.ones(len(index)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        of_class = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=np.asarray(y), sample_weight=weights
-        )
-        weights = weights * of_class[index]
-        K = len(self.classes_)
-        loss, start = (_binomial(index), np.zeros(1)) if K == 2 else (_multinomial(index, K), np.zeros(K))
-        penalty = 1.0 / (self.C * weights.sum())
-        coef, intercept = optimum(_dense(X), loss, weights, penalty, start, self.fit_intercept, self._entries)
-        self.coef_ = coef.T.astype(np.float64)
-        self.intercept_ = intercept.astype(np.float64)
-        return self
 
 
 class _OptimalTweedie(_Optimal):
@@ -129,7 +111,13 @@ class _OptimalMachine(_Optimal):
     norm = staticmethod(np.linalg.norm)
 
     def _one(
-        self, X: Any, loss: Loss, weights: np.ndarray, k: int = 0, rarest: float = 1.0
+        self,
+        X: Any,
+        loss: Loss,
+        weights: np.ndarray,
+        k: int = 0,
+        rarest: float = 1.0,
+        objective: type[Objective] | None = None,
     ) -> tuple[np.ndarray, Any]:
         """Coefficients (p,) and intercept of the k-th problem; `rarest` is the share of its rarer class."""
         A, weights = _dense(X), np.maximum(weights, 0)  # rows that weigh less than nothing are left out too
@@ -140,9 +128,44 @@ class _OptimalMachine(_Optimal):
             return self._entries(at_start, self.tol * rarest * self.norm(at_start), k)
 
         penalty = 1.0 / (self.C * weights.sum())
-        B, _ = optimum(A, loss, weights, penalty, np.zeros(1), False, entries, Squares)
+        B, _ = optimum(A, loss, weights, penalty, np.zeros(1), False, entries, objective or Squares)
         coef, p = B[:, 0].astype(np.float64), A.shape[1] - self.fit_intercept
         return coef[:p], self.intercept_scaling * coef[p:].sum()
+
+
+class OptimalLogistic(_OptimalMachine, LogisticRegression):
+    """Fitted by scikit-learn, which refuses what it refuses; then moved to the optimum."""
+
+    @property
+    def norm(self) -> Any:  # type: ignore[override]
+        """The length of a gradient for liblinear, else its largest entry."""
+        return np.linalg.norm if self.solver == "liblinear" else _largest
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> OptimalLogistic:
+        """See LogisticRegression."""
+        super().fit(X, y, sample_weight)
+        index = np.searchsorted(self.classes_, y)
+        weights = np.ones(len(index)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        of_class = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=np.asarray(y), sample_weight=weights
+        )
+        weights = weights * of_class[index]
+        K = len(self.classes_)
+        if "l1" in (self.penalty, {1: "l1"}.get(self.l1_ratio)):  # not smooth: as scikit-learn fits it
+            return self
+        if self.solver == "liblinear":
+            counts = np.bincount(index[weights > 0], minlength=K)
+            if counts.all():
+                share = counts.min() / counts.sum()
+                coef, intercept = self._one(X, _binomial(index), weights, 0, share, Objective)
+                self.coef_, self.intercept_ = coef[None], np.array([intercept])
+            return self
+        loss, start = (_binomial(index), np.zeros(1)) if K == 2 else (_multinomial(index, K), np.zeros(K))
+        penalty = 1.0 / (self.C * weights.sum())
+        coef, intercept = optimum(_dense(X), loss, weights, penalty, start, self.fit_intercept, self._entries)
+        self.coef_ = coef.T.astype(np.float64)
+        self.intercept_ = intercept.astype(np.float64)
+        return self
 
 
 class OptimalLinearSVC(_OptimalMachine, LinearSVC):

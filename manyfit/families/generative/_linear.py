@@ -18,6 +18,7 @@ from manyfit.families.generative._answers import (
     make_models,
     strict_arithmetic,
 )
+from manyfit.families.generative._ledoit_wolf import ClassRows
 from manyfit.families.protocol import (
     Cost,
     Family,
@@ -67,7 +68,8 @@ class LinearDiscriminantFamily(Family):
     """LinearDiscriminantAnalysis from the moments of each class.
 
     All solvers have the scores ``x' C^-1 m - m' C^-1 m / 2 + log(prior)`` of a class with mean m, where C is
-    the covariance within classes: shrunken for "lsqr" and "eigen", pooled for "svd".
+    the covariance within classes: shrunken for "lsqr" and "eigen", pooled for "svd". ``shrinkage="auto"``
+    shrinks that of each class by itself.
 
     References
     ----------
@@ -88,9 +90,8 @@ class LinearDiscriminantFamily(Family):
             if shrinkage is not None:
                 if estimator.solver == "svd":
                     raise Unsupported("solver='svd' does not shrink")
-                if isinstance(shrinkage, str):
-                    raise Unsupported(f"shrinkage={shrinkage!r} needs fourth moments of the rows")
-                require_number("shrinkage", shrinkage)
+                if shrinkage != "auto":
+                    require_number("shrinkage", shrinkage)
             require_number("tol", setting["tol"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
@@ -103,17 +104,17 @@ class LinearDiscriminantFamily(Family):
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
-            classes = _classes(folded.fold(i))
+            classes, rows = _classes(folded.fold(i))
             _require_components(estimator, classes)
             spectra: dict[Any, Spectrum] = {}
-            make = partial(_discriminant, classes, estimator.solver, spectra)
+            make = partial(_discriminant, classes, rows, estimator.solver, spectra)
             models, refused = make_models(make, settings)
             yield ClassAnswers(
                 models, partial(_predictions, classes), classes=classes.labels, refused=refused
             )
 
 
-def _classes(fold: Fold) -> Classes:
+def _classes(fold: Fold) -> tuple[Classes, ClassRows]:
     X, y = fold.X_train, fold.y_train
     if y.ndim != 1:
         raise Unsupported("y has several columns")
@@ -135,7 +136,8 @@ def _classes(fold: Fold) -> Classes:
     )
     if not (np.isfinite(found.scatters).all() and np.isfinite(found.means).all()):
         raise Unsupported("the training rows have no finite moments")
-    return found
+    covariances = found.scatters / counts[:, None, None]
+    return found, ClassRows(X, codes, found.origin + found.means, covariances)
 
 
 def _require_components(estimator: Any, classes: Classes) -> None:
@@ -166,7 +168,7 @@ class Spectrum:
 
 
 def _discriminant(
-    classes: Classes, solver: str, spectra: dict[Any, Spectrum], setting: Mapping[str, Any]
+    classes: Classes, rows: ClassRows, solver: str, spectra: dict[Any, Spectrum], setting: Mapping[str, Any]
 ) -> Discriminant:
     n, C = int(classes.counts.sum()), len(classes.labels)
     priors = classes.counts / float(n)
@@ -177,10 +179,12 @@ def _discriminant(
         raise Unsupported("scikit-learn warns of a class of one row")
     shares = np.full(C, 1.0 / lda_svd_divisor(n, C)) if pooled else priors / classes.counts
     scale = _deviations(classes) if pooled else np.ones(classes.origin.size)
-    key = shares.tobytes()
+    own = setting["shrinkage"] == "auto"  # a shrinkage of each class
+    key = shares.tobytes(), own
     if key not in spectra:
-        spectra[key] = Spectrum(np.tensordot(shares, classes.scatters, axes=1) / np.outer(scale, scale))
-    spectrum, shrinkage = spectra[key], setting["shrinkage"] or 0.0
+        covariance = np.tensordot(*((priors, rows.shrunk) if own else (shares, classes.scatters)), axes=1)
+        spectra[key] = Spectrum(covariance / np.outer(scale, scale))
+    spectrum, shrinkage = spectra[key], 0.0 if own else setting["shrinkage"] or 0.0
     values = (1.0 - shrinkage) * spectrum.values + shrinkage * spectrum.values.mean()
     if not values[0] > MIN_SPECTRAL_RATIO * values[-1]:
         raise Unsupported("the covariance matrix within classes is (nearly) singular")

@@ -33,10 +33,13 @@ class WrappedFamily(Family):
         The family of that estimator: what it serves, reads and lets vary is what this family does.
     wrapper : estimator
         The meta-estimator, unfitted, without the estimator.
+    takes_weights : bool
+        Whether its `fit` hands `sample_weight` on without metadata routing.
     """
 
     wraps: ClassVar[type]
     holds: ClassVar[str]
+    takes_weights: ClassVar[bool] = True
 
     def __init__(self, inner: Family, wrapper: Any) -> None:
         self.inner, self.wrapper = inner, wrapper

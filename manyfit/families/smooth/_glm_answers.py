@@ -146,6 +146,11 @@ class GLMAnswers(Answers):
         return self.fitted.rows_read
 
     @property
+    def fits_made(self) -> int:  # type: ignore[override]
+        """Fits of scikit-learn's that were made for this split."""
+        return self.fitted.fits_made
+
+    @property
     def classes(self) -> Array | None:  # type: ignore[override]
         """Classes in the order of the columns of probabilities; None for regressors."""
         return self.link.classes
@@ -184,7 +189,8 @@ def _near(fitted: PathSolution, X: Any, keeps_single: bool) -> Any:
     Z, error = (one(X, keeps_single) for one in (fitted.linear, fitted.error))
     xp = array_namespace(Z)
     if Z.shape[2] == 1:
-        near = (xp.abs(Z) <= xp.abs(error))[:, :, 0]
+        # A sparse model whose coefficients are all zero has no error.
+        near = ((xp.abs(Z) <= xp.abs(error)) & (error != 0.0))[:, :, 0]
     else:
         near = _lead(Z) <= xp.max(error, axis=2) - xp.min(error, axis=2)
     return xp.sum(xp.astype(near, float_dtype(Z)), axis=1)

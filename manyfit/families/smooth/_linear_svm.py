@@ -11,12 +11,18 @@ from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import Decisions, GLMAnswers, Identity, linked_answers
+from manyfit.families.smooth._liblinear import (
+    ITERATIONS,
+    RESOLUTION,
+    rarest_share,
+    require_usual_intercept,
+)
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import SquaredEpsilonInsensitive, SquaredHinge
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._solution import PathSolution
-from manyfit.families.smooth.solver._trial import LIBLINEAR_ITERATIONS, LIBLINEAR_RESOLUTION, STEEP, Stopping
+from manyfit.families.smooth.solver._trial import STEEP, Stopping
 from manyfit.folds import PassData, Unsupported, require_classes
 
 Array = NDArray[Any]
@@ -70,7 +76,7 @@ class LinearSVCFamily(Family):
                 None if weights is None else own,
             )
             # Each row of either class has a loss of one at the start.
-            model = _model(estimator, settings, rowwise, _rarest(own, folded), 1.0)
+            model = _model(estimator, settings, rowwise, rarest_share(own, folded), 1.0)
             fits.append(fit_path(folded, model, LBFGS()))
         fitted = map(PathSolution.side_by_side, zip(*fits, strict=True))
         yield from linked_answers(fitted, Decisions(classes))
@@ -112,8 +118,7 @@ class LinearSVRFamily(Family):
 
 
 def _check(estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-    if estimator.fit_intercept and estimator.intercept_scaling != 1:
-        raise Unsupported("intercept_scaling changes the penalty of the intercept")
+    require_usual_intercept(estimator)
     if estimator.verbose:
         raise Unsupported("verbose follows single fits")
     for setting in settings:
@@ -137,9 +142,7 @@ def _model(
         "penalised" if estimator.fit_intercept else "none",
         float(estimator.tol) * rarest,
         norm="euclidean",
-        stopping=Stopping(
-            min(estimator.max_iter, LIBLINEAR_ITERATIONS), None, LIBLINEAR_RESOLUTION, loss, STEEP
-        ),
+        stopping=Stopping(min(estimator.max_iter, ITERATIONS), None, RESOLUTION, loss, STEEP),
     )
 
 
@@ -148,19 +151,6 @@ def _one_against_the_rest(weights: Array, k: int) -> Array:
     if weights.shape[1] == 2:
         return weights
     return np.stack([np.ones(len(weights)), weights[:, k]], axis=1)
-
-
-def _rarest(own: Array, data: PassData) -> float:
-    """The smallest share that either side has of a training part, rows without weight left out."""
-    counted = np.ones(len(own)) if data.weight is None else (data.weight > 0).astype(np.float64)
-    shares = []
-    for group in data.groups:
-        held = np.stack([np.bincount(own[rows], counted[rows], minlength=2) for rows in group.rows])
-        both = group.train @ held
-        if not both.all():
-            raise Unsupported("a class has no weight in a training part")
-        shares.append((both.min(axis=1) / both.sum(axis=1)).min())
-    return float(min(shares))
 
 
 LINEAR_SVC = register_family(LinearSVCFamily())

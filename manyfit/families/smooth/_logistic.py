@@ -1,6 +1,8 @@
 """LogisticRegression with an l2 penalty, all C at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
@@ -10,19 +12,31 @@ from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_
 from manyfit.families.smooth._class_weights import class_weights
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, Probabilities, linked_answers
+from manyfit.families.smooth._l1 import fit_l1_path, l1_cost
+from manyfit.families.smooth._liblinear import (
+    ITERATIONS,
+    RESOLUTION,
+    rarest_share,
+    require_usual_intercept,
+)
 from manyfit.families.smooth.solver._coarse_to_fine import Model, fit_path
 from manyfit.families.smooth.solver._lbfgs import LBFGS
 from manyfit.families.smooth.solver._losses import HalfBinomial, HalfMultinomial, Loss
 from manyfit.families.smooth.solver._objective import RowLoss
-from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
+from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, STEEP, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported, require_classes
 
 # Solvers that minimise the same objective.
 SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
+# Newton's method of liblinear takes fewer iterations than this where L-BFGS takes hundreds of steps.
+NEWTON_ENOUGH = 100
 
 
 class LogisticFamily(Family):
     """LogisticRegression: ``C sum_i s_i loss_i + ||w||^2 / 2``, the intercept free.
+
+    ``solver="liblinear"`` penalises the intercept as a weight, and stops as `LinearSVCFamily` says; its l1
+    penalty is ``||w||_1``.
 
     References
     ----------
@@ -36,10 +50,16 @@ class LogisticFamily(Family):
     path_params = PATH_PARAMS
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        if estimator.solver not in SOLVERS:
+        if estimator.solver == "liblinear":
+            require_usual_intercept(estimator)
+        elif estimator.solver not in SOLVERS:
             raise Unsupported(f"solver={estimator.solver!r} has an objective of its own")
-        if not _only_l2(estimator):
-            raise Unsupported("only the l2 penalty is shared")
+        penalty = _penalty(estimator)
+        if penalty == "l1" and estimator.solver == "liblinear":
+            if not isinstance(estimator.random_state, Integral):
+                raise Unsupported("liblinear draws random numbers for an l1 penalty without a random_state")
+        elif penalty != "l2":
+            raise Unsupported("only the l2 penalty is shared, and l1 for solver='liblinear'")
         if estimator.dual or getattr(estimator, "multi_class", "deprecated") not in ("deprecated", "auto"):
             raise Unsupported("dual=True and multi_class are not shared")
         if estimator.warm_start or estimator.verbose:
@@ -53,7 +73,9 @@ class LogisticFamily(Family):
         return None
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
-        return pass_cost(len(settings), shape)
+        if _penalty(estimator) == "l1":
+            return l1_cost(len(settings), shape)
+        return pass_cost(len(settings), shape, coupled=estimator.solver != "liblinear")
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: PassData
@@ -63,6 +85,12 @@ class LogisticFamily(Family):
         loss: Loss = HalfBinomial() if len(classes) == 2 else HalfMultinomial(len(classes))
         targets = codes == (np.arange(len(classes)) if len(classes) > 2 else np.array([1]))[:, None]
         weights = class_weights(estimator.class_weight, classes, codes, folded)
+        if estimator.solver == "liblinear" and len(classes) > 2:
+            raise Unsupported("solver='liblinear' has two classes")
+        if _penalty(estimator) == "l1":
+            fitted = fit_l1_path(estimator, settings, folded, codes, weights)
+            yield from linked_answers(fitted, Probabilities(classes, keeps_single=False))
+            return
         rowwise = RowLoss(
             loss, targets.astype(np.float64), folded.weight, weights, None if weights is None else codes
         )
@@ -74,7 +102,23 @@ class LogisticFamily(Family):
             float(estimator.tol),
             stopping=_stopping(estimator, len(classes), folded),
         )
-        yield from linked_answers(fit_path(folded, model, LBFGS()), Probabilities(classes))
+        link = Probabilities(classes)
+        if estimator.solver == "liblinear":
+            model = _as_liblinear(model, estimator, rarest_share(codes, folded))
+            link = Probabilities(classes, keeps_single=False)
+        yield from linked_answers(fit_path(folded, model, LBFGS()), link)
+
+
+def _as_liblinear(model: Model, estimator: Any, rarest: float) -> Model:
+    """The model with a penalised intercept, and liblinear's rule of when to stop."""
+    most = ITERATIONS if estimator.max_iter >= NEWTON_ENOUGH else estimator.max_iter
+    return replace(
+        model,
+        intercept="penalised" if estimator.fit_intercept else "none",
+        tol=model.tol * rarest,
+        norm="euclidean",
+        stopping=Stopping(most, None, RESOLUTION, 1.0, STEEP),
+    )
 
 
 def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
@@ -83,12 +127,12 @@ def _stopping(estimator: Any, n_classes: int, data: PassData) -> Stopping:
     return Stopping(estimator.max_iter, enough, loss_resolution(data.X), max(1.0, float(np.log(n_classes))))
 
 
-def _only_l2(estimator: Any) -> bool:
-    """Whether the penalty is l2: by ``l1_ratio`` from scikit-learn 1.8, by ``penalty`` before it."""
+def _penalty(estimator: Any) -> str | None:
+    """The penalty: by ``l1_ratio`` from scikit-learn 1.8, by ``penalty`` before it."""
     penalty = getattr(estimator, "penalty", "deprecated")
     if penalty == "deprecated":
-        return bool(estimator.l1_ratio in (0, None))
-    return bool(penalty == "l2")
+        return {0: "l2", None: "l2", 1: "l1"}.get(estimator.l1_ratio, "elasticnet")
+    return None if penalty is None else str(penalty)
 
 
 LOGISTIC = register_family(LogisticFamily())

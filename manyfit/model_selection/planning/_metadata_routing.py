@@ -8,7 +8,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from manyfit._compat import process_routing, routing_enabled
 from manyfit._drop_in_classes import sklearn_class_of
-from manyfit.families import inner_estimator
+from manyfit.families import inner_estimator, wrapper_of
 from manyfit.folds import Unsupported
 
 
@@ -34,6 +34,9 @@ def fit_weights(model: Any, path: str, params: Mapping[str, Any]) -> Any:
         inner = inner_estimator(last, sklearn_class_of(type(last)))
         if inner is not last and routing_enabled():
             raise Unsupported(f"weights are routed through a {type(last).__name__}")
+        wrapper = wrapper_of(sklearn_class_of(type(last)))
+        if wrapper is not None and not wrapper.takes_weights:
+            raise Unsupported(f"the fit of {type(last).__name__} takes no sample_weight without routing")
         if not has_fit_parameter(inner, "sample_weight"):
             raise Unsupported(f"the fit of {type(last).__name__} takes no sample_weight")
     return weights

@@ -54,6 +54,13 @@ class ParameterChecks:
             if why is not None:
                 raise Unsupported(why)
 
+    def require_no_labels(self, spec: PipelineSpec) -> None:
+        """Raise `Unsupported` if a step before a classifier reads labels, of which there are no moments."""
+        for step in spec.steps:
+            why = self._reason(("labels", step.key), _check_labels, step)
+            if why is not None:
+                raise Unsupported(why)
+
     def writes_into_input(self, spec: PipelineSpec | str) -> bool:
         """Whether a step writes into its input: it then needs rows of its own, and shares no steps."""
         steps = (*spec.steps, spec.final) if isinstance(spec, PipelineSpec) else ()
@@ -92,6 +99,11 @@ def _require_steps_without_targets(spec: PipelineSpec) -> None:
     for step in spec.steps[: len(spec.steps) - spec.n_wrapped]:
         if _may_read_targets(step.build()):
             raise Unsupported(f"{step.cls.__name__} reads targets that {spec.wrapper.cls.__name__} changes")
+
+
+def _check_labels(step: StepSpec) -> None:
+    if _may_read_targets(step.build()):
+        raise Unsupported(f"{step.cls.__name__} reads labels, and moments are of indicators of the classes")
 
 
 def _may_read_targets(step: Any) -> bool:

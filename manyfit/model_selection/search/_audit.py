@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.multiclass import OneVsRestClassifier
 
 from manyfit.introspection.composites import last_step
 from manyfit.model_selection.checkpoint._file import Checkpoint
@@ -81,6 +82,8 @@ class Round:
 def stopped_early(estimator: Any) -> bool:
     """Whether the solver of an estimator that scikit-learn has fitted used all its iterations."""
     estimator = last_step(estimator)
+    if type(estimator) is OneVsRestClassifier:
+        return any(map(stopped_early, estimator.estimators_))
     n_iter, max_iter = getattr(estimator, "n_iter_", None), getattr(estimator, "max_iter", None)
     return n_iter is not None and max_iter is not None and bool(np.max(n_iter) >= max_iter)
 

@@ -114,6 +114,8 @@ class MomentStrategy(Strategy):
         scoring = require_scoring(group, facts)
         facts.data.require_weights(group.candidates[0], group.path, scoring)
         facts.checks.require_affine_steps(batch.spec)
+        if is_classifier(group.prototype):
+            facts.checks.require_no_labels(batch.spec)
         data = facts.data.for_moments(group.prototype, group.steps, target_function(batch.family))
         assert batch.family is not None
         is_sparse = facts.data.is_sparse_behind(group.steps)

@@ -302,7 +302,8 @@ def test_a_target_outside_of_the_distribution():
 # scikit-learn 1.8 names a penalty by its ratio.
 L1 = {"l1_ratio": 1.0} if LogisticRegression().get_params()["penalty"] != "l2" else {"penalty": "l1"}
 NOT_SERVED = {
-    "liblinear": LogisticRegression(solver="liblinear"),
+    "liblinear": LogisticRegression(solver="liblinear", intercept_scaling=2.0),
+    "liblinear, l1, draws": LogisticRegression(solver="liblinear", **L1),
     "l1": LogisticRegression(solver="saga", tol=1e-2, **L1),
     "warm start": LogisticRegression(warm_start=True),
     "identity": TweedieRegressor(power=0),

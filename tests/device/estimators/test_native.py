@@ -125,8 +125,8 @@ def test_dtypes_are_scikit_learns(place, name, dtype):
 def test_what_families_do_not_serve_goes_on_to_the_next():
     Xd, yd = there(X), there(TWO)
     with manyfit.config_context(host_fallback="error"):
-        with pytest.raises(HostFallbackError, match="LogisticRegression.*objective of its own"):
-            estimators.LogisticRegression(solver="liblinear").fit(Xd, yd)
+        with pytest.raises(HostFallbackError, match="LogisticRegression.*penalty of the intercept"):
+            estimators.LogisticRegression(solver="liblinear", intercept_scaling=2.0).fit(Xd, yd)
         with pytest.raises(HostFallbackError, match="constrained"):
             estimators.Ridge(positive=True).fit(Xd, there(Y))
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest, VarianceThreshold, f_classif
 from sklearn.linear_model import GammaRegressor, LogisticRegression, PoissonRegressor, TweedieRegressor
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
@@ -76,6 +77,49 @@ def logistic_regression_to_the_end(draw: st.DrawFn, recipe: Recipe) -> tuple[Any
     solver = draw(st.sampled_from([*SOLVERS, "newton-cg"]))
     max_iter = SOLVERS.get(solver, 300)
     return _logistic(draw, recipe, tol=1e-10, max_iter=max_iter, solver=solver), {"C": draw(STRENGTHS)}
+
+
+@register(
+    "logistic regression, liblinear",
+    classes=True,
+    scorers=("accuracy", "roc_auc", "neg_log_loss"),
+    result="converged",
+)
+def logistic_regression_of_liblinear(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Of more than two classes scikit-learn has none."""
+    model = _logistic(draw, recipe, solver="liblinear", tol=draw(st.sampled_from([1e-4, 1e-6])))
+    return model.set_params(max_iter=1_000), {"C": _strengths(draw)}
+
+
+# scikit-learn 1.8 names a penalty by its ratio.
+L1 = {"l1_ratio": 1.0} if LogisticRegression().get_params()["penalty"] != "l2" else {"penalty": "l1"}
+
+
+@register(
+    "logistic regression, l1",
+    classes=True,
+    scorers=("accuracy", "roc_auc", "neg_log_loss"),
+    result="converged",
+    tight={"tol": 1e-9, "max_iter": 3_000},
+)
+def logistic_regression_with_l1(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = _logistic(draw, recipe, solver="liblinear", tol=1e-6, max_iter=1_000, random_state=0, **L1)
+    return model, {"C": _strengths(draw)}
+
+
+@register(
+    "one against the rest",
+    classes=True,
+    scorers=("accuracy", "balanced_accuracy", "roc_auc_ovr", "neg_log_loss"),
+    result="converged",
+)
+def one_against_the_rest(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    solver = draw(st.sampled_from(["lbfgs", "newton-cholesky", "liblinear"]))
+    model: Any = LogisticRegression(solver=solver, tol=1e-6, max_iter=300)
+    if draw(st.integers(0, 2)) == 2:
+        model = LinearSVC(dual=False, tol=1e-6, max_iter=10_000)
+    model.set_params(class_weight=draw(st.sampled_from([None, "balanced", {0: 1.0, 1: 3.0}])))
+    return OneVsRestClassifier(model), {"estimator__C": draw(STRENGTHS)}
 
 
 STEPS: dict[str, list[tuple[str, Any]]] = {

@@ -1,4 +1,4 @@
-"""Meta-estimators around least squares: targets that are transformed, or fitted one by one."""
+"""Meta-estimators around least squares: targets transformed, or fitted one by one, or classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
-from sklearn.linear_model import BayesianRidge, ElasticNet, Lasso, LinearRegression, Ridge
+from sklearn.linear_model import BayesianRidge, ElasticNet, Lasso, LinearRegression, Ridge, RidgeClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
@@ -79,3 +80,15 @@ def several_targets(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     if draw(st.integers(0, 3)) == 3:
         model, grid = BayesianRidge(), {"alpha_1": [1e-6, 0.1], "lambda_1": [1e-6, 0.1]}
     return _behind(draw, MultiOutputRegressor(model), {f"estimator__{k}": v for k, v in grid.items()})
+
+
+@register(
+    "ridge, one against the rest",
+    classes=True,
+    scorers=("accuracy", "balanced_accuracy", "roc_auc_ovr"),
+)
+def ridge_against_the_rest(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    weight = draw(st.sampled_from([None, None, "balanced"]))
+    model = OneVsRestClassifier(RidgeClassifier(class_weight=weight))
+    alpha = some(draw, 1e-3, 0.1, 1.0, 10.0)
+    return _behind(draw, model, {"estimator__alpha": alpha, "estimator__fit_intercept": [True, False]})

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.feature_selection import SelectKBest, f_regression
-from sklearn.linear_model import BayesianRidge, Lasso, Ridge
+from sklearn.linear_model import BayesianRidge, Lasso, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.svm import LinearSVC
 
+from manyfit.estimators import Cost, family_of
+from manyfit.families.meta_estimators._one_vs_rest import OneVsRestFamily
 from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.search._audit import stopped_early
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 5)) + 2.0
@@ -120,3 +128,117 @@ def test_a_step_before_a_function_does_not_read_its_targets() -> None:
     assert "SelectKBest reads targets that TransformedTargetRegressor changes" in str(
         search.plan(X, SIZES[:, 0])
     )
+
+
+# ------------------------------------------------------------------------------------- classes one by one
+
+
+ROWS = RNG.normal(size=(240, 6))
+SIGNAL = ROWS @ RNG.normal(size=(6, 3)) + 0.7 * RNG.normal(size=(240, 3))
+THREE = np.array(["low", "middle", "high"])[SIGNAL.argmax(axis=1)]
+TWO = THREE == "low"
+LOGISTIC = LogisticRegression(tol=1e-8, max_iter=10_000)
+LIBLINEAR = LogisticRegression(solver="liblinear", tol=1e-8)
+
+
+@pytest.fixture
+def whatever_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OneVsRestFamily, "cost", lambda *_: Cost(0.0, 1.0))
+    monkeypatch.setattr(type(family_of(LogisticRegression)), "cost", lambda *_: Cost(0.0, 1.0))
+
+
+def classified(model: Any, grid: dict[str, Any], X: Any, y: Any, scoring: Any, **tolerance: Any) -> Any:
+    """A search of which all scores agree with scikit-learn's."""
+    search, theirs = (
+        cls(model, grid, scoring=scoring, refit=False, cv=3, return_train_score=True).fit(X, y)
+        for cls in (partial(GridSearchCV, sharing="optimum"), SklearnSearch)
+    )
+    for key, expected in theirs.cv_results_.items():
+        if key.startswith("split"):
+            np.testing.assert_allclose(search.cv_results_[key], expected, **tolerance, err_msg=key)
+    return search
+
+
+@pytest.mark.usefixtures("whatever_it_costs")
+@pytest.mark.parametrize("y", [THREE, TWO], ids=["three classes", "two classes"])
+@pytest.mark.parametrize(
+    ("model", "probabilities"),
+    [
+        (LOGISTIC, True),
+        (LIBLINEAR, True),
+        (clone(LOGISTIC).set_params(class_weight="balanced"), True),
+        (LinearSVC(dual=False, tol=1e-8), False),
+        (make_pipeline(StandardScaler(), LOGISTIC), True),
+    ],
+    ids=["logistic", "liblinear", "balanced", "linear svc", "behind a step"],
+)
+def test_one_against_the_rest(model: Any, probabilities: bool, y: Any) -> None:
+    scoring = ["accuracy"]
+    if probabilities:
+        scoring += ["neg_log_loss", "neg_brier_score"]
+        scoring.append("roc_auc" if y is TWO else "roc_auc_ovr")
+    name = "logisticregression__C" if hasattr(model, "steps") else "C"
+    search = classified(
+        OneVsRestClassifier(model), {f"estimator__{name}": [0.01, 1.0]}, ROWS, y, scoring, atol=1e-6
+    )
+    assert search.report_.fits_done == 0, search.report_
+
+
+def test_ridge_against_the_rest_is_exact() -> None:
+    grid = {"estimator__alpha": ALPHAS, "estimator__fit_intercept": [True, False]}
+    for y in (THREE, TWO):
+        search = classified(OneVsRestClassifier(RidgeClassifier()), grid, ROWS, y, None, rtol=1e-12)
+        assert search.report_.fits_done == 0, search.report_
+
+
+@pytest.mark.usefixtures("whatever_it_costs")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_liblinear_penalises_the_intercept(dtype: Any) -> None:
+    X = (ROWS + 3.0).astype(dtype)
+    for fit_intercept in (True, False):
+        model = clone(LIBLINEAR).set_params(fit_intercept=fit_intercept, class_weight="balanced")
+        scoring = ["accuracy", "neg_log_loss"]
+        search = classified(model, {"C": [0.01, 1.0]}, X, TWO, scoring, atol=1e-6)
+        assert search.report_.fits_done == 0, search.report_
+    free = SklearnSearch(LOGISTIC, {"C": [0.01]}, scoring="neg_log_loss", cv=3).fit(X, TWO)
+    assert abs(free.best_score_ - search.cv_results_["mean_test_neg_log_loss"][0]) > 1e-3
+
+
+@pytest.mark.usefixtures("whatever_it_costs")
+@pytest.mark.parametrize(
+    ("model", "y", "reason"),
+    [
+        (OneVsRestClassifier(LOGISTIC, verbose=1), THREE, "verbose follows single fits"),
+        (OneVsRestClassifier(Ridge()), THREE, "linear classifiers"),
+        (OneVsRestClassifier(LOGISTIC), SIGNAL > 0.0, "y has several columns"),
+        (OneVsRestClassifier(LOGISTIC), np.sort(THREE), "a class is missing in a training part"),
+        (OneVsRestClassifier(clone(LOGISTIC).set_params(solver="sag")), THREE, "solver='sag' stops"),
+        (clone(LIBLINEAR).set_params(intercept_scaling=2.0), TWO, "penalty of the intercept"),
+    ],
+)
+def test_classifiers_left_to_scikit_learn(model: Any, y: Any, reason: str) -> None:
+    name = next(name for name in ("estimator__C", "estimator__alpha", "C") if name in model.get_params())
+    search = GridSearchCV(model, {name: [0.1, 1.0]}, cv=KFold(3), refit=False, error_score=np.nan)
+    found = str(search.plan(ROWS, y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with suppress(ValueError):  # scikit-learn's own
+            search.fit(ROWS, y)
+    assert reason in found + str(getattr(search, "report_", ""))
+
+
+def test_weights_that_one_against_the_rest_refuses() -> None:
+    search = GridSearchCV(OneVsRestClassifier(RidgeClassifier()), {"estimator__alpha": [1.0]}, cv=3)
+    with pytest.raises(ValueError, match="sample_weight"):
+        search.fit(ROWS, THREE, sample_weight=np.ones(240))
+
+
+def test_a_refit_that_stops_early_for_one_class_is_seen() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        early, enough = (
+            make_pipeline(StandardScaler(), OneVsRestClassifier(LogisticRegression(max_iter=n)))
+            for n in (2, 1000)
+        )
+        assert stopped_early(early.fit(ROWS, THREE))
+        assert not stopped_early(enough.fit(ROWS, THREE))

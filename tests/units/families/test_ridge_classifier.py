@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -113,3 +114,12 @@ def test_labels_that_are_not_served_are_named(y, reason):
     cv = [(np.arange(N // 5, N), np.arange(N // 5)), (np.arange(N // 2), np.arange(N // 2, N))]
     plan = GridSearchCV(RidgeClassifier(), {"alpha": ALPHAS}, cv=cv).plan(X, y)
     assert reason in str(plan)
+
+
+def test_a_step_that_reads_labels_is_not_affine():
+    """f_regression fails for texts, and moments of indicators do not tell."""
+    model = make_pipeline(SelectKBest(f_regression, k=2), RidgeClassifier())
+    search = GridSearchCV(model, {"ridgeclassifier__alpha": ALPHAS}, cv=3)
+    assert "reads labels" in str(search.plan(X, LABELS["two"]))
+    with pytest.raises(ValueError, match="All the 9 fits failed"):
+        search.fit(X, LABELS["texts"])

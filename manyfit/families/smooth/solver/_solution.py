@@ -21,6 +21,7 @@ class PathSolution:
     converged: Array  # (m,), whether the gradient is as small as `tol`
     trusted: Array  # (m,), whether scikit-learn's solver is expected to be as near; others are not fitted
     rows_read: int  # rows of X, each as often as it was read; the first split counts for all
+    fits_made: int = 0  # fits of scikit-learn's
 
     @classmethod
     def side_by_side(cls, parts: Sequence["PathSolution"]) -> "PathSolution":
@@ -31,6 +32,7 @@ class PathSolution:
             np.logical_and.reduce([part.converged for part in parts]),
             np.logical_and.reduce([part.trusted for part in parts]),
             sum(part.rows_read for part in parts),
+            max(part.fits_made for part in parts),
         )
 
     def subset(self, settings: Sequence[int]) -> "PathSolution":

@@ -44,11 +44,6 @@ SINGULAR = 1e-10
 VISIBLE = 1.0
 # Newton's method with Cholesky factors took 83 iterations at most, where the loss shows a gradient of `tol`.
 NEWTON_ITERATIONS = 100
-# Newton's method of liblinear may make 1000 iterations. Its `tol` is relative to the gradient at the start,
-# and leaves scores open where L-BFGS would need more than these.
-LIBLINEAR_ITERATIONS = 400
-# liblinear stops without a word where the loss falls by less than that.
-LIBLINEAR_RESOLUTION = 1e-12
 
 
 @dataclass(frozen=True)
