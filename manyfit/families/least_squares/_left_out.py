@@ -27,7 +27,10 @@ MIN_LEFT = 0.05
 # The residual at which conjugate gradients stop, relative to the right-hand side.
 TOLERANCE = 1e-11
 MOST_ITERATIONS = 40
-# It may be larger where H is small, whose largest eigenvalue is at most about this times the largest seen.
+# Sums of squares are off by at most ten times the square of the residual of conjugate gradients, divided by
+# ``(1 - h)^2`` with the largest eigenvalue h of H; so if nothing else is asked for, it may be larger.
+SQUARES_TOLERANCE, SQUARES_FACTOR = 2e-10, 10.0
+# It may be larger too where H is small; h is at most about this times the largest seen.
 LEVERAGE_FACTOR, MOST_EASE = 2.0, 1e3
 # A random right-hand side is solved beside the others. When it is solved to this accuracy, relative to its
 # part along any one direction, no direction of which little is left has been overlooked.
@@ -35,7 +38,9 @@ PROBE_TOLERANCE = 1e-3
 # Its product with the rows estimates their sums of squares along the eigenvectors, up to about this factor.
 ESTIMATE_FACTOR = 4.0
 # Bytes of rows, and of as many right-hand sides, that are worked on together: a part of the last cache.
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**23
+# Bytes of rows that are multiplied by one right-hand side after the other: a part of the second-level cache.
+PIECE_BYTES = 2**19
 # Rows whose origin is further from zero, in standard deviations, are centred in two steps.
 MOST_SHIFT = 10.0
 # With fewer right-hand sides, products with one after the other are faster than a thin matrix product.
@@ -68,15 +73,18 @@ def operations(n: int, p: int, m: int, k: int, columns: int) -> float:
     return iterations * columns * (SLOWNESS * 4.0 * n * p + 4.0 * k * p**2)
 
 
-def leave_out(data: FoldedMatrix, whole: WholeFit, alphas: Array) -> Iterator[LeftOut]:
-    """The residuals of the test rows of all splits, for some alphas; `alphas` may repeat."""
+def leave_out(data: FoldedMatrix, whole: WholeFit, alphas: Array, squares: bool = False) -> Iterator[LeftOut]:
+    """The residuals of the test rows of all splits, for some alphas; `alphas` may repeat.
+
+    `squares`: only the sums of squares of residuals are read.
+    """
     distinct, place = np.unique(alphas, return_inverse=True)
     p, columns = data.X.shape[1], len(distinct) * whole.rhs.shape[1] + 1
 
     def most(m: int) -> int:
         return int(BLOCK_BYTES // (8 * (m * p + (m + p) * columns)))
 
-    equations = _Equations(whole, distinct, rotates=_rotates(data, columns))
+    equations = _Equations(whole, distinct, rotates=_rotates(data, columns), squares=squares)
     for splits, X, Y in data.test_blocks(most):
         residuals, merged, lost = equations.solve(X, Y)
         yield LeftOut(splits, Y, residuals[:, :, place], merged[:, place], lost[:, place])
@@ -96,8 +104,8 @@ class _Equations:
     Right-hand sides lie along the second axis: settings x targets, then the probe with the smallest alpha.
     """
 
-    def __init__(self, whole: WholeFit, alphas: Array, *, rotates: bool) -> None:
-        self._whole, self._alphas = whole, alphas
+    def __init__(self, whole: WholeFit, alphas: Array, *, rotates: bool, squares: bool = False) -> None:
+        self._whole, self._alphas, self._squares = whole, alphas, squares
         self._q = whole.rhs.shape[1]
         spectrum = whole.spectrum
         damped = spectrum.values[:, None] + alphas  # (p, s)
@@ -126,13 +134,11 @@ class _Equations:
         start = np.empty((k, s * q + 1, m))
         np.subtract(
             np.tile((Y - self._whole.intercept).transpose(0, 2, 1), (1, s, 1)),
-            _product(self._coef, Z.transpose(0, 2, 1)),
+            _onto_rows(self._coef[None], Z),
             out=start[:, :-1],
         )
         start[:, -1] = self._signs.choice([-1.0, 1.0], size=(k, m))
-        goals = np.full(s * q + 1, TOLERANCE)
-        goals[-1] = PROBE_TOLERANCE / np.sqrt(m)
-        part, left, along = self._iterate(Z, start, goals)
+        part, left, along = self._iterate(Z, start)
         residuals = (start + part)[:, :-1].reshape(k, s, q, m).transpose(0, 3, 1, 2)
         left = np.minimum(left[:, :-1].reshape(k, s, q).min(axis=2), left[:, -1:])
         merged = ~(left > MIN_LEFT)
@@ -169,7 +175,7 @@ class _Equations:
             squares = ESTIMATE_FACTOR * np.maximum(found, found.mean(axis=0))
         return np.asarray(np.sqrt(squares)[:, :, None] * self._norms)
 
-    def _iterate(self, Z: Array, start: Array, goals: Array) -> tuple[Array, Array, Array]:
+    def _iterate(self, Z: Array, start: Array) -> tuple[Array, Array, Array]:
         """Solutions of ``(I - H) v = start`` as ``H v``, (k, c, m).
 
         Also the least of ``v'(I - H)v / v'v`` that was seen, (k, c), and ``start' Z`` of the last, (k, p).
@@ -200,18 +206,28 @@ class _Equations:
             own *= np.where(going, now / np.where(going, of_own, 1.0), 0.0)[:, :, None]
             own += residual[:, c]
             of_own[...] = np.where(going, now, of_own)
-            # A residual r is off by less than H r / (1 - h), with the largest eigenvalue h of H.
-            h = LEVERAGE_FACTOR * (1.0 - np.minimum(left[:, c], left[:, -1:]))
-            goal = goals[c] * np.clip((1.0 - h) / np.maximum(h, 1e-9), 1.0, MOST_EASE)
-            going &= of_own > goal**2 * start_squares[:, c]
+            goals = self._goals(np.minimum(left, left[:, -1:]), start.shape[2])
+            going &= of_own > goals[:, c] ** 2 * start_squares[:, c]
         left[runs] = 0.0  # not solved
         return part, left, along
 
+    def _goals(self, left: Array, m: int) -> Array:
+        """The residuals at which to stop, (k, c), relative to the right-hand sides; `left` as seen so far."""
+        h = LEVERAGE_FACTOR * (1.0 - left)
+        # A solution with the residual r is off by less than H r / (1 - h).
+        ease = np.clip((1.0 - h) / np.maximum(h, 1e-9), 1.0, MOST_EASE)
+        goals = TOLERANCE * ease
+        if self._squares:
+            far = np.sqrt(SQUARES_TOLERANCE / SQUARES_FACTOR) * (1.0 - h)
+            goals[:, :-1] = np.maximum(goals, far)[:, :-1]
+        goals[:, -1] = PROBE_TOLERANCE / np.sqrt(m) * ease[:, -1]
+        return np.asarray(goals)
+
     def _hat(self, Z: Array, direction: Array, columns: slice) -> tuple[Array, Array]:
         """``H direction`` for some right-hand sides; and ``direction' Z`` of the last of them."""
-        U = _product(direction, Z)
+        U = _across_rows(direction, Z)
         along = U[:, -1].copy()
-        image = _product(self._divided(U, columns), Z.transpose(0, 2, 1))
+        image = _onto_rows(self._divided(U, columns), Z)
         if self._whole.inverse_rows:
             image += self._whole.inverse_rows * direction.sum(axis=2, keepdims=True)
         return image, along
@@ -232,9 +248,46 @@ def _squares(a: Array, b: Array) -> Array:
     return np.einsum("kcm,kcm->kc", a, b)
 
 
-def _product(A: Array, B: Array) -> Array:
-    """``A @ B`` for (k, c, a) or (c, a), and (k, a, b)."""
-    c = A.shape[-2]
-    if c >= MIN_COLUMNS or min(B.shape[1:]) < MIN_COLUMNS:
-        return np.asarray(A @ B)
-    return np.concatenate([A[..., j : j + 1, :] @ B for j in range(c)], axis=1)
+def _onto_rows(U: Array, Z: Array) -> Array:
+    """``U Z'`` for (k, c, p), or (1, c, p), and (k, m, p)."""
+    (k, m, _), c = Z.shape, U.shape[1]
+    if not _in_pieces(c, Z):
+        return np.asarray(U @ Z.transpose(0, 2, 1))
+    out, one = np.empty((k, c, m)), len(U) == 1
+    for sets, rows in _pieces(Z):
+        piece = Z[sets, rows].transpose(0, 2, 1)
+        for j in range(c):
+            np.matmul(U[:, j : j + 1] if one else U[sets, j : j + 1], piece, out=out[sets, j : j + 1, rows])
+    return out
+
+
+def _across_rows(D: Array, Z: Array) -> Array:
+    """``D Z`` for (k, c, m) and (k, m, p)."""
+    (k, m, p), c = Z.shape, D.shape[1]
+    if not _in_pieces(c, Z):
+        return np.asarray(D @ Z)
+    out = np.empty((k, c, p))
+    for sets, rows in _pieces(Z):
+        for j in range(c):
+            if rows.start == 0:
+                np.matmul(D[sets, j : j + 1, rows], Z[sets, rows], out=out[sets, j : j + 1])
+            else:
+                out[sets, j : j + 1] += D[sets, j : j + 1, rows] @ Z[sets, rows]
+    return out
+
+
+def _in_pieces(c: int, Z: Array) -> bool:
+    return c < MIN_COLUMNS and min(Z.shape[1:]) >= MIN_COLUMNS
+
+
+def _pieces(Z: Array) -> Iterator[tuple[slice, slice]]:
+    """Sets and rows of (k, m, p), some whole sets or a part of one at a time."""
+    k, m, p = Z.shape
+    rows = max(1, PIECE_BYTES // (8 * p))
+    if m <= rows:
+        for start in range(0, k, rows // m):
+            yield slice(start, start + rows // m), slice(0, m)
+        return
+    for one in range(k):
+        for start in range(0, m, rows):
+            yield slice(one, one + 1), slice(start, start + rows)

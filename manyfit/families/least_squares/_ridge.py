@@ -47,7 +47,11 @@ class _LeastSquares(Family, LeavesOut):
         return direct and operations(n, p, m, k, columns) < k * (SPECTRUM_OPERATIONS * p**3 + FIT_OVERHEAD)
 
     def leave_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], data: FoldedMatrix
+        self,
+        estimator: Any,
+        settings: Sequence[Mapping[str, Any]],
+        data: FoldedMatrix,
+        squares: bool = False,
     ) -> Iterator[LeftOut]:
         """See `LeavesOut`."""
         alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
@@ -57,7 +61,7 @@ class _LeastSquares(Family, LeavesOut):
         floor = np.maximum(self._least_ratio(estimator, view) * largest, MIN_DAMPED)
         if not (smallest > floor).all():
             raise Unsupported(POOR)
-        return leave_out(data, whole, alphas)
+        return leave_out(data, whole, alphas, squares)
 
     def _least_ratio(self, estimator: Any, view: TransformedMoments) -> float:
         """The ratio of eigenvalues under which a training set is left to scikit-learn."""

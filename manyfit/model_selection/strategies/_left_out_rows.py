@@ -43,7 +43,7 @@ def answer_left_out(
     assert isinstance(family, LeavesOut)
     start = time.perf_counter()
     try:
-        for block in family.leave_out(group.prototype, group.settings, data):
+        for block in family.leave_out(group.prototype, group.settings, data, scoring.reads_squares):
             part = _Block(group, data, scoring, block, context.job.options)
             part.score(time.perf_counter() - start)
             outcome.add(part.outcome)
