@@ -32,9 +32,10 @@ MOST_ITERATIONS = 40
 SQUARES_TOLERANCE, SQUARES_FACTOR = 2e-10, 10.0
 # It may be larger too where H is small; h is at most about this times the largest seen.
 LEVERAGE_FACTOR, MOST_EASE = 2.0, 1e3
-# A random right-hand side is solved beside the others. When it is solved to this accuracy, relative to its
-# part along any one direction, no direction of which little is left has been overlooked.
-PROBE_TOLERANCE = 1e-3
+# A right-hand side of standard normal numbers is solved beside the others, to this residual. A direction of
+# which little is left is overlooked only if its part along that direction is smaller, so with a probability
+# of less than this; and only if the other right-hand sides have no part along it either.
+PROBE_TOLERANCE = 1e-6
 # Its product with the rows estimates their sums of squares along the eigenvectors, up to about this factor.
 ESTIMATE_FACTOR = 4.0
 # Bytes of rows, and of as many right-hand sides, that are worked on together: a part of the last cache.
@@ -122,7 +123,7 @@ class _Equations:
             self._vectors = np.ascontiguousarray(vectors)
             if len(alphas) == 1:
                 self._inverse = (vectors / damped[:, 0]) @ vectors.T
-        self._signs, self._buffer = np.random.default_rng(0), np.empty(0)
+        self._random, self._buffer = np.random.default_rng(0), np.empty(0)
         # Rows are centred at once if that loses no digits: the origin is not far from zero.
         spread = np.sqrt(spectrum.values[-1] * whole.inverse_rows)
         self._near = bool((np.abs(whole.origin) <= MOST_SHIFT * spread).all())
@@ -137,7 +138,7 @@ class _Equations:
             _onto_rows(self._coef[None], Z),
             out=start[:, :-1],
         )
-        start[:, -1] = self._signs.choice([-1.0, 1.0], size=(k, m))
+        start[:, -1] = self._random.normal(size=(k, m))
         part, left, along = self._iterate(Z, start)
         residuals = (start + part)[:, :-1].reshape(k, s, q, m).transpose(0, 3, 1, 2)
         left = np.minimum(left[:, :-1].reshape(k, s, q).min(axis=2), left[:, -1:])
@@ -164,8 +165,8 @@ class _Equations:
     def _errors(self, Z: Array, along: Array) -> Array:
         """The root mean square of what rounding does to predictions of the rows, (k, s, q).
 
-        `along`, (k, p), is the product of rows and probe, whose signs are random: squares are on average sums
-        of squares of the rows.
+        `along`, (k, p), is the product of rows and probe, which is random: squares are on average sums of
+        squares of the rows.
         """
         m = Z.shape[1]
         if self._vectors is None:
@@ -184,44 +185,45 @@ class _Equations:
         squares = _squares(start, start)
         start_squares = squares.copy()
         left, along = np.ones_like(squares), np.empty(0)
-        runs = squares > 0.0
+        runs, merged = squares > 0.0, np.zeros(squares.shape, dtype=bool)
         for iteration in range(MOST_ITERATIONS):
             active = np.flatnonzero(runs.any(axis=0))
             if not active.size:
                 return part, left, along
-            c = slice(active[0], active[-1] + 1)  # the probe is the last, and ends first
+            c = slice(active[0], active[-1] + 1)
             own, going, of_own = direction[:, c], runs[:, c], squares[:, c]
             image, last = self._hat(Z, own, c)
             along = last if iteration == 0 else along
             size, inner = _squares(own, own), _squares(own, image)
             share = np.where(going, 1.0 - inner / np.where(going, size, 1.0), 1.0)
             left[:, c] = np.minimum(left[:, c], share)
-            going &= share > MIN_LEFT
+            merged[:, c] |= share <= MIN_LEFT
+            going &= ~merged[:, c]
             step = np.where(going, of_own / np.where(going, size - inner, 1.0), 0.0)[:, :, None]
             part[:, c] += step * image
             image -= own
             image *= step
             residual[:, c] += image
             now = _squares(residual[:, c], residual[:, c])
-            own *= np.where(going, now / np.where(going, of_own, 1.0), 0.0)[:, :, None]
-            own += residual[:, c]
+            # Those that rest keep their direction: they go on if another shows that more is left to do.
+            own *= np.where(going, now / np.where(going, of_own, 1.0), 1.0)[:, :, None]
+            own += residual[:, c] if going.all() else residual[:, c] * going[:, :, None]
             of_own[...] = np.where(going, now, of_own)
-            goals = self._goals(np.minimum(left, left[:, -1:]), start.shape[2])
-            going &= of_own > goals[:, c] ** 2 * start_squares[:, c]
+            most = self._most_squares(np.minimum(left, left[:, -1:]), start_squares)
+            runs = (squares > most) & ~merged
         left[runs] = 0.0  # not solved
         return part, left, along
 
-    def _goals(self, left: Array, m: int) -> Array:
-        """The residuals at which to stop, (k, c), relative to the right-hand sides; `left` as seen so far."""
+    def _most_squares(self, left: Array, start_squares: Array) -> Array:
+        """The squares of the residuals at which to stop, (k, c), for what is `left` as seen so far."""
         h = LEVERAGE_FACTOR * (1.0 - left)
         # A solution with the residual r is off by less than H r / (1 - h).
-        ease = np.clip((1.0 - h) / np.maximum(h, 1e-9), 1.0, MOST_EASE)
-        goals = TOLERANCE * ease
+        goals = TOLERANCE * np.clip((1.0 - h) / np.maximum(h, 1e-9), 1.0, MOST_EASE)
         if self._squares:
-            far = np.sqrt(SQUARES_TOLERANCE / SQUARES_FACTOR) * (1.0 - h)
-            goals[:, :-1] = np.maximum(goals, far)[:, :-1]
-        goals[:, -1] = PROBE_TOLERANCE / np.sqrt(m) * ease[:, -1]
-        return np.asarray(goals)
+            goals = np.maximum(goals, np.sqrt(SQUARES_TOLERANCE / SQUARES_FACTOR) * (1.0 - h))
+        most = np.asarray(goals**2 * start_squares)
+        most[:, -1] = PROBE_TOLERANCE**2
+        return most
 
     def _hat(self, Z: Array, direction: Array, columns: slice) -> tuple[Array, Array]:
         """``H direction`` for some right-hand sides; and ``direction' Z`` of the last of them."""
@@ -263,7 +265,7 @@ def _onto_rows(U: Array, Z: Array) -> Array:
 
 def _across_rows(D: Array, Z: Array) -> Array:
     """``D Z`` for (k, c, m) and (k, m, p)."""
-    (k, m, p), c = Z.shape, D.shape[1]
+    (k, _, p), c = Z.shape, D.shape[1]
     if not _in_pieces(c, Z):
         return np.asarray(D @ Z)
     out = np.empty((k, c, p))

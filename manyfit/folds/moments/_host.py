@@ -54,8 +54,8 @@ def sum_atoms(
 ) -> SummedMoments:
     """The moments of ``[X, Y]`` over each atom.
 
-    Rows are read in blocks of at most 4 MiB, or 256 rows. `in_pieces`: threads sum pieces of the atoms, which are
-    merged in the order of the rows, so that results do not depend on the threads.
+    Rows are read in blocks of at most 4 MiB, or 256 rows. `in_pieces`: threads sum pieces of the atoms, which
+    are merged in the order of the rows, so that results do not depend on the threads.
     """
     origin = middle(X, Y, slice(0, X.shape[0]))
     if not in_pieces:

@@ -59,6 +59,53 @@ def test_a_set_that_alone_tells_a_direction_is_not_answered(data, n_rows):
         assert merged.tolist() == [expected] + [False] * (len(merged) - 1)
 
 
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-5, 1e-4, 1e-2])
+def test_a_direction_that_only_one_set_tells_is_seen_though_its_rows_are_fitted(squares, alpha):
+    """An indicator of each set: its rows leave no residual along it, so only a random vector shows it."""
+    rng = np.random.default_rng(0)
+    sets = np.repeat(np.arange(60), 10)
+    X = np.column_stack([rng.normal(size=(600, 3)), np.eye(60)[sets]])
+    y = X[:, 0] + 3.0 * rng.normal(size=60)[sets] + rng.normal(size=600)
+    matrix = FoldedMatrix(X, y, Splits.draw(KFold(60), X, y, 600, {}))
+    (block,) = family_of(Ridge).leave_out(Ridge(), [{"alpha": alpha}], matrix, squares)
+    assert block.merged.all()
+
+
+@pytest.mark.parametrize("largest", [0.01, 0.3, 0.9])
+@pytest.mark.parametrize("n_rows", [3, 40])
+def test_sums_of_squares_are_exact_where_only_they_are_read(data, largest, n_rows):
+    """Rows of any leverage, also such as conjugate gradients find only after many iterations."""
+    rng = np.random.default_rng(n_rows)
+    X = (
+        rng.normal(size=(20 * n_rows, 12))
+        * np.where(np.arange(20 * n_rows) < n_rows, 30.0 * largest, 1.0)[:, None]
+    )
+    y = X[:, 0] + rng.normal(size=len(X))
+    matrix = FoldedMatrix(X, y, Splits.draw(KFold(20), X, y, len(X), {}))
+    for block in family_of(Ridge).leave_out(Ridge(), [{"alpha": 1.0}, {"alpha": 30.0}], matrix, True):
+        for place in np.flatnonzero(~block.merged.any(axis=1)):
+            train, test = matrix.splits.indices(block.splits[place])
+            for j, alpha in enumerate((1.0, 30.0)):
+                expected = (
+                    (y[test] - Ridge(alpha=alpha).fit(X[train], y[train]).predict(X[test])) ** 2
+                ).sum()
+                assert (block.residuals[place, :, j] ** 2).sum() == pytest.approx(expected, rel=5e-10)
+    assert not block.merged.all()
+
+
+@pytest.mark.parametrize("shape", [(7, 3, 6), (2, 50, 8), (1, 4, 4), (3, 5, 40)])
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_products_in_pieces_are_products(monkeypatch, shape, columns):
+    monkeypatch.setattr(_left_out, "PIECE_BYTES", 1000)
+    rng = np.random.default_rng(0)
+    (k, m, p), Z = shape, rng.normal(size=shape)
+    D, U = rng.normal(size=(k, columns, m)), rng.normal(size=(k, columns, p))
+    np.testing.assert_allclose(_left_out._across_rows(D, Z), D @ Z, rtol=1e-12, atol=1e-12)
+    for one in (U, U[:1]):
+        np.testing.assert_allclose(_left_out._onto_rows(one, Z), one @ Z.transpose(0, 2, 1), atol=1e-12)
+
+
 def test_rounding_that_could_change_a_score_is_found(data):
     X, _ = data
     _, found = blocks(X, X @ np.arange(5.0), KFold(30), Ridge(), [1e-9])
