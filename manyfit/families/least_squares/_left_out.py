@@ -4,7 +4,8 @@ With ``A = X'X + alpha I`` of all rows, and ``H = X_b A^-1 X_b'`` the block of t
 their residuals under the fit of all other rows are ``(I - H)^-1 e_b``, where ``e_b`` are those under the fit
 of all rows. Conjugate gradients solve this for many sets of rows, settings and targets at once: one product
 with ``X_b`` and its transpose for each iteration. A few iterations are enough, since H is small where a set
-is a small part of the rows; one is enough for a single row.
+is a small part of the rows; one is enough for a single row. With weights W of the rows they solve
+``(I - W^1/2 H W^1/2) u = W^1/2 e_b``, and the residuals are ``e_b + H W^1/2 u``.
 
 References
 ----------
@@ -56,7 +57,7 @@ class WholeFit(NamedTuple):
     """The fit of all rows: spectrum of the equations, their right-hand side, and the centre of the rows.
 
     Rows about the centre are ``(x - origin) + offset``; `intercept` is added to predictions, (q,).
-    `inverse_rows` is the inverse of the number of rows if there is an intercept, else 0.
+    `inverse_rows` is the inverse of the number of rows, or of their weight, if there is an intercept, else 0.
     """
 
     spectrum: Spectrum
@@ -86,8 +87,8 @@ def leave_out(data: FoldedMatrix, whole: WholeFit, alphas: Array, squares: bool 
         return int(BLOCK_BYTES // (8 * (m * p + (m + p) * columns)))
 
     equations = _Equations(whole, distinct, rotates=_rotates(data, columns), squares=squares)
-    for splits, X, Y in data.test_blocks(most):
-        residuals, merged, lost = equations.solve(X, Y)
+    for splits, X, Y, weights in data.test_blocks(most):
+        residuals, merged, lost = equations.solve(X, Y, weights)
         yield LeftOut(splits, Y, residuals[:, :, place], merged[:, place], lost[:, place])
 
 
@@ -128,8 +129,11 @@ class _Equations:
         spread = np.sqrt(spectrum.values[-1] * whole.inverse_rows)
         self._near = bool((np.abs(whole.origin) <= MOST_SHIFT * spread).all())
 
-    def solve(self, X: Array, Y: Array) -> tuple[Array, Array, Array]:
-        """Residuals, and which are not known or lost, see `LeftOut`, for rows (k, m, p) and (k, m, q)."""
+    def solve(self, X: Array, Y: Array, weights: Array | None = None) -> tuple[Array, Array, Array]:
+        """Residuals, and which are not known or lost, see `LeftOut`.
+
+        For rows (k, m, p) and (k, m, q), with weights (k, m) or none.
+        """
         (k, m, q), s = Y.shape, len(self._alphas)
         Z = self._centred(X)
         start = np.empty((k, s * q + 1, m))
@@ -139,7 +143,10 @@ class _Equations:
             out=start[:, :-1],
         )
         start[:, -1] = self._random.normal(size=(k, m))
-        part, left, along = self._iterate(Z, start)
+        roots = None if weights is None else np.sqrt(weights)[:, None]
+        part, left, along = self._iterate(Z, start, roots)
+        if roots is not None:
+            along = _across_rows(start[:, -1:], Z)[:, 0]
         residuals = (start + part)[:, :-1].reshape(k, s, q, m).transpose(0, 3, 1, 2)
         left = np.minimum(left[:, :-1].reshape(k, s, q).min(axis=2), left[:, -1:])
         merged = ~(left > MIN_LEFT)
@@ -176,13 +183,14 @@ class _Equations:
             squares = ESTIMATE_FACTOR * np.maximum(found, found.mean(axis=0))
         return np.asarray(np.sqrt(squares)[:, :, None] * self._norms)
 
-    def _iterate(self, Z: Array, start: Array) -> tuple[Array, Array, Array]:
-        """Solutions of ``(I - H) v = start`` as ``H v``, (k, c, m).
+    def _iterate(self, Z: Array, start: Array, roots: Array | None) -> tuple[Array, Array, Array]:
+        """Solutions of ``(I - H) v = start`` as ``H v``, (k, c, m); `roots` of the weights, (k, 1, m).
 
         Also the least of ``v'(I - H)v / v'v`` that was seen, (k, c), and ``start' Z`` of the last, (k, p).
         """
-        part, residual, direction = np.zeros_like(start), start.copy(), start.copy()
-        squares = _squares(start, start)
+        part = np.zeros_like(start)
+        residual = start.copy() if roots is None else start * roots
+        direction, squares = residual.copy(), _squares(residual, residual)
         start_squares = squares.copy()
         left, along = np.ones_like(squares), np.empty(0)
         runs, merged = squares > 0.0, np.zeros(squares.shape, dtype=bool)
@@ -192,15 +200,18 @@ class _Equations:
                 return part, left, along
             c = slice(active[0], active[-1] + 1)
             own, going, of_own = direction[:, c], runs[:, c], squares[:, c]
-            image, last = self._hat(Z, own, c)
+            image, last = self._hat(Z, own if roots is None else own * roots, c)
             along = last if iteration == 0 else along
+            image_of_all = image
+            if roots is not None:
+                image = image * roots
             size, inner = _squares(own, own), _squares(own, image)
             share = np.where(going, 1.0 - inner / np.where(going, size, 1.0), 1.0)
             left[:, c] = np.minimum(left[:, c], share)
             merged[:, c] |= share <= MIN_LEFT
             going &= ~merged[:, c]
             step = np.where(going, of_own / np.where(going, size - inner, 1.0), 0.0)[:, :, None]
-            part[:, c] += step * image
+            part[:, c] += step * image_of_all
             image -= own
             image *= step
             residual[:, c] += image

@@ -191,9 +191,11 @@ def ridge_equations(view: TransformedMoments, fit_intercept: bool) -> RidgeEquat
 
 def _whole_fit(view: TransformedMoments, fit_intercept: bool) -> WholeFit:
     """The equations of all rows; raises `Unsupported` if no feature is left."""
-    equations, moments = ridge_equations(view, fit_intercept), view.plain
+    equations, moments, plain = ridge_equations(view, fit_intercept), view.weighted, view.plain
+    if not moments.weight > 0.0:
+        raise Unsupported("the weights add up to nothing")
     intercept = moments.y_mean if fit_intercept else np.zeros_like(moments.y_mean)
-    y_size = np.sqrt(np.maximum(moments.yy, 0.0) / moments.weight) + np.abs(moments.y_mean)
+    y_size = np.sqrt(np.maximum(plain.yy, 0.0) / plain.weight) + np.abs(plain.y_mean)
     per_row = 1.0 / moments.weight if fit_intercept else 0.0
     return WholeFit(
         equations.spectrum, equations.rhs, view.origin, equations.offset, intercept, per_row, y_size

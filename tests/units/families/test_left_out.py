@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, LeaveOneOut
 
@@ -179,16 +181,41 @@ def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
     assert "on purpose" in next(iter(search.report_.left_to_sklearn))
 
 
-def test_weights_and_float32_take_the_moments_of_each_fold(data):
-    X, y = data
-    for fit, params in ((X.astype(np.float32), {}), (X, {"sample_weight": np.arange(1.0, 91.0)})):
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(9, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("rotates", [True, False])
+@pytest.mark.parametrize("scored", [True, False])
+def test_weights(monkeypatch, data, cv, fit_intercept, rotates, scored):
+    monkeypatch.setattr(_left_out, "_rotates", lambda *args: rotates)
+    monkeypatch.setattr(FoldedMatrix, "view", None)  # the moments of a training set are not asked for
+    X, y = data[0][:45], data[1][:45]
+    weights = np.random.default_rng(0).uniform(0.0, 3.0, len(X)) * (np.arange(len(X)) % 5 > 0)
+    with config_context(enable_metadata_routing=True):
+        scoring = make_scorer(mean_squared_error).set_score_request(sample_weight=scored)
+        estimator = Ridge(fit_intercept=fit_intercept).set_fit_request(sample_weight=True)
+        if isinstance(cv, LeaveOneOut):
+            weights = weights + 0.1  # the mean of one square of no weight is not a number
         ours, theirs = (
-            one(Ridge(), {"alpha": [1.0]}, cv=30, scoring="neg_mean_squared_error", refit=False).fit(
-                fit, y, **params
+            one(estimator, {"alpha": ALPHAS}, cv=cv, scoring=scoring, refit=False).fit(
+                X, y, sample_weight=weights
             )
             for one in (GridSearchCV, SklearnSearch)
         )
-        tol = 1e-3 if fit.dtype == np.float32 else 1e-9  # scikit-learn computes in float32
-        np.testing.assert_allclose(
-            ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=tol
+    assert ours.report_.fits_shared == ours.report_.fits_requested
+    for i in range(ours.n_splits_):
+        name = f"split{i}_test_score"
+        np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], rtol=1e-9)
+
+
+def test_float32_takes_the_moments_of_each_fold(data):
+    X, y = data
+    ours, theirs = (
+        one(Ridge(), {"alpha": [1.0]}, cv=30, scoring="neg_mean_squared_error", refit=False).fit(
+            X.astype(np.float32), y
         )
+        for one in (GridSearchCV, SklearnSearch)
+    )
+    # scikit-learn computes in float32.
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-3
+    )
