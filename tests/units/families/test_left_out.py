@@ -185,11 +185,13 @@ def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("rotates", [True, False])
 @pytest.mark.parametrize("scored", [True, False])
-def test_weights(monkeypatch, data, cv, fit_intercept, rotates, scored):
+def test_weights(monkeypatch, cv, fit_intercept, rotates, scored):
     monkeypatch.setattr(_left_out, "_rotates", lambda *args: rotates)
     monkeypatch.setattr(FoldedMatrix, "view", None)  # the moments of a training set are not asked for
-    X, y = data[0][:45], data[1][:45]
-    weights = np.random.default_rng(0).uniform(0.0, 3.0, len(X)) * (np.arange(len(X)) % 5 > 0)
+    rng = np.random.default_rng(0)
+    X = 1.0 + rng.normal(size=(45, 4))
+    y = X[:, 0] + rng.normal(size=45)
+    weights = rng.uniform(0.1, 3.0, len(X)) * (np.arange(len(X)) % 5 > 0)
     with config_context(enable_metadata_routing=True):
         scoring = make_scorer(mean_squared_error).set_score_request(sample_weight=scored)
         estimator = Ridge(fit_intercept=fit_intercept).set_fit_request(sample_weight=True)
