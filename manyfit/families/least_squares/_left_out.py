@@ -30,7 +30,7 @@ TOLERANCE = 1e-11
 MOST_ITERATIONS = 40
 # Sums of squares are off by at most ten times the square of the residual of conjugate gradients, divided by
 # ``(1 - h)^2`` with the largest eigenvalue h of H; so if nothing else is asked for, it may be larger.
-SQUARES_TOLERANCE, SQUARES_FACTOR = 2e-10, 10.0
+SQUARES_TOLERANCE, SQUARES_FACTOR = 1e-13, 10.0
 # It may be larger too where H is small; h is at most about this times the largest seen.
 LEVERAGE_FACTOR, MOST_EASE = 2.0, 1e3
 # A right-hand side of standard normal numbers is solved beside the others, to this residual. A direction of
