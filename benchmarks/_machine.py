@@ -21,6 +21,7 @@ _PACKAGES = (
     "distributed",
     "dask-ml",
     "himalaya",
+    "cvmatrix",
 )
 
 

@@ -132,29 +132,35 @@ class FoldedMatrix:
 
     @property
     def divides_rows(self) -> bool:
-        """Whether each split tests rows of its own and trains on all others, unweighted, in host memory."""
-        weights = self.weights.fit is None and self.weights.score is None
+        """Whether each split tests rows of its own and trains on all others, in host memory."""
         plain = self.X.dtype != np.float32 and isinstance(self.X, HostRows) and not self.X.nnz
-        return weights and plain and self.splits.test_sets is not None
+        return plain and self.splits.test_sets is not None
 
     def whole_view(self) -> TransformedMoments:
-        """Moments of all rows, as if a split trained on them all; unweighted."""
+        """Moments of all rows, as if a split trained on them all."""
         if self._whole is None:
-            rows = slice(0, self.X.shape[0])
-            ((moments, read),) = self.X.moments(self._send_once(self._Y, "y"), [rows], None)
-            self.passes += read / max(self.X.shape[0], 1)
-            moments, ranges = require_squares(moments, 0, "training", self.X.dtype), None
+            rows, ranges = slice(0, self.X.shape[0]), None
+            plain = weighted = self._moments_of(rows, None)
+            if self.weights.fit is not None:
+                weighted = self._moments_of(rows, self.weights.fit)
 
             def constant(columns: Array) -> Array:
                 nonlocal ranges
                 ranges = ranges or AtomRanges(self.X, [rows])
                 return ranges.constant(columns, np.zeros(1, dtype=np.intp))
 
-            self._whole = TransformedMoments.root(moments, moments, constant, self.X, self.single_target)
+            self._whole = TransformedMoments.root(plain, weighted, constant, self.X, self.single_target)
         return self._whole
 
-    def test_blocks(self, most: Callable[[int], int]) -> Iterator[tuple[Array, Array, Array]]:
-        """The splits of a block, the test rows of X, (k, m, p), and their numbers of y, (k, m, q).
+    def _moments_of(self, rows: slice, weights: Array | None) -> Moments:
+        """Moments of some rows, in a pass of their own."""
+        Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
+        ((moments, read),) = self.X.moments(Y, [rows], own)
+        self.passes += read / max(self.X.shape[0], 1)
+        return require_squares(moments, 0, "training", self.X.dtype)
+
+    def test_blocks(self, most: Callable[[int], int]) -> Iterator[tuple[Array, Array, Array, Array | None]]:
+        """The splits of a block, their test rows of X, (k, m, p), and y, (k, m, q), and weights, (k, m).
 
         All test sets of a block have one size m; ``most(m)`` is the number of splits of a block at most.
         """
@@ -165,8 +171,10 @@ class FoldedMatrix:
             for start in range(0, len(of_size), max(1, most(m))):
                 splits = of_size[start : start + max(1, most(m))]
                 rows = sets.rows(splits)
-                Y = np.asarray(self._Y[rows], dtype=np.float64)
-                yield splits, self.X.take(rows).reshape(len(splits), m, -1), Y.reshape(len(splits), m, -1)
+                Y = np.asarray(self._Y[rows], dtype=np.float64).reshape(len(splits), m, -1)
+                weights = self.weights.fit
+                own = None if weights is None else np.asarray(weights[rows]).reshape(len(splits), m)
+                yield splits, self.X.take(rows).reshape(len(splits), m, -1), Y, own
 
     def start(self, i: int) -> FoldColumns | TransformedMoments:
         """Split `i` before any step: the columns of an encoding, else training moments."""

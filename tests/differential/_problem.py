@@ -134,7 +134,7 @@ def problems(draw: st.DrawFn, case: Case) -> Problem:
     """A problem of this family."""
     recipe = draw(recipes(case.targets))
     estimator, grid = case.draw_search(draw, recipe)
-    drawn = draw(splits(classes="two classes" in case.targets))
+    drawn = draw(splits("two classes" in case.targets, case.small_sets))
     options = draw(search_options(case.scorers, weighted=recipe.weights is not None))
     return Problem(case, estimator, grid, recipe, drawn, options)
 

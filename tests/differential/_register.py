@@ -49,6 +49,7 @@ class Case:
     result: Literal["exact", "converged"]
     tight: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-9
+    small_sets: bool = False
 
 
 _CASES: dict[str, Case] = {}
@@ -63,8 +64,12 @@ def register(
     result: Literal["exact", "converged"] = "exact",
     tight: Mapping[str, Any] | None = None,
     tolerance: float | None = None,
+    small_sets: bool = False,
 ) -> Callable[[DrawSearch], DrawSearch]:
-    """Register the decorated function as a family; `classes` chooses the defaults for classifiers."""
+    """Register the decorated function as a family; `classes` chooses the defaults for classifiers.
+
+    `small_sets`: its splits are many, and each tests few rows.
+    """
 
     def add(draw_search: DrawSearch) -> DrawSearch:
         if name in _CASES:
@@ -77,6 +82,7 @@ def register(
             result,
             tight or {},
             tolerance if tolerance is not None else (1e-9 if result == "exact" else 1e-4),
+            small_sets,
         )
         return draw_search
 

@@ -25,8 +25,9 @@ class Splits:
 
     def make(self, n: int) -> Any:
         """The `cv` parameter for `n` rows."""
-        if self.kind in SPLITTERS:
-            return SPLITTERS[self.kind](self, n)
+        for splitters in (SPLITTERS, SMALL_SETS):
+            if self.kind in splitters:
+                return splitters[self.kind](self, n)
         return LISTS[self.kind](self, n)
 
     @property
@@ -98,6 +99,19 @@ SPLITTERS: dict[str, Callable[[Splits, int], Any]] = {
     "GroupKFold": lambda s, n: ms.GroupKFold(min(s.k, 3)),
     "LeaveOneGroupOut": lambda s, n: ms.LeaveOneGroupOut(),
 }
+# Many splits that each test few rows.
+SMALL_SETS: dict[str, Callable[[Splits, int], Any]] = {
+    "each row": lambda s, n: ms.LeaveOneOut(),
+    "pairs of rows": lambda s, n: ms.KFold(n // 2),
+    "shuffled pairs": lambda s, n: ms.KFold(n // 2, shuffle=True, random_state=s.seed),
+    "one pair": lambda s, n: ms.KFold(n - 1),
+    "threes": lambda s, n: ms.KFold(max(2, n // 3)),
+    "tiny groups": lambda s, n: ms.PredefinedSplit(s._rng().integers(0, max(2, n // 3), n)),
+    "tiny groups in order": lambda s, n: ms.PredefinedSplit(np.arange(n) // s.k),
+    "all pairs": lambda s, n: ms.LeavePOut(2) if n <= 9 else ms.KFold(n // 2),
+    "some rows": lambda s, n: ms.ShuffleSplit(2 * s.k, test_size=s.k - 1, random_state=s.seed),
+    "repeated pairs": lambda s, n: ms.RepeatedKFold(n_splits=n // 2, n_repeats=2, random_state=s.seed),
+}
 GROUPED = ("GroupKFold", "LeaveOneGroupOut")
 LISTS: dict[str, Callable[[Splits, int], Any]] = {
     "bootstrap": _bootstrap,
@@ -121,8 +135,15 @@ REFUSED = ("empty test", "empty training", "no splits", "StratifiedKFold")
 
 
 @st.composite
-def splits(draw: st.DrawFn, classes: bool = False) -> Splits:
-    """Any sort of splits, now and then one that is refused; stratified ones for classes."""
+def splits(draw: st.DrawFn, classes: bool = False, small_sets: bool = False) -> Splits:
+    """Any sort of splits, now and then one that is refused; stratified ones for classes.
+
+    `small_sets`: many splits that each test few rows.
+    """
+    if small_sets:
+        return Splits(
+            draw(st.sampled_from(tuple(SMALL_SETS))), draw(st.integers(2, 4)), draw(st.integers(0, 999))
+        )
     refused = REFUSED[:-1] if classes else REFUSED
     usual = tuple(k for k in (*SPLITTERS, *LISTS) if k not in refused)
     kind = draw(st.sampled_from(mostly(draw, usual, (refused,), odds=24)))

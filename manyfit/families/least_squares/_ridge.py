@@ -47,7 +47,11 @@ class _LeastSquares(Family, LeavesOut):
         return direct and operations(n, p, m, k, columns) < k * (SPECTRUM_OPERATIONS * p**3 + FIT_OVERHEAD)
 
     def leave_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], data: FoldedMatrix
+        self,
+        estimator: Any,
+        settings: Sequence[Mapping[str, Any]],
+        data: FoldedMatrix,
+        squares: bool = False,
     ) -> Iterator[LeftOut]:
         """See `LeavesOut`."""
         alphas = np.array([float(setting.get("alpha", 0.0)) for setting in settings])
@@ -57,7 +61,7 @@ class _LeastSquares(Family, LeavesOut):
         floor = np.maximum(self._least_ratio(estimator, view) * largest, MIN_DAMPED)
         if not (smallest > floor).all():
             raise Unsupported(POOR)
-        return leave_out(data, whole, alphas)
+        return leave_out(data, whole, alphas, squares)
 
     def _least_ratio(self, estimator: Any, view: TransformedMoments) -> float:
         """The ratio of eigenvalues under which a training set is left to scikit-learn."""
@@ -187,9 +191,11 @@ def ridge_equations(view: TransformedMoments, fit_intercept: bool) -> RidgeEquat
 
 def _whole_fit(view: TransformedMoments, fit_intercept: bool) -> WholeFit:
     """The equations of all rows; raises `Unsupported` if no feature is left."""
-    equations, moments = ridge_equations(view, fit_intercept), view.plain
+    equations, moments, plain = ridge_equations(view, fit_intercept), view.weighted, view.plain
+    if not moments.weight > 0.0:
+        raise Unsupported("the weights add up to nothing")
     intercept = moments.y_mean if fit_intercept else np.zeros_like(moments.y_mean)
-    y_size = np.sqrt(np.maximum(moments.yy, 0.0) / moments.weight) + np.abs(moments.y_mean)
+    y_size = np.sqrt(np.maximum(plain.yy, 0.0) / plain.weight) + np.abs(plain.y_mean)
     per_row = 1.0 / moments.weight if fit_intercept else 0.0
     return WholeFit(
         equations.spectrum, equations.rhs, view.origin, equations.offset, intercept, per_row, y_size

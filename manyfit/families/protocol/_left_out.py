@@ -49,9 +49,16 @@ class LeavesOut(ABC):
 
     @abstractmethod
     def leave_out(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], data: FoldedMatrix
+        self,
+        estimator: Any,
+        settings: Sequence[Mapping[str, Any]],
+        data: FoldedMatrix,
+        squares: bool = False,
     ) -> Iterator[LeftOut]:
-        """The residuals of all test rows, some splits at a time; raises `Unsupported` if it cannot."""
+        """The residuals of all test rows, some splits at a time; raises `Unsupported` if it cannot.
+
+        `squares`: only their sums of squares over each test set are read.
+        """
 
     def answers_of(self, predicted: Array, single: bool, classes: Array | None) -> Answers:
         """The answers of one split from its predictions, (s, m, q); `single`: y is one-dimensional."""

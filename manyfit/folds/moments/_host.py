@@ -13,9 +13,12 @@ from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
 
-# Values in one block of rows at most: 0.25 MiB of float64. Centring and multiplying then run in the
+# Values in one block of rows of few columns: 0.25 MiB of float64. Centring and multiplying then run in the
 # second-level cache.
 BLOCK_VALUES = 2**15
+# A block has twice as many rows as columns, if it is not more than 4 MiB: adding up the squares of a block
+# then takes little beside their product.
+BLOCK_SHAPE, MOST_BLOCK_VALUES = 2, 2**19
 # One block is at most this part of X, which is what a pass may need beside it.
 BLOCK_PARTS = 16
 # A matrix product on fewer rows than this no longer runs at the machine's rate.
@@ -51,8 +54,8 @@ def sum_atoms(
 ) -> SummedMoments:
     """The moments of ``[X, Y]`` over each atom.
 
-    Rows are read in blocks of at most 0.25 MiB. `in_pieces`: threads sum pieces of the atoms, which are
-    merged in the order of the rows, so that results do not depend on the threads.
+    Rows are read in blocks of at most 4 MiB, or 256 rows. `in_pieces`: threads sum pieces of the atoms, which
+    are merged in the order of the rows, so that results do not depend on the threads.
     """
     origin = middle(X, Y, slice(0, X.shape[0]))
     if not in_pieces:
@@ -107,12 +110,15 @@ def _sums_about(shift: Array, X: RowReader, Y: Array, rows: Rows, weights: Array
 
 
 def _block_rows(n: int, d: int) -> int:
-    return max(MIN_BLOCK_ROWS, min(BLOCK_VALUES // max(d, 1), n // BLOCK_PARTS))
+    d = max(d, 1)
+    wanted = max(BLOCK_VALUES // d, min(BLOCK_SHAPE * d, MOST_BLOCK_VALUES // d))
+    return max(MIN_BLOCK_ROWS, min(wanted, n // BLOCK_PARTS))
 
 
 def _piece_rows(n: int, d: int) -> int:
     """Rows that one thread sums at a time: some blocks, and enough for the sums to be small beside them."""
-    return max(PIECE_BLOCKS * _block_rows(n, d), 16 * d)
+    small = max(MIN_BLOCK_ROWS, min(BLOCK_VALUES // max(d, 1), n // BLOCK_PARTS))
+    return max(PIECE_BLOCKS * small, 16 * d)
 
 
 def column_ranges(X: RowReader, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:

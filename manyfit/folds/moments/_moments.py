@@ -14,7 +14,7 @@ Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -28,6 +28,8 @@ Array = NDArray[Any]
 # Rows are summed about a point; where its distance from their mean, squared, is more than so many
 # variances, they are summed again about the mean.
 MAX_SHIFT = 4.0
+# Values of a scatter matrix that are merged at a time: 0.25 MiB.
+MERGED_VALUES = 2**15
 
 
 @dataclass(frozen=True)
@@ -96,43 +98,7 @@ def moments_from_sums(sums: Array, shift: Array, origin: Array, n: int) -> tuple
     return Moments(float(n), weight, origin, offset, scatter), bool(far.any())
 
 
-class _Stack:
-    """Moments of several sets of rows, stacked to be merged."""
-
-    def __init__(self, parts: Sequence[Moments]) -> None:
-        self.rows = np.array([part.rows for part in parts])
-        self.weight = np.array([part.weight for part in parts])
-        self.origin = parts[0].origin
-        self.offset = np.stack([part.offset for part in parts])
-        self.scatter = np.stack([part.scatter for part in parts])
-
-    def part(self, a: int) -> Moments:
-        """The moments of one set."""
-        rows, weight = float(self.rows[a]), float(self.weight[a])
-        return Moments(rows, weight, self.origin, self.offset[a], self.scatter[a])
-
-    def merged(self, counts: Array) -> Moments:
-        """Moments of a set that repeats part ``a`` ``counts[a]`` times.
-
-        Parts are recentred at the mean of their merge, so all terms are positive.
-        """
-        # Sets that are not merged stay out of the sums: they may hold NaN.
-        used = np.flatnonzero(counts)
-        counts = counts[used]
-        if used.size == 1 and counts[0] == 1.0:
-            return self.part(used[0])
-        weights = counts * self.weight[used]
-        weight = float(weights.sum())
-        means = self.offset[used]
-        mean = weights @ means / weight if weight else np.zeros(means.shape[1])
-        with np.errstate(invalid="ignore", over="ignore"):
-            delta = means - mean
-            scatter = np.tensordot(counts, self.scatter[used], axes=1)
-            scatter += delta.T @ (weights[:, None] * delta)
-        return Moments(float(counts @ self.rows[used]), weight, self.origin, mean, scatter)
-
-
-class AtomMoments(_Stack):
+class AtomMoments:
     """The moments of every atom of a group, and their merges; keeps ``n_atoms (p + q)^2`` numbers.
 
     `rows_read` counts the rows of all atoms once, and once more those that were summed again.
@@ -140,7 +106,7 @@ class AtomMoments(_Stack):
 
     def __init__(self, X: MomentSource, Y: Any, group: AtomGroup, weights: Any = None) -> None:
         summed = X.moments(Y, group.rows, weights)
-        super().__init__([moments for moments, _ in summed])
+        self.parts = [moments for moments, _ in summed]
         self.rows_read = sum(read for _, read in summed)
 
     def merged(self, counts: Array) -> Moments:
@@ -148,65 +114,87 @@ class AtomMoments(_Stack):
         left_out = np.flatnonzero(counts != 1.0)
         if left_out.size == 1 and counts.size > 1 and counts[left_out[0]] == 0.0:
             return self._all_but_one(int(left_out[0]))
-        return super().merged(counts)
+        # Atoms that are not merged stay out of the sums: they may hold NaN.
+        used = np.flatnonzero(counts)
+        if not used.size:
+            origin = self.parts[0].origin
+            return Moments(0.0, 0.0, origin, np.zeros(origin.size), np.zeros((origin.size, origin.size)))
+        return merged_moments([self.parts[a] for a in used], counts[used])
 
     @cached_property
     def _all_but_one(self) -> "AllButOne":
-        return AllButOne([self.part(a) for a in range(len(self.rows))])
+        return AllButOne(self.parts)
 
 
 class AllButOne:
     """The moments of all but one of some sets, for each of these; nothing is subtracted.
 
     Merging them all anew for each of k sets would take ``k^2`` merges. Here the sets are cut into blocks of
-    about ``sqrt(k)``. What is left without a set is all other blocks, and the others of its own block: both
-    are merges of what comes before and after, five merges a set in all. Beside the sets, moments of
-    ``5 sqrt(k)`` sets are kept if they are read in order.
+    about ``sqrt(k)``. What is left without a set is all other blocks, and the sets before and after it in its
+    own block: one merge of three, and two to have them. Beside the sets, moments of ``4 sqrt(k)`` sets are
+    kept if they are read in order.
     """
 
     def __init__(self, sets: Sequence[Moments]) -> None:
         size = math.isqrt(len(sets) - 1) + 1
         self._blocks = [sets[start : start + size] for start in range(0, len(sets), size)]
-        self._other_blocks = _merges_without_each([merged_moments(block) for block in self._blocks])
-        self._size, self._read, self._others = size, -1, list[Moments | None]()
+        around = _before_and_after([merged_moments(block) for block in self._blocks])
+        self._other_blocks = [merged_moments(pair) if pair else None for pair in around]
+        self._size, self._read, self._others = size, -1, list[list[Moments]]()
 
     def __call__(self, a: int) -> Moments:
         """The moments of all sets but the one at position `a`."""
         block, j = divmod(a, self._size)
         if block != self._read:
-            self._read, self._others = block, _merges_without_each(self._blocks[block])
-        found = _merged_pair(self._other_blocks[block], self._others[j])
-        assert found is not None
-        return found
+            self._read, self._others = block, _before_and_after(self._blocks[block])
+        other = self._other_blocks[block]
+        return merged_moments(self._others[j] + ([] if other is None else [other]))
 
 
-def _merges_without_each(sets: Sequence[Moments]) -> list[Moments | None]:
-    """For each of some sets the merge of the others, or None if there are none."""
-    before: list[Moments | None] = [None]
-    after: list[Moments | None] = [None]
-    for one in sets[:-1]:
-        before.append(_merged_pair(before[-1], one))
-    for one in reversed(sets[1:]):
-        after.append(_merged_pair(one, after[-1]))
-    return [_merged_pair(*pair) for pair in zip(before, reversed(after), strict=True)]
+def _before_and_after(sets: Sequence[Moments]) -> list[list[Moments]]:
+    """For each of some sets the merge of those before it and of those after it, if there are any."""
+    before, after = list(sets[:1]), list(sets[-1:])
+    for one in sets[1:-1]:
+        before.append(merged_moments([before[-1], one]))
+    for one in sets[-2:0:-1]:
+        after.append(merged_moments([one, after[-1]]))
+    after.reverse()
+    return [before[j - 1 : j] + after[j : j + 1] for j in range(len(sets))] if len(sets) > 1 else [[]]
 
 
-def _merged_pair(a: Moments | None, b: Moments | None) -> Moments | None:
-    """Moments of all rows of two disjoint sets, either of which may be missing."""
-    if a is None or b is None or b.weight == 0.0:
-        return b if a is None else a if b is None else replace(a, rows=a.rows + b.rows)
-    weight = a.weight + b.weight
+def merged_moments(parts: Sequence[Moments], counts: Array | None = None) -> Moments:
+    """Moments of the rows of some disjoint sets, each repeated so many times; once if there are no counts.
+
+    Parts are recentred at the mean of their merge, so all terms are positive.
+    """
+    counts = np.ones(len(parts)) if counts is None else counts
+    if len(parts) == 1 and counts[0] == 1.0:
+        return parts[0]
+    weights = counts * [part.weight for part in parts]
+    weight = float(weights.sum())
+    means = np.stack([part.offset for part in parts])
+    mean = weights @ means / weight if weight else np.zeros(means.shape[1])
     with np.errstate(invalid="ignore", over="ignore"):
-        delta = b.offset - a.offset
-        scatter = a.scatter + b.scatter
-        scatter += np.outer(delta * (a.weight * b.weight / weight), delta)
-        offset = a.offset + delta * (b.weight / weight)
-    return Moments(a.rows + b.rows, weight, a.origin, offset, scatter)
+        delta = means - mean
+        scatter = _summed_scatter(parts, counts, (weights[:, None] * delta).T, delta)
+    rows = float(counts @ [part.rows for part in parts])
+    return Moments(rows, weight, parts[0].origin, mean, scatter)
 
 
-def merged_moments(parts: Sequence[Moments]) -> Moments:
-    """Moments of all rows of some disjoint sets."""
-    return parts[0] if len(parts) == 1 else _Stack(parts).merged(np.ones(len(parts)))
+def _summed_scatter(parts: Sequence[Moments], counts: Array, left: Array, right: Array) -> Array:
+    """The sum of the scatter matrices, so many times each, and of ``left right``.
+
+    Some rows of the matrices are summed at a time, in the second-level cache: each matrix is read once, and
+    their sum is written once.
+    """
+    d = right.shape[1]
+    out, size = np.empty((d, d)), max(1, MERGED_VALUES // d)
+    for start in range(0, d, size):
+        rows = slice(start, start + size)
+        block = np.matmul(left[rows], right, out=out[rows])
+        for part, count in zip(parts, counts, strict=True):
+            block += part.scatter[rows] if count == 1.0 else count * part.scatter[rows]
+    return out
 
 
 class AtomRanges:

@@ -50,6 +50,10 @@ RESIDUAL_METRICS: dict[Callable[..., Any], Callable[[Array, Array], Array]] = {
 }
 
 
+# Those that read nothing of the residuals but their sums of squares.
+SQUARES_METRICS = frozenset({r2_score, mean_squared_error, root_mean_squared_error})
+
+
 def scores_from_residuals(metric: Callable[..., Any], residuals: Array, targets: Array) -> Array:
     """Scores of a key of `RESIDUAL_METRICS` with its default arguments, (k, s).
 

@@ -24,7 +24,7 @@ from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
 from manyfit.metrics.functions._registry import METRIC_KERNELS
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
-from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, scores_from_residuals
+from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, SQUARES_METRICS, scores_from_residuals
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
     PredictedRegressor,
@@ -96,6 +96,11 @@ class SharedScoring:
             for name, metric in self._metrics.items()
             if metric.moment_metric is not None
         }
+
+    @property
+    def reads_squares(self) -> bool:
+        """Whether `from_residuals` reads nothing but sums of squares of residuals."""
+        return all(metric.residual_metric in SQUARES_METRICS for metric in self._metrics.values())
 
     def from_residuals(self, residuals: Array, targets: Array) -> dict[str, Array] | None:
         """Scores of shape (k, s) by name, NaN where unknown; see `scores_from_residuals`.

@@ -45,7 +45,9 @@ def answer_left_out(
     assert isinstance(family, LeavesOut)
     start = time.perf_counter()
     try:
-        for block in family.leave_out(group.prototype, group.settings, data):
+        # Weighted fits give weighted squares, which no score reads.
+        squares = scoring.reads_squares and data.weights.fit is None
+        for block in family.leave_out(group.prototype, group.settings, data, squares):
             part = _Block(group, data, scoring, block, context.job.options)
             part.score(time.perf_counter() - start)
             outcome.add(part.outcome)

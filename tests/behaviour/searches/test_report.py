@@ -139,8 +139,8 @@ def test_verify_finds_a_family_that_is_wrong(monkeypatch, method):
     family = family_of(Ridge)
     right = getattr(family, method)
 
-    def wrong(estimator, settings, folded):
-        for answers in right(estimator, settings, folded):
+    def wrong(estimator, settings, folded, *squares):
+        for answers in right(estimator, settings, folded, *squares):
             numbers = answers.linear.at_origin if method == "fit_many" else answers.residuals
             numbers[:] += 100.0
             yield answers

@@ -47,6 +47,17 @@ def ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return Ridge(fit_intercept=draw(st.booleans())), grid
 
 
+@register("ridge, small sets", small_sets=True)
+def ridge_small_sets(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Small sets of rows are left out of one fit."""
+    if draw(st.integers(0, 3)) == 3:
+        return LinearRegression(), {"fit_intercept": some(draw, True, False)}
+    alphas = st.one_of(ALPHAS, st.sampled_from([1e-12, 1e-5, 1e12]))
+    grid = {"alpha": draw(st.lists(alphas, min_size=1, max_size=2))}
+    solver = draw(st.sampled_from(["auto", "auto", "svd", "cholesky"]))
+    return Ridge(fit_intercept=draw(st.booleans()), solver=solver), grid
+
+
 @register("linear regression")
 def linear_regression(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return LinearRegression(), {"fit_intercept": some(draw, True, False)}
@@ -184,6 +195,12 @@ def ridge_classifier(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     if draw(st.booleans()):
         return model, {"alpha": alphas}
     return make_pipeline(StandardScaler(), model), {"ridgeclassifier__alpha": alphas}
+
+
+@register("ridge classifier, small sets", classes=True, scorers=("accuracy", "f1_macro"), small_sets=True)
+def ridge_classifier_small_sets(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    alphas = draw(st.lists(st.sampled_from([1e-5, 0.1, 1.0, 1e3]), min_size=1, max_size=2))
+    return RidgeClassifier(fit_intercept=draw(st.booleans())), {"alpha": alphas}
 
 
 @register("bayesian ridge")

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier, RidgeCV
+from sklearn.metrics import make_scorer, mean_squared_error
 from sklearn.model_selection import GridSearchCV as SklearnSearch
 from sklearn.model_selection import KFold, LeaveOneOut
 
@@ -57,6 +59,53 @@ def test_a_set_that_alone_tells_a_direction_is_not_answered(data, n_rows):
         _, found = blocks(X, y, cv, Ridge(), [alpha])
         merged = np.concatenate([block.merged[:, 0] for block in found])
         assert merged.tolist() == [expected] + [False] * (len(merged) - 1)
+
+
+@pytest.mark.parametrize("squares", [True, False])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-5, 1e-4, 1e-2])
+def test_a_direction_that_only_one_set_tells_is_seen_though_its_rows_are_fitted(squares, alpha):
+    """An indicator of each set: its rows leave no residual along it, so only a random vector shows it."""
+    rng = np.random.default_rng(0)
+    sets = np.repeat(np.arange(60), 10)
+    X = np.column_stack([rng.normal(size=(600, 3)), np.eye(60)[sets]])
+    y = X[:, 0] + 3.0 * rng.normal(size=60)[sets] + rng.normal(size=600)
+    matrix = FoldedMatrix(X, y, Splits.draw(KFold(60), X, y, 600, {}))
+    (block,) = family_of(Ridge).leave_out(Ridge(), [{"alpha": alpha}], matrix, squares)
+    assert block.merged.all()
+
+
+@pytest.mark.parametrize("largest", [0.01, 0.3, 0.9])
+@pytest.mark.parametrize("n_rows", [3, 40])
+def test_sums_of_squares_are_exact_where_only_they_are_read(data, largest, n_rows):
+    """Rows of any leverage, also such as conjugate gradients find only after many iterations."""
+    rng = np.random.default_rng(n_rows)
+    X = (
+        rng.normal(size=(20 * n_rows, 12))
+        * np.where(np.arange(20 * n_rows) < n_rows, 30.0 * largest, 1.0)[:, None]
+    )
+    y = X[:, 0] + rng.normal(size=len(X))
+    matrix = FoldedMatrix(X, y, Splits.draw(KFold(20), X, y, len(X), {}))
+    for block in family_of(Ridge).leave_out(Ridge(), [{"alpha": 1.0}, {"alpha": 30.0}], matrix, True):
+        for place in np.flatnonzero(~block.merged.any(axis=1)):
+            train, test = matrix.splits.indices(block.splits[place])
+            for j, alpha in enumerate((1.0, 30.0)):
+                expected = (
+                    (y[test] - Ridge(alpha=alpha).fit(X[train], y[train]).predict(X[test])) ** 2
+                ).sum()
+                assert (block.residuals[place, :, j] ** 2).sum() == pytest.approx(expected, rel=5e-10)
+    assert not block.merged.all()
+
+
+@pytest.mark.parametrize("shape", [(7, 3, 6), (2, 50, 8), (1, 4, 4), (3, 5, 40)])
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_products_in_pieces_are_products(monkeypatch, shape, columns):
+    monkeypatch.setattr(_left_out, "PIECE_BYTES", 1000)
+    rng = np.random.default_rng(0)
+    (k, m, p), Z = shape, rng.normal(size=shape)
+    D, U = rng.normal(size=(k, columns, m)), rng.normal(size=(k, columns, p))
+    np.testing.assert_allclose(_left_out._across_rows(D, Z), D @ Z, rtol=1e-12, atol=1e-12)
+    for one in (U, U[:1]):
+        np.testing.assert_allclose(_left_out._onto_rows(one, Z), one @ Z.transpose(0, 2, 1), atol=1e-12)
 
 
 def test_rounding_that_could_change_a_score_is_found(data):
@@ -132,19 +181,46 @@ def test_a_failure_is_named_and_left_to_scikit_learn(monkeypatch, data):
     assert "on purpose" in next(iter(search.report_.left_to_sklearn))
 
 
-def test_weights_and_float32_take_the_moments_of_each_fold(data):
-    X, y = data
-    for fit, params in ((X.astype(np.float32), {}), (X, {"sample_weight": np.arange(1.0, 91.0)})):
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(9, shuffle=True, random_state=0)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("rotates", [True, False])
+@pytest.mark.parametrize("scored", [True, False])
+def test_weights(monkeypatch, cv, fit_intercept, rotates, scored):
+    monkeypatch.setattr(_left_out, "_rotates", lambda *args: rotates)
+    monkeypatch.setattr(FoldedMatrix, "view", None)  # the moments of a training set are not asked for
+    rng = np.random.default_rng(0)
+    X = 1.0 + rng.normal(size=(45, 4))
+    y = X[:, 0] + rng.normal(size=45)
+    weights = rng.uniform(0.1, 3.0, len(X)) * (np.arange(len(X)) % 5 > 0)
+    with config_context(enable_metadata_routing=True):
+        scoring = make_scorer(mean_squared_error).set_score_request(sample_weight=scored)
+        estimator = Ridge(fit_intercept=fit_intercept).set_fit_request(sample_weight=True)
+        if isinstance(cv, LeaveOneOut):
+            weights = weights + 0.1  # the mean of one square of no weight is not a number
         ours, theirs = (
-            one(Ridge(), {"alpha": [1.0]}, cv=30, scoring="neg_mean_squared_error", refit=False).fit(
-                fit, y, **params
+            one(estimator, {"alpha": ALPHAS}, cv=cv, scoring=scoring, refit=False).fit(
+                X, y, sample_weight=weights
             )
             for one in (GridSearchCV, SklearnSearch)
         )
-        tol = 1e-3 if fit.dtype == np.float32 else 1e-9  # scikit-learn computes in float32
-        np.testing.assert_allclose(
-            ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=tol
+    assert ours.report_.fits_shared == ours.report_.fits_requested
+    for i in range(ours.n_splits_):
+        name = f"split{i}_test_score"
+        np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], rtol=1e-9)
+
+
+def test_float32_takes_the_moments_of_each_fold(data):
+    X, y = data
+    ours, theirs = (
+        one(Ridge(), {"alpha": [1.0]}, cv=30, scoring="neg_mean_squared_error", refit=False).fit(
+            X.astype(np.float32), y
         )
+        for one in (GridSearchCV, SklearnSearch)
+    )
+    # scikit-learn computes in float32.
+    np.testing.assert_allclose(
+        ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"], rtol=1e-3
+    )
 
 
 @pytest.mark.parametrize("scoring", ["roc_auc", "average_precision"])

@@ -30,6 +30,7 @@ from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
 from manyfit.folds.moments._moments import AllButOne
 from manyfit.folds.moments._size_checks import require_squares
+from manyfit.folds.splits._atoms import atoms_of_partition
 
 rng = np.random.default_rng(0)
 
@@ -345,3 +346,16 @@ def test_moments_of_mixed_rows(weighted, frequent):
     columns = np.array([8, 2, 6, 3])
     dense = NumPyRows(X.take(slice(None)))
     np.testing.assert_array_equal(X.ranges(atoms, columns), dense.ranges(atoms, columns))
+
+
+def test_a_set_of_no_atoms_has_moments_of_nothing():
+    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)[:, None]
+    X[5] = np.nan  # a part that is not merged stays out
+    atoms = AtomMoments(NumPyRows(X), y, atoms_of_partition([slice(0, 3), slice(3, 5), slice(5, 6)]))
+    nothing = atoms.merged(np.zeros(3))
+    assert (nothing.rows, nothing.weight) == (0.0, 0.0)
+    assert not nothing.scatter.any()
+    twice = atoms.merged(np.array([2.0, 1.0, 0.0]))
+    Z = np.column_stack([X, y])[[0, 0, 1, 1, 2, 2, 3, 4]]
+    np.testing.assert_allclose(twice.mean, Z.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(twice.scatter, (Z - Z.mean(axis=0)).T @ (Z - Z.mean(axis=0)), rtol=1e-12)
