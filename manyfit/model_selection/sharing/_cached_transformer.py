@@ -113,6 +113,7 @@ class CachedTransformer(Wrapped):
                 output = self._shared_run(inner, method, X, token, y, params)
             return self._shared_use_private(inner, output)
         if entry is None:
+            assert fresh is not None
             before = cache.fits_requested
             alike = None if params else self._shared_nested_key(token, y)
             with cache.noting_failure(key):
@@ -138,7 +139,9 @@ class CachedTransformer(Wrapped):
     def _shared_nested_key(self, X: int | None, y: Any) -> int | None:
         """The key of all fits to this input that one fit may serve; None if each is made."""
         key = nested_key(self._shared_inner)
-        return None if key is None else self._shared_cache.work_key("alike", key, X, self._shared_cache.token(y))
+        return (
+            None if key is None else self._shared_cache.work_key("alike", key, X, self._shared_cache.token(y))
+        )
 
     def _shared_fitted_alike(self, fresh: Any, alike: int | None) -> Any:
         """The transformer with the fit of another setting, for a parameter that this fit does not read."""

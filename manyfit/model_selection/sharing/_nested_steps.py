@@ -65,8 +65,8 @@ def _leaves_columns(value: Any, fitted: Any) -> bool:
     return bool(positive and np.any(np.isfinite(fitted.variances_) & (fitted.variances_ > value)))
 
 
-# Exact types. Their fits validate the parameter, and read it for nothing else but what `serves` excludes (read in
-# scikit-learn 1.7 to 1.9).
+# Exact types. Their fits validate the parameter, and read it for nothing but what `serves` excludes (read
+# in scikit-learn 1.7 to 1.9).
 _NESTED: dict[type, NestedStep] = {
     SelectKBest: NestedStep("k", _is_count),
     SelectPercentile: NestedStep("percentile", _is_percentile),
@@ -87,7 +87,7 @@ def nested_param(step: Any) -> str | None:
 def nested_key(step: Any) -> Hashable | None:
     """A key that is equal for transformers that differ in this parameter only; None if they have none.
 
-    A threshold of zero is one apart, and so is one that is no number.
+    A threshold of zero has a key of its own, since the fit then compares ranges, too.
     """
     param = nested_param(step)
     if param is None:
@@ -95,13 +95,13 @@ def nested_key(step: Any) -> Hashable | None:
     one = copy.copy(step)
     value, rest = getattr(step, param), None
     if type(step) is VarianceThreshold:
-        rest = isinstance(value, Real) and value > 0
+        rest = isinstance(value, (int, float, np.number)) and value > 0
     setattr(one, param, None)
     return "any", param, rest, structural_key(one)
 
 
 def fitted_as(step: Any, fitted: Any) -> Any:
-    """An unfitted transformer with the fit of one that differs in the parameter; None if it has to be fitted."""
+    """An unfitted transformer with the fit of one that differs in the parameter; None if it needs its own."""
     rule = _NESTED[type(step)]
     if not rule.serves(getattr(step, rule.param), fitted):
         return None
