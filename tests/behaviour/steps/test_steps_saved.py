@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
@@ -114,3 +116,15 @@ def test_made_and_saved_are_all_where_a_family_declines(steps):
     grid = {"logisticregression__C": [0.01, 0.1, 1.0, 10.0]}
     report = GridSearchCV(pipe, grid, cv=3).fit(TEXTS, LABELS).report_
     assert report.transformer_fits + report.transformer_fits_saved == len(steps) * 12
+
+
+def test_nothing_is_saved_where_scikit_learn_fits_what_a_family_refused():
+    """The steps were fitted for the family only, and scikit-learn's own function fits them for itself."""
+    frame = pd.DataFrame(X).copy()
+    frame.iloc[0, 0] = np.nan
+    search = GridSearchCV(make_pipeline(CLIPPED, Ridge()), {"ridge__alpha": ALPHAS}, cv=4)
+    with warnings.catch_warnings(action="ignore"):  # fits and scores fail
+        search.set_params(refit=False).fit(frame, Y)
+    report = search.report_
+    assert sum(report.left_to_sklearn.values()) == report.fits_requested
+    assert (report.transformer_fits, report.transformer_fits_saved) == (4, 0)
