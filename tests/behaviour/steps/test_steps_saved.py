@@ -118,7 +118,7 @@ def test_made_and_saved_are_all_where_a_family_declines(steps):
 
 
 def test_nothing_is_saved_where_scikit_learn_fits_what_a_family_refused(tmp_path):
-    """The steps were fitted for the family only: those of a pipeline with `memory` are not shared otherwise."""
+    """The family reads steps that no other setting shares, since the pipeline has a `memory`."""
     rows = X.copy()
     rows[0, 0] = np.nan
     pipe = make_pipeline(CLIPPED, Ridge(), memory=str(tmp_path))
