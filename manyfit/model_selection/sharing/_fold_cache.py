@@ -250,12 +250,15 @@ class FoldCache:
             self._unasked -= known
             self.saved += n - known
 
-    def take_back(self, requested: int, saved: int) -> None:
-        """Put the counts back to what they were before a request that answered no setting.
+    def count_answered(self, n: int, requested: int, saved: int) -> None:
+        """Count what was requested since these counts, as if by one setting, for the `n` that it answered.
 
-        The fits that it made remain. The next setting that asks for one of them makes it count; if
-        scikit-learn's own function fits all that are left, none does, and nothing was saved.
+        If it answered none, the fits that it made remain. The next setting that asks for one of them makes it
+        count; if scikit-learn's own function fits all that are left, none does, and nothing was saved.
         """
+        if n:
+            self.count_saved((n - 1) * (self.fits_requested - requested))
+            return
         with self._lock:
             self.saved = saved
             self._unasked = self.fits + saved - requested

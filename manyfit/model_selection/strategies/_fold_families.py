@@ -261,11 +261,8 @@ def _answer(
     try:
         answered = _fit_family(group, i, model, fold, folds, context, outcome)
     finally:
-        # The family's fits of steps count as those of one setting; refused settings count their own.
-        if answered:
-            fold.cache.count_saved((len(answered) - 1) * (fold.cache.fits_requested - before))
-        else:
-            fold.cache.take_back(before, saved)
+        # Settings that the family refused count their own fits of steps.
+        fold.cache.count_answered(len(answered), before, saved)
     return answered
 
 
