@@ -33,7 +33,7 @@ from manyfit.model_selection.sharing._column_slices import (
 )
 from manyfit.model_selection.sharing._composite_rules import shares_parts, was_fully_shareable
 from manyfit.model_selection.sharing._fold_cache import CacheEntry, FoldCache
-from manyfit.model_selection.sharing._nested_steps import fitted_as, nested_key
+from manyfit.model_selection.sharing._nested_steps import fitted_as, keep_own_arrays, nested_key
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import private_copy, read_only_view
@@ -129,6 +129,8 @@ class CachedTransformer(Wrapped):
             entry.fits = cache.fits_requested - before
             entry = cache.put(key, entry)
             if alike is not None and not entry.volatile:
+                if not self._shared_only_reads:
+                    keep_own_arrays(entry.fitted)
                 cache.note_alike(alike, key)
         else:
             cache.count_saved(entry.fits)

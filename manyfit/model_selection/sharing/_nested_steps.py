@@ -108,3 +108,10 @@ def fitted_as(step: Any, fitted: Any) -> Any:
     learned = {name: value for name, value in vars(fitted).items() if name not in vars(step)}
     vars(step).update(learned)
     return step
+
+
+def keep_own_arrays(fitted: Any) -> None:
+    """Copy the learned arrays of a transformer, since a score function of a user may reuse their memory."""
+    vars(fitted).update(
+        {name: value.copy() for name, value in vars(fitted).items() if type(value) is np.ndarray}
+    )

@@ -154,6 +154,24 @@ def test_a_score_function_of_a_user_is_called_once_a_fold():
     assert sum(calls.values()) == 3
 
 
+def test_a_score_function_that_returns_the_same_memory_each_time():
+    buffer = np.empty(X.shape[1])
+
+    def scores(X, y):
+        buffer[:] = np.abs(X).sum(axis=0)
+        return buffer
+
+    cache = FoldCache(None)
+    step = SelectKBest(scores, k=3)
+    pipes = [share_prefixes(make_pipeline(clone(step), GaussianNB()), cache) for _ in range(2)]
+    pipes[0].fit(cache.share(X), cache.share(y))
+    buffer[:] = -buffer
+    pipes[1].set_params(selectkbest__k=4).fit(cache.share(X), cache.share(y))
+    expected = clone(step).set_params(k=4).fit(X, y).get_support()
+    assert_array_equal(pipes[1].steps[0][1].get_support(), expected)
+    assert cache.fits == 1
+
+
 def test_a_score_function_that_draws_is_called_for_every_k():
     cache = FoldCache(None)
     for k in (1, 2, 3):
