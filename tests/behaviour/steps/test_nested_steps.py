@@ -167,8 +167,8 @@ def test_a_score_function_that_returns_the_same_memory_each_time():
     pipes[0].fit(cache.share(X), cache.share(y))
     buffer[:] = -buffer
     pipes[1].set_params(selectkbest__k=4).fit(cache.share(X), cache.share(y))
-    expected = clone(step).set_params(k=4).fit(X, y).get_support()
-    assert_array_equal(pipes[1].steps[0][1].get_support(), expected)
+    support = pipes[1].steps[0][1].get_support()
+    assert_array_equal(support, clone(step).set_params(k=4).fit(X, y).get_support())
     assert cache.fits == 1
 
 
