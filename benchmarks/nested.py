@@ -1,9 +1,10 @@
-"""Settings that nest: numbers of trees, iterations of boosting, leaves and prunings of a tree."""
+"""Settings that nest: members of ensembles, iterations of boosting, sizes of a tree, columns to select."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
+from sklearn.feature_selection import SelectKBest, mutual_info_classif
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import _bars as bars
@@ -128,4 +132,27 @@ _register(
     5_000,
     _library_task("lightgbm", "LGBMClassifier", verbose=-1),
     2.0,
+)
+
+
+def _wide(quick: bool) -> Data:
+    X, y = make_classification(100 if quick else 600, 40, n_informative=8, flip_y=0.1, random_state=0)
+    return X, y
+
+
+register(
+    Benchmark(
+        name="kbest",
+        summary="SelectKBest(mutual information) > GaussianNB, 20 k x 5 folds, 600 x 40",
+        task=_task(
+            make_pipeline(SelectKBest(partial(mutual_info_classif, random_state=0)), GaussianNB()),
+            {"selectkbest__k": list(range(2, 41, 2))},
+            {"selectkbest__k": [2, 4]},
+        ),
+        data=_wide,
+        contenders=searches(),
+        bars=(bars.times_faster(3), SAME),
+        work=reading_work,
+        repeat=3,
+    )
 )

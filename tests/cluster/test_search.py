@@ -21,9 +21,9 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.model_selection import cross_validate as sklearn_validate
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.cluster import local_cluster
@@ -375,6 +375,6 @@ def test_workers_read_an_x_of_any_class_through_the_source_that_this_process_reg
             scores = [one.cv_results_["mean_test_score"] for one in (search, expected)]
             np.testing.assert_allclose(*scores, rtol=1e-10)
         with pytest.raises(TypeError, match="cannot read X, which FileRows reads .* no family serves"):
-            GridSearchCV(SVC(), {}, refit=False, client=client).fit(NumberFile(), Y)
+            GridSearchCV(MLPClassifier(), {}, refit=False, client=client).fit(NumberFile(), Y)
     finally:
         unregister_row_source(FileRows)

@@ -71,14 +71,19 @@ def both(model, grid, y, rtol=1e-9, **options):
         ),
         (
             make_pipeline(
-                "passthrough", make_pipeline(E.MinMaxScaler(), E.SimpleImputer()), E.SVR(max_iter=50)
+                "passthrough",
+                make_pipeline(E.MinMaxScaler(), E.SimpleImputer()),
+                E.SVR(kernel="sigmoid", max_iter=50),
             ),
             {"svr__C": [0.1, 1.0], "pipeline__simpleimputer__strategy": ["mean", "median"]},
             Y,
             {},
         ),
         (
-            make_pipeline(E.FeatureUnion([("s", E.StandardScaler()), ("c", COLUMNS)]), E.SVR(max_iter=50)),
+            make_pipeline(
+                E.FeatureUnion([("s", E.StandardScaler()), ("c", COLUMNS)]),
+                E.SVR(kernel="sigmoid", max_iter=50),
+            ),
             {"svr__C": [0.1, 1.0], "featureunion__s__with_mean": [True, False]},
             Y,
             {"return_train_score": True},
@@ -95,7 +100,7 @@ def test_as_on_the_host(model, grid, y, options):
 
 @needs_newer
 def test_a_step_on_the_host_is_handed_each_array_once():
-    model = make_pipeline(E.MinMaxScaler(), E.SVR(max_iter=20))
+    model = make_pipeline(E.MinMaxScaler(), E.SVR(kernel="sigmoid", max_iter=20))
     with manyfit.config_context(**QUIET), transfers() as crossed:
         GridSearchCV(model, {"svr__C": [0.1, 0.2, 0.3, 0.4]}, cv=3, refit=False).fit(there(X), Y)
     assert crossed.synchronisations == 6  # training and test rows of three folds
@@ -152,7 +157,7 @@ def test_steps_of_scikit_learns_own_are_known_inside_of_columns_too():
 
 
 def test_a_step_that_is_told_to_write_has_rows_of_its_own():
-    model = make_pipeline(E.MinMaxScaler(copy=False), E.SVR(max_iter=20))
+    model = make_pipeline(E.MinMaxScaler(copy=False), E.SVR(kernel="sigmoid", max_iter=20))
     Xd, before = there(X), X.copy()
     search = GridSearchCV(model, {"svr__C": [0.1, 1.0]}, cv=3, refit=False)
     with manyfit.config_context(**QUIET):
@@ -163,7 +168,7 @@ def test_a_step_that_is_told_to_write_has_rows_of_its_own():
 
 @pytest.mark.filterwarnings("ignore:One or more of the test scores are non-finite")
 def test_a_setting_that_fails_leaves_the_others():
-    model = make_pipeline(E.MinMaxScaler(), E.SVR(max_iter=20))
+    model = make_pipeline(E.MinMaxScaler(), E.SVR(kernel="sigmoid", max_iter=20))
     search = GridSearchCV(model, {"svr__C": [-1.0, 1.0]}, cv=3, refit=False)
     with manyfit.config_context(**QUIET), pytest.warns(sklearn.exceptions.FitFailedWarning):
         search.fit(there(X), there(Y))
@@ -193,7 +198,10 @@ def test_the_host_can_be_refused_for_a_step():
             make_pipeline(E.PolynomialFeatures(), E.LogisticRegression()),
             {"logisticregression__C": [0.1, 1.0]},
         ),
-        (make_pipeline(E.PolynomialFeatures(), E.SVR(max_iter=5)), {"svr__C": [0.1, 1.0], **DEGREES}),
+        (
+            make_pipeline(E.PolynomialFeatures(), E.SVR(kernel="sigmoid", max_iter=5)),
+            {"svr__C": [0.1, 1.0], **DEGREES},
+        ),
     ],
     ids=["moments", "passes", "steps"],
 )
@@ -210,7 +218,10 @@ def test_all_memory_is_the_devices_again(model, grid, error_score, shuffle):
 
 
 def test_outputs_that_do_not_fit_are_made_again():
-    model, grid = make_pipeline(E.PolynomialFeatures(), E.SVR(max_iter=5)), {"svr__C": [0.1, 1.0], **DEGREES}
+    model, grid = (
+        make_pipeline(E.PolynomialFeatures(), E.SVR(kernel="sigmoid", max_iter=5)),
+        {"svr__C": [0.1, 1.0], **DEGREES},
+    )
     found, _ = both(model, grid, Y, cv=3, memory_limit="64kB")
     assert found.report_.transformer_fits > 9 and found.report_.steps_repeated > 0
 

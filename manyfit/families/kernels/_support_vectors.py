@@ -123,29 +123,42 @@ def _fit_fold(estimator: Any, settings: Sequence[Mapping[str, Any]], fold: Fold)
         raise Unsupported("some weights are not positive")
     rows = KernelRows(_readable(fold.X_train))
     functions = [_kernel_function(estimator, setting, rows.X) for setting in settings]
-    models: list[Any] = [None] * len(settings)
-    refused = dict[int, str]()
-    distinct = list(dict.fromkeys(functions))
-    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
-    products = rows.products()
+    models, refused = dict[int, Any](), dict[int, str]()
+    for j, matrix in _kernel_matrices(rows, functions, refused):
+        model = clone(estimator).set_params(**settings[j], kernel="precomputed")
+        try:
+            models[j] = _fit_once(model, matrix, fold)
+        except Unsupported as error:
+            refused[j] = str(error)
+            if model.max_iter != -1:
+                # Others of the fold are likely to end at max_iter, too: scikit-learn would fit them again.
+                refused.update({i: str(error) for i in range(len(settings)) if i not in models})
+                break
+    found = tuple(models.get(j) for j in range(len(settings)))
+    return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), found, refused)
+
+
+def _kernel_matrices(
+    rows: KernelRows, functions: Sequence[KernelFunction], refused: dict[int, str]
+) -> Iterator[tuple[int, Array]]:
+    """Settings with their kernel matrix, which lasts until the next; those without one are `refused`."""
+    distinct, products = list(dict.fromkeys(functions)), rows.products()
     matrix = np.empty_like(products) if len(distinct) > 1 else products
     for function in distinct:
+        members = [j for j, own in enumerate(functions) if own == function]
         try:
-            matrix = rows.matrix(function, products, out=products if function == distinct[-1] else matrix)
+            rows.matrix(function, products, out=matrix)
         except Unsupported as error:
-            refused.update({j: str(error) for j, own in enumerate(functions) if own == function})
-            if matrix is products:
-                break
+            refused.update(dict.fromkeys(members, str(error)))
             continue
-        for j, setting in enumerate(settings):
-            if functions[j] == function:
-                model = clone(estimator).set_params(**setting, kernel="precomputed")
-                try:
-                    with refused_warnings("a fit"):
-                        models[j] = model.fit(matrix, fold.y_train, **weights)
-                except Unsupported as error:
-                    refused[j] = str(error)
-    return SupportVectorAnswers(estimator, tuple(settings), rows, tuple(functions), tuple(models), refused)
+        for j in members:
+            yield j, matrix
+
+
+def _fit_once(model: Any, matrix: Array, fold: Fold) -> Any:
+    weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
+    with refused_warnings("a fit"):
+        return model.fit(matrix, fold.y_train, **weights)
 
 
 def _readable(X: Any) -> Array:

@@ -91,6 +91,9 @@ class Group:
     once : tuple of str
         Work on all rows at once, not on those of each split: steps that see one row at a time, and the
         tokens of texts.
+    nested : tuple of str
+        Steps of which one fit serves settings with several values of a parameter, such as "SelectKBest serves
+        every k".
     places : tuple of WorkPlace
         Where its steps and its last estimator work; empty where all data are the host's.
     """
@@ -112,6 +115,7 @@ class Group:
     once: tuple[str, ...] = ()
     fits_undecided: int = 0
     decided_by: str = ""
+    nested: tuple[str, ...] = ()
     places: tuple[WorkPlace, ...] = ()
 
     @property
@@ -147,6 +151,7 @@ class _Row:
     requested: int
     planned: str
     transformers: str
+    nested: str
     once: str
     decided_by: str
 
@@ -159,6 +164,7 @@ class _Row:
             estimator, len(groups), sum(len(g.candidates) for g in groups),
             sum(g.fits_requested for g in groups), _range(fits, undecided),
             f"at least {transformers}" if at_least and transformers else str(transformers),
+            " and ".join(dict.fromkeys(text for g in groups for text in g.nested)),
             " > ".join(once),
             next((g.decided_by for g in groups if g.decided_by), ""),
         )  # fmt: skip
@@ -169,6 +175,8 @@ class _Row:
         text += f"{_count(self.requested, 'fit')} asked for, {self.planned} to be made"
         if self.transformers != "0":
             text += f", {self.transformers} {'fit' if self.transformers == '1' else 'fits'} of transformers"
+        if self.nested:
+            text += f"; a fit of {self.nested}"
         if self.once:
             text += f"; {self.once} on all rows at once"
         if self.decided_by:
@@ -256,7 +264,7 @@ class Plan:
         """Fits of transformers that will be made where steps are shared; those of other fits do not count.
 
         More may be made where several workers fit settings of one split, where outputs do not fit the memory
-        limit, and where fits fail.
+        limit, where fits fail, and where the `k` of a SelectKBest is larger than the number of columns.
         """
         return sum(group.transformer_fits for group in self.groups)
 
@@ -326,6 +334,7 @@ class Plan:
             "fits asked for",
             "fits to be made",
             "transformer fits",
+            "a fit of",
             "on all rows at once",
             "decided when this is seen",
         )

@@ -51,7 +51,8 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
         total = running.total
         finished.doubts.update(total.doubts)
     if rowwise is not None:
-        report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -rowwise.fits})
+        made = min(rowwise.fits, report.transformer_fits_saved)
+        report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -made})
     results, report.fits_restored = finished.results, len(finished.restored)
     n_single, report.family_fits = len({*total.refused, *planned} - finished.restored), total.fits_made
     report.fits_done = n_single + report.family_fits

@@ -60,6 +60,7 @@ class FoldCache:
         self.rowwise: FoldRowwise | None = None  # of steps that transform all rows of a search at once
         # Fits of transformers (parts of composites), fits saved, and work repeated after drops.
         self.fits = self.saved = self.repeated = 0
+        self._unasked = 0  # fits that were made, or counted as saved, for no setting yet
         self._failed: dict[int, str] = {}
         self._lock = threading.RLock()
         self.clear()
@@ -73,6 +74,7 @@ class FoldCache:
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
             self._entries: OrderedDict[int, CacheEntry] = OrderedDict()
             self._done: set[int] = set()
+            self._alike: dict[int, int] = {}  # the last of the entries whose fits serve each other
             self._held: Counter[int] = Counter()  # how many entries hold each piece of memory
 
     # Keys and tokens
@@ -189,6 +191,17 @@ class FoldCache:
                 self._entries.move_to_end(key)
             return entry
 
+    def get_alike(self, alike: int) -> CacheEntry | None:
+        """The entry of the last fit that was noted for `alike`, or None."""
+        with self._lock:
+            key = self._alike.get(alike)
+            return None if key is None else self.get(key)
+
+    def note_alike(self, alike: int, key: int) -> None:
+        """Note the entry of a fit that may serve others."""
+        with self._lock:
+            self._alike[alike] = key
+
     def put(self, key: int, entry: CacheEntry) -> CacheEntry:
         """Store an entry if it fits, and return the one to use: another thread may have stored it before."""
         entry.memory = dict(_memory([entry.fitted, entry.output]))
@@ -221,7 +234,7 @@ class FoldCache:
     @property
     def fits_requested(self) -> int:
         """Fits of transformers that settings asked for: made or saved."""
-        return self.fits + self.saved
+        return self.fits + self.saved - self._unasked
 
     @property
     def counts(self) -> Counter[str]:
@@ -231,9 +244,24 @@ class FoldCache:
         )
 
     def count_saved(self, n: int) -> None:
-        """Count saved fits; negative where counted ones have to be made after all."""
+        """Count `n` fits that a setting asked for, and that were made before."""
         with self._lock:
-            self.saved += n
+            known = min(n, self._unasked)
+            self._unasked -= known
+            self.saved += n - known
+
+    def count_answered(self, n: int, requested: int, saved: int) -> None:
+        """Count what was requested since these counts, as if by one setting, for the `n` that it answered.
+
+        If it answered none, the fits that it made remain. The next setting that asks for one of them makes it
+        count; if scikit-learn's own function fits all that are left, none does, and nothing was saved.
+        """
+        if n:
+            self.count_saved((n - 1) * (self.fits_requested - requested))
+            return
+        with self._lock:
+            self.saved = saved
+            self._unasked = self.fits + saved - requested
 
     def count_fit(self) -> None:
         """Count one more fit."""

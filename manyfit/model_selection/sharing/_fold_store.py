@@ -161,7 +161,7 @@ class FoldStore:
         return counts
 
     def work_since(self, before: Mapping[str, int]) -> Counter[str]:
-        """The increase of `work`; negative where counted fits have to be made after all."""
+        """The increase of `work`."""
         counts = self.work
         counts.subtract(before)
         return counts

@@ -257,12 +257,12 @@ def _answer(
     first = job.candidates[group.candidates[0]]
     model = clone(job.estimator).set_params(**clone(dict(first), safe=False))
     fold = folds.get(i, model)
-    before, answered = fold.cache.fits_requested, dict[Pair, Result]()
+    before, saved, answered = fold.cache.fits_requested, fold.cache.saved, dict[Pair, Result]()
     try:
         answered = _fit_family(group, i, model, fold, folds, context, outcome)
     finally:
-        # The family's fits of steps count as those of one setting; refused settings count their own.
-        fold.cache.count_saved((len(answered) - 1) * (fold.cache.fits_requested - before))
+        # Settings that the family refused count their own fits of steps.
+        fold.cache.count_answered(len(answered), before, saved)
     return answered
 
 

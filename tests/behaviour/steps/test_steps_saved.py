@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -114,3 +115,15 @@ def test_made_and_saved_are_all_where_a_family_declines(steps):
     grid = {"logisticregression__C": [0.01, 0.1, 1.0, 10.0]}
     report = GridSearchCV(pipe, grid, cv=3).fit(TEXTS, LABELS).report_
     assert report.transformer_fits + report.transformer_fits_saved == len(steps) * 12
+
+
+def test_nothing_is_saved_where_scikit_learn_fits_what_a_family_refused(tmp_path):
+    """The family reads steps that no other setting shares, since the pipeline has a `memory`."""
+    rows = X.copy()
+    rows[0, 0] = np.nan
+    pipe = make_pipeline(CLIPPED, Ridge(), memory=str(tmp_path))
+    search = GridSearchCV(pipe, {"ridge__alpha": ALPHAS}, cv=4, refit=False)
+    with warnings.catch_warnings(action="ignore"):  # fits and scores fail
+        report = search.fit(rows, Y).report_
+    assert sum(report.left_to_sklearn.values()) == report.fits_requested
+    assert (report.transformer_fits, report.transformer_fits_saved) == (4, 0)

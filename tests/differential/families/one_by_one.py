@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.feature_selection import (
+    GenericUnivariateSelect,
+    SelectFdr,
+    SelectKBest,
+    SelectPercentile,
+    VarianceThreshold,
+    f_classif,
+    mutual_info_classif,
+)
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsClassifier
@@ -81,3 +91,26 @@ def feature_union(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 def square(X: Any) -> Any:
     """A function that can be pickled."""
     return X * X
+
+
+@register("selected columns, tree", classes=True)
+def selected_columns_tree(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """One fit of a fold serves several values; some are refused, or warned of."""
+    seeded = partial(mutual_info_classif, random_state=draw(st.sampled_from([0, 7])))
+    scores = draw(st.sampled_from([f_classif, magnitude, seeded]))
+    selectors: list[tuple[Any, str, tuple[Any, ...]]] = [
+        (SelectKBest(scores), "k", (1, 2, 3, "all", 0, 99, -1, 2.5)),
+        (SelectPercentile(scores), "percentile", (10, 50.0, 100, 0, 101)),
+        (SelectFdr(), "alpha", (0.01, 0.5, 1.0, 2.0)),
+        (GenericUnivariateSelect(scores, mode="k_best"), "param", (1, 2, "all", 99)),
+        (VarianceThreshold(), "threshold", (0.0, 1e-3, 0.5, 1.0, 1e9, -1.0)),
+    ]
+    step, param, values = draw(st.sampled_from(selectors))
+    some = draw(st.lists(st.sampled_from(values), min_size=2, max_size=4, unique=True))
+    grid = {f"{type(step).__name__.lower()}__{param}": some, "decisiontreeclassifier__max_depth": [1, 3]}
+    return make_pipeline(step, DecisionTreeClassifier(random_state=0)), grid
+
+
+def magnitude(X: Any, y: Any) -> Any:
+    """A score for each column, without p-values; a function that can be pickled."""
+    return abs(X).sum(axis=0)

@@ -1,8 +1,8 @@
 """Counts the fits of transformers in a plan: each step once a split for all settings that share it."""
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -17,6 +17,7 @@ from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.sharing._fold_store import retained_folds
+from manyfit.model_selection.sharing._nested_steps import nested_key, nested_param
 
 Key = Hashable
 
@@ -27,6 +28,15 @@ class _Fits:
 
     of_split: tuple[Key, ...] = ()
     once: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True)
+class _NestedFit:
+    """The key of a fit that serves every value of a parameter; `value` is a key of one of them."""
+
+    key: Key
+    text: str
+    value: Key = field(compare=False)
 
 
 class StepCounts:
@@ -73,7 +83,15 @@ class StepCounts:
                 found[where[c]] += n_splits * len(new)
                 made |= new
         counts = {id(group): found[j] for j, group in enumerate(groups_)}
-        return [replace(group, transformer_fits=counts.get(id(group), 0)) for group in groups]
+        nested = _nested_texts(fits)
+        return [
+            replace(
+                group,
+                transformer_fits=counts.get(id(group), 0),
+                nested=tuple(dict.fromkeys(text for c in group.candidates for text in nested.get(c, ()))),
+            )
+            for group in groups
+        ]
 
     def _tasks(
         self, groups: Sequence[Group], order: Sequence[Any], by_candidate: bool
@@ -128,6 +146,18 @@ class StepCounts:
             return None
 
 
+def _nested_texts(fits: Mapping[int, _Fits]) -> dict[int, list[str]]:
+    """For each setting the steps of which a fit serves several values, in words."""
+    values, texts = defaultdict[_NestedFit, set[Key]](set), defaultdict[int, list[str]](list)
+    found = [(c, key) for c, of_one in fits.items() for key in of_one.of_split if isinstance(key, _NestedFit)]
+    for _, key in found:
+        values[key].add(key.value)
+    for c, key in found:
+        if len(values[key]) > 1:
+            texts[c].append(key.text)
+    return texts
+
+
 def _is_family_behind_steps(group: Group) -> bool:
     return group.strategy.shares_steps and group.strategy.shares_fits
 
@@ -147,10 +177,22 @@ def _step_keys(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
         return fits, source
     output = (source, _key(step, own))
     if not _holds_parts(step):
-        return [output], output
+        return [_fit_key(step, output)], output
     for one, columns in _parts(step):
         fits += _step_keys(one, (source, columns), own)[0]
     return fits, output
+
+
+def _fit_key(step: Any, output: tuple[Key, Key]) -> Key:
+    """The key of the fit of a step with a key of its output."""
+    try:
+        alike = nested_key(step) if is_shareable(step) else None
+    except (Unkeyable, RecursionError):
+        alike = None
+    if alike is None:
+        return output
+    text = f"{type(step).__name__} serves every {nested_param(step)}"
+    return _NestedFit((output[0], alike), text, output[1])
 
 
 def _holds_parts(step: Any) -> bool:
