@@ -63,7 +63,7 @@ def _result(**changes):
 
 
 def test_what_a_row_of_the_readme_says(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks._pages.IN_ONE_PROCESS", ("a",))
+    monkeypatch.setattr("benchmarks._pages.IN_README", ("a",))
     (tmp_path / "a.json").write_text(json.dumps({"results": [_result()]}))
     (row,) = searches(Results(tmp_path, {"a": 5}))
     assert list(row.values()) == [

@@ -24,8 +24,8 @@ from manyfit.folds import Unsupported
 
 Array = NDArray[Any]
 EPS = float(np.finfo(np.float64).eps)
-# Numbers of a block of a kernel matrix: it stays in the last cache.
-BLOCK = 2**18
+# Numbers of a block of a kernel matrix: with what is computed beside it, it stays in the second-level cache.
+BLOCK = 2**15
 # The part of a kernel matrix that may be computed again, entry by entry.
 MOST_AGAIN = 0.005
 # Digits of a function of the C library that may differ from NumPy's.
@@ -185,9 +185,9 @@ class KernelRows:
         return X @ self.X.T, squares[:, np.newaxis] + self.squares
 
 
-def blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Slices of rows, with about `BLOCK` numbers each."""
-    size = max(1, BLOCK // max(width, 1))
+def blocks(n_rows: int, width: int, most: int = BLOCK) -> Iterator[slice]:
+    """Slices of rows, with at most so many numbers each, or one row."""
+    size = max(1, most // max(width, 1))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

@@ -1,8 +1,9 @@
 """Support vector machines: one kernel matrix of a fold serves all fits of libsvm."""
 
 import copy
+import itertools
 import numbers
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -30,11 +31,16 @@ from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
 KERNELS = ("linear", "poly", "rbf")
-# libsvm computes about so much of a kernel matrix in one fit, with products of two rows, which take so many
-# times as long as those of a matrix product; a kernel function takes so many operations.
-PART_OF_MATRIX, SLOWNESS, FUNCTION = 0.5, 4.0, 40.0
+# Nanoseconds for an entry of a kernel matrix: of a fit and its predictions by libsvm, from rows and for each
+# of their columns, and from a kernel matrix; of a kernel matrix, with a look at the rounding of each entry.
+FROM_ROWS, PER_COLUMN, FROM_MATRIX = 9.0, 0.25, 6.5
+MATRIX, PRODUCT = {"rbf": 7.0, "poly": 10.5, "linear": 10.5}, 0.02
+# Nanoseconds of what a fold takes beside.
+OF_FOLD = 1e6
 # Predictions that may be off by more, relative to their range, are made from the rows.
 MOST_ERROR = 1e-11
+# Numbers of a kernel matrix of rows to predict that are in memory at once: 32 MB.
+PREDICTED = 2**22
 
 
 class SupportVectorFamily(Family):
@@ -67,13 +73,10 @@ class SupportVectorFamily(Family):
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         n, p, k = float(shape.n_train), shape.n_features, shape.n_splits
         matrices = len({_kernel_key(setting) for setting in settings})
-        function = FUNCTION if estimator.kernel == "rbf" else 2.0
-        # Rounding of each entry is looked at, which takes about as long as an exponential function.
-        shared = 2.0 * p + matrices * (function + FUNCTION) + len(settings) * PART_OF_MATRIX
-        individual = len(settings) * PART_OF_MATRIX * (SLOWNESS * 2.0 * p + function)
-        n_copies = 1 + (matrices > 1)
-        memory = int(8 * n * n) * n_copies
-        return Cost(k * n * n * shared, k * n * n * individual, k * len(settings), memory)
+        shared = PRODUCT * p + matrices * MATRIX[estimator.kernel] + len(settings) * FROM_MATRIX
+        individual = len(settings) * (FROM_ROWS + PER_COLUMN * p)
+        memory = int(8 * n * n) * (1 + (matrices > 1))
+        return Cost(k * (OF_FOLD + n * n * shared), k * n * n * individual, k * len(settings), memory)
 
     def fit_many(
         self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
@@ -259,7 +262,7 @@ class SupportVectorAnswers(Answers):
         places: dict[KernelFunction, list[int]] = {}
         for j, function in enumerate(self.functions):
             places.setdefault(function, []).append(j)
-        for part in blocks(len(X), len(self.rows.X)):
+        for part in blocks(len(X), len(self.rows.X), PREDICTED):
             products, squares = self.rows.against(X[part])
             for function, members in places.items():
                 K = function.values(products, squares)
@@ -283,11 +286,13 @@ class _Decisions:
 
     def labels(self) -> Array:
         """Labels (n_settings, n), equal to the bit to scikit-learn's."""
-        pairs, found = self._respond(lambda model, K: model.predict(K))
-        for j, (votes, labels) in enumerate(zip(pairs, found, strict=True)):
+        found = []
+        for j, votes in enumerate(self._of_pairs()):
+            labels = _elected(self._answers.models[j].classes_, votes)
             doubtful = np.flatnonzero((np.abs(votes) <= self._answers.error(j, self._X)).any(axis=1))
             if doubtful.size:
                 labels[doubtful] = self._answers.on_rows(j).predict(self._X[doubtful])
+            found.append(labels)
         return np.stack(found)
 
     def values(self) -> Array:
@@ -295,7 +300,11 @@ class _Decisions:
 
         Two rows whose values are equal up to rounding may be equal in scikit-learn's fit, which ranks see.
         """
-        pairs, found = self._respond(lambda model, K: model.decision_function(K))
+        models = self._answers.models
+        pairs = self._of_pairs()
+        in_pairs = all(_is_in_pairs(model) for model in models)
+        found = pairs if in_pairs else self._respond(models)
+        found = [values[:, 0] if values.shape[1] == 1 else values for values in found]
         for j, (votes, values) in enumerate(zip(pairs, found, strict=True)):
             error = self._answers.error(j, self._X)
             doubtful = np.asarray((np.abs(votes) <= error).any(axis=1))
@@ -307,16 +316,33 @@ class _Decisions:
                 values[doubtful] = self._answers.on_rows(j).decision_function(self._X[doubtful])
         return np.stack(found)
 
-    def _respond(self, respond: Callable[[Any, Array], Array]) -> tuple[list[Array], list[Array]]:
-        """By setting: decision values of pairs of classes, (n, pairs), and its response, (n, ...)."""
-        models, n = self._answers.models, len(self._X)
-        of_pairs = [copy.copy(model).set_params(decision_function_shape="ovo") for model in models]
-        pairs: list[list[Array]] = [[] for _ in models]
+    def _of_pairs(self) -> list[Array]:
+        """By setting: a decision value for each pair of classes, (n, pairs)."""
+        models = [copy.copy(model) for model in self._answers.models]
+        return self._respond([model.set_params(decision_function_shape="ovo") for model in models])
+
+    def _respond(self, models: Sequence[Any]) -> list[Array]:
+        """By setting: decision values of its model, (n, columns)."""
         found: list[list[Array]] = [[] for _ in models]
         for j, _, K in self._answers.kernels(self._X):
-            pairs[j].append(of_pairs[j].decision_function(K))
-            found[j].append(respond(models[j], K))
-        return [np.concatenate(of).reshape(n, -1) for of in pairs], [np.concatenate(of) for of in found]
+            found[j].append(models[j].decision_function(K).reshape(len(K), -1))
+        return [np.concatenate(of) for of in found]
+
+
+def _is_in_pairs(model: Any) -> bool:
+    """Whether decision values are those of pairs of classes."""
+    return len(model.classes_) == 2 or model.decision_function_shape == "ovo"
+
+
+def _elected(classes: Array, votes: Array) -> Array:
+    """The class that wins most of its pairs, the first of equal ones, as in libsvm; no value is near 0."""
+    if len(classes) == 2:  # scikit-learn turns the sign
+        return classes[(votes[:, 0] > 0.0).astype(np.intp)]
+    won = np.zeros((len(votes), len(classes)), dtype=np.intp)
+    for (i, j), column in zip(itertools.combinations(range(len(classes)), 2), votes.T, strict=True):
+        won[:, i] += column > 0.0
+        won[:, j] += column <= 0.0
+    return classes[won.argmax(axis=1)]
 
 
 for _cls in (SVC, NuSVC, SVR, NuSVR):

@@ -12,6 +12,7 @@ from manyfit.model_selection.job._job import Job
 
 # A family that converges has to be so many times as fast.
 LEAST_GAIN = 2.0
+NOT_CHEAPER = "sharing would take more operations here"
 
 
 def n_classes(estimator: Any, y: Any) -> int:
@@ -29,7 +30,7 @@ def require_cheaper(
     cost = family.cost(estimator, settings, shape)
     least = LEAST_GAIN if family.result == "converged" and job.sharing == "auto" else 1.0
     if cost.shared > cost.individual:
-        raise Unsupported("sharing would take more operations here")
+        raise Unsupported(NOT_CHEAPER)
     if least * cost.shared > cost.individual:
         gain = cost.individual / cost.shared
         raise Unsupported(

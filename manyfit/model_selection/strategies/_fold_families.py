@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.pipeline import Pipeline
 
 from manyfit.arrays import is_xp_array, label_transfers, to_host_together
-from manyfit.estimators import Answers, Family, FoldRows, Iterations, MomentSums, Shape
+from manyfit.estimators import Answers, Cost, FoldRows, Iterations, MomentSums, Shape
 from manyfit.families import is_of_manyfit, require_valid_answers, target_function
 from manyfit.folds import (
     AtomGroup,
@@ -18,35 +17,37 @@ from manyfit.folds import (
     PassData,
     SingleFold,
     Unsupported,
-    as_labels,
     as_matrix,
-    as_matrix_or_csr,
-    as_targets,
-    as_weights,
     finite_middle,
     indicated_classes,
 )
 from manyfit.introspection.randomness import find_random_parameter
-from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._convergence import (
     convergence_note,
     require_gradient_stop,
     stops_as_sklearn,
 )
-from manyfit.model_selection.planning._cost_checks import n_classes, require_cheaper, require_memory
-from manyfit.model_selection.planning._metadata_routing import fit_weights
+from manyfit.model_selection.planning._cost_checks import (
+    NOT_CHEAPER,
+    n_classes,
+    require_cheaper,
+    require_memory,
+)
 from manyfit.model_selection.planning._parameter_checks import WRITES
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
-from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import evaluate
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
-from manyfit.model_selection.sharing._step_wrappers import share_prefixes
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import PendingAnswers
+from manyfit.model_selection.strategies._fold_rows import (
+    require_device_reader,
+    require_weights,
+    rows_of_fold,
+)
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
     TimeLimit,
@@ -92,14 +93,17 @@ class FoldFamilyStrategy(Strategy):
         group, spec = family_group(self, batch, facts), batch.spec
         scoring = require_scoring(group, facts)
         _require_shareable_rows(batch, facts)
-        _require_weights(group, scoring, facts.job)
+        require_weights(group, scoring, facts.job)
         _require_deterministic_last_step(batch, facts)
+        cost = _planned_cost(group, facts)
+        if not spec.steps and cost.shared > cost.individual and isinstance(facts.job.X, np.ndarray):
+            raise Unsupported(NOT_CHEAPER)
         reason = convergence_note(group.prototype, stops_as_sklearn(facts.job)) if _iterates(group) else ""
         output = f"the output of {spec.steps[-1].cls.__name__}" if spec.steps else "the rows of a split"
         return replace(
             group,
             reason=reason,
-            fits_planned=_planned_fits(group, facts),
+            fits_planned=min(int(cost.fits), group.fits_requested),
             fits_undecided=group.fits_requested,  # fits of the family may answer nothing
             decided_by=output,
             once=facts.done_once(spec),
@@ -178,11 +182,6 @@ def _iterates(group: Group) -> bool:
     return group.family is not None and isinstance(group.family.reads, Iterations)
 
 
-def _reads_sparse(family: Family) -> bool:
-    reads = family.reads
-    return isinstance(reads, Iterations) or (isinstance(reads, FoldRows) and reads.sparse)
-
-
 def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     """Raise `Unsupported` if the rows behind the steps are not the same for all settings."""
     job, spec = facts.job, batch.spec
@@ -191,7 +190,7 @@ def _require_shareable_rows(batch: Batch, facts: SearchFacts) -> None:
     if not facts.may_share_rows:
         raise Unsupported("rows of a device are not shared with estimators that may write into them")
     if facts.fits_on_device and is_xp_array(job.X):
-        _require_device_reader(batch.family, spec.final.cls)
+        require_device_reader(batch.family, spec.final.cls)
         as_matrix(job.X)  # or the reason why not
     if len(batch.candidates) < 2:
         raise Unsupported("a single setting of the last step has nothing to share")
@@ -279,7 +278,7 @@ def _fit_family(
     assert family is not None
     with folds.shared_fits():
         scoring = scoring_of(group, options)
-        rows = _rows(group, model, fold, context.answered, scoring)
+        rows = rows_of_fold(group, model, fold, context.answered, scoring)
         if not is_of_manyfit(family):  # a user's family may write into them
             rows = FoldArrays(*(own_copy(getattr(rows, one.name)) for one in fields(rows)))
     of_classes = is_classifier(model) and isinstance(family.reads, MomentSums)
@@ -327,56 +326,6 @@ def _require_worth(group: Group, folded: SingleFold, context: RunContext) -> Non
         require_memory(folded.moment_bytes, job.options.memory_limit)
 
 
-def _rows(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedScoring) -> FoldArrays:
-    """The rows of a fold behind the steps of a pipeline, as scikit-learn's own steps give them."""
-    family, share = group.family, fold.cache.share
-    assert family is not None
-    if not (len(fold.train) and len(fold.test)):
-        raise Unsupported("the split has no training or no test rows")
-    X_train, X_test = share(fold.X_train), share(fold.X_test)
-    X_score = X_train
-    if type(model) is Pipeline and len(model.steps) > 1:
-        before = share_prefixes(Pipeline(model.steps[:-1]), fold.cache, ends_in_transformer=True)
-        X_fitted = before.fit_transform(X_train, share(fold.y_train))
-        X_test = before.transform(X_test)
-        X_score = before.transform(X_train) if job.options.return_train_score else X_fitted
-        X_train = X_fitted
-    read = as_matrix_or_csr if _reads_sparse(family) else as_matrix
-    train, test = read(X_train), read(X_test)
-    if is_xp_array(train):
-        _require_device_reader(family, type(group.prototype))
-    score = train if X_score is X_train else read(X_score)
-    read_y = as_labels if is_classifier(model) else as_targets
-    y_train, y_test = read_y(fold.y_train), read_y(fold.y_test)
-    n = job.splits.n_samples
-    weights = as_weights(fit_weights(model, group.path, job.options.fit_params), n)
-    scored = as_weights(scoring.weights, n)
-    score_weights = None if scored is None else {"train": scored[fold.train], "test": scored[fold.test]}
-    weight = None if weights is None else weights[fold.train]
-    return FoldArrays(
-        train, y_train, test, y_test, weight, score, fold.y_train, fold.y_test, score_weights
-    )  # fmt: skip
-
-
-def _require_device_reader(family: Family | None, cls: type) -> None:
-    """Raise `Unsupported` if the family of a class reads rows of the host only."""
-    if family is not None and isinstance(family.reads, FoldRows) and not family.reads.device:
-        raise Unsupported(f"shared fits of {cls.__name__} read rows of the host")
-
-
-def _require_weights(group: Group, scoring: SharedScoring, job: Job) -> None:
-    """Raise `Unsupported` if the search has weights that the family does not read."""
-    options, family = job.options, group.family
-    if not (options.fit_params or options.score_params):
-        return
-    assert family is not None
-    if not isinstance(family.reads, FoldRows):
-        raise Unsupported("fit or score parameters go through steps that are not affine")
-    given = fit_weights(sample(job, group.candidates[0]), group.path, options.fit_params)
-    if not family.reads.weights and not (given is None and scoring.weights is None):
-        raise Unsupported(f"{type(family).__name__} does not read weights")
-
-
 def _require_deterministic_last_step(batch: Batch, facts: SearchFacts) -> None:
     """Raise `Unsupported` if fits of the last step differ by chance, and its seed is no free parameter."""
     family = batch.family
@@ -389,12 +338,11 @@ def _require_deterministic_last_step(batch: Batch, facts: SearchFacts) -> None:
                 raise Unsupported(f"{spec.final.cls.__name__} draws random numbers anew in each fit")
 
 
-def _planned_fits(group: Group, facts: SearchFacts) -> int:
-    """Fits that the family says it makes on data of the size of X; behind the steps it may be others."""
+def _planned_cost(group: Group, facts: SearchFacts) -> Cost:
+    """What the family says of data of the size of X; behind the steps they may be others."""
     assert group.family is not None
     try:
         shape = facts.data.rough_shape(group.prototype)
-        made = group.family.cost(group.prototype, group.settings, shape).fits
-        return min(int(made), group.fits_requested)
-    except Exception:  # X is no matrix, or y has no classes: it is only a forecast
-        return 0
+        return group.family.cost(group.prototype, group.settings, shape)
+    except Exception:  # X is no matrix, or y has no classes: the rows of a fold will tell
+        return Cost(0.0, 0.0)

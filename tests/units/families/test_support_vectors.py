@@ -170,15 +170,23 @@ def test_what_is_left_to_scikit_learn(estimator, setting, why):
     assert re.search(why, found)
 
 
+LARGER = rng.normal(size=(400, 80))
+
+
 def test_weights_of_zero_are_left_to_scikit_learn():
-    weights = (rng.random(N) < 0.7).astype(float)
-    left = both(SVR(), {"C": [0.1, 1.0]}, NUMBERS, TARGETS, fit_params={"sample_weight": weights}).report_
-    assert set(left.left_to_sklearn) == {"some weights are not positive"}
+    weights = (rng.random(400) < 0.7).astype(float)
+    search = both(SVR(), {"C": [0.1, 1.0]}, LARGER, LARGER[:, 0], fit_params={"sample_weight": weights})
+    assert set(search.report_.left_to_sklearn) == {"some weights are not positive"}
 
 
 def test_a_matrix_that_is_too_large_is_left_to_scikit_learn():
-    X = rng.normal(size=(300, 40))
-    search = GridSearchCV(SVR(), {"C": [0.1, 1.0]}, memory_limit="400kB", refit=False).fit(X, X[:, 0])
+    grid, y = {"C": [0.1, 1.0]}, LARGER[:, 0]
+    search = GridSearchCV(SVR(), grid, memory_limit="800kB", refit=False).fit(LARGER, y)
     (why,) = search.report_.left_to_sklearn
     assert re.fullmatch("shared fits would need .* more than memory_limit", why)
-    assert GridSearchCV(SVR(), {"C": [0.1, 1.0]}, refit=False).fit(X, X[:, 0]).report_.fits_shared == 10
+    assert GridSearchCV(SVR(), grid, refit=False).fit(LARGER, y).report_.fits_shared == 10
+
+
+def test_few_rows_are_left_to_scikit_learn_by_the_plan():
+    plan = GridSearchCV(SVR(), {"C": [0.1, 1.0]}).plan(NUMBERS, TARGETS)
+    assert "one by one: sharing would take more operations here" in str(plan)
