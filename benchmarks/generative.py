@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB, MultinomialNB
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, register
-from benchmarks._contenders import searches
+from benchmarks._contenders import manyfit, searches
 from benchmarks._floor import class_moments_work, counts_work, reading_work
 from benchmarks._task import Data, Task
 
@@ -58,7 +58,7 @@ register(
         summary="MultinomialNB, 10 alphas x 5 folds, CSR 20,000 x 50,000 of counted words",
         task=lambda quick: Task(MultinomialNB(), {"alpha": _alphas(quick)}),
         data=_count_data,
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(4), SAME),
         work=counts_work,
         repeat=5,
@@ -70,7 +70,7 @@ register(
         summary="GaussianNB, 20 var_smoothing x 5 folds, 20,000 x 30",
         task=_gaussian_task,
         data=_classes_of_normals(20_000, 30, 3),
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(15), SAME),
         work=reading_work,
         repeat=7,
@@ -82,7 +82,7 @@ register(
         summary="LinearDiscriminantAnalysis, lsqr, 10 shrinkages x 5 folds, 50,000 x 100, 10 classes",
         task=_linear_task,
         data=_classes_of_normals(50_000, 100, 10),
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(10), SAME),
         work=class_moments_work,
         repeat=5,

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, register
-from benchmarks._contenders import searches
+from benchmarks._contenders import manyfit, searches
 from benchmarks._floor import reading_work
 from benchmarks._task import Data, Task
 
@@ -51,7 +51,7 @@ register(
         summary="KNeighborsClassifier, 30 n_neighbors x 2 weights x 5 folds, digits 6 times with noise",
         task=_neighbors_task,
         data=_noisy_digits,
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(30), bars.same_scores(0.0)),
         work=reading_work,
         repeat=3,
@@ -63,7 +63,7 @@ register(
         summary="KNeighborsClassifier, 30 n_neighbors x 2 weights x 5 folds, digits: many equal distances",
         task=_neighbors_task,
         data=_digits,
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(15), bars.same_scores(0.0)),
         work=reading_work,
         repeat=5,
@@ -75,7 +75,7 @@ register(
         summary="KernelRidge, 20 alphas x 3 gammas x 5 folds, 3,000 x 20",
         task=_kernel_task,
         data=_numbers,
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(6), bars.same_scores(1e-9)),
         work=reading_work,
         repeat=1,
@@ -104,7 +104,7 @@ register(
         summary="SVC, 6 C x 4 gammas x 5 folds, 5,000 x 50",
         task=_svc_task,
         data=lambda quick: _classes(5_000, 50, quick),
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(1.5), bars.same_scores(0.0)),
         work=reading_work,
         repeat=1,
@@ -116,7 +116,7 @@ register(
         summary="SVC, 3 C x 2 gammas x 5 folds, 3,000 x 400",
         task=_wide_svc_task,
         data=lambda quick: _classes(3_000, 400, quick),
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(3), bars.same_scores(0.0)),
         work=reading_work,
         repeat=1,

@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, register
-from benchmarks._contenders import searches
+from benchmarks._contenders import manyfit, searches
 from benchmarks._floor import reading_work
 from benchmarks._task import Data, Task
 
@@ -49,7 +49,7 @@ def _register(name: str, summary: str, rows: int, task: Any, least: float) -> No
             summary=f"{summary}, {rows:,} x 20",
             task=task,
             data=_data(rows),
-            contenders=searches(),
+            contenders=searches(manyfit(), manyfit(-1)),
             bars=(bars.times_faster(least), SAME),
             work=reading_work,
             repeat=3,
@@ -150,7 +150,7 @@ register(
             {"selectkbest__k": [2, 4]},
         ),
         data=_wide,
-        contenders=searches(),
+        contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(3), SAME),
         work=reading_work,
         repeat=3,
