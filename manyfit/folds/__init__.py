@@ -1,7 +1,7 @@
 """Folded data: rows of X of any kind, splits, atoms, moments and passes, as families read them."""
 
 from manyfit.exceptions import Unsupported
-from manyfit.folds._blas_threads import check_blas_threads, map_threads
+from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
@@ -132,6 +132,7 @@ __all__ = [
     "require_classes",
     "row_blocks",
     "selection_key",
+    "single_blas_thread",
     "splitter_arguments",
     "take_last",
     "take_rows",

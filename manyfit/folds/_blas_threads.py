@@ -6,8 +6,8 @@ block.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from threading import Lock, local
 from typing import TypeVar
@@ -17,20 +17,6 @@ from threadpoolctl import ThreadpoolController
 T = TypeVar("T")
 R = TypeVar("R")
 
-# BLAS has one number of threads for the whole process: a thread that changes it holds this lock meanwhile.
-# Not reentrant: a task must not call `map_threads`.
-_lock = Lock()
-
-
-def _renew_lock() -> None:
-    """A process that is forked while another thread holds the lock would wait for it for ever."""
-    global _lock
-    _lock = Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
-
 
 @cache
 def _blas() -> ThreadpoolController:
@@ -38,9 +24,78 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
+class _Workers:
+    """The threads that work in place of those of BLAS, kept for as long as somebody holds them.
+
+    BLAS has one number of threads for the whole process: the first to come sets it to one, and the last to go
+    restores it.
+    """
+
+    def __init__(self) -> None:
+        self.n_threads = 0  # that BLAS may use, while somebody holds it at one
+        self._n_holders = 0
+        self._changing, self._mapping = Lock(), Lock()
+        self._held = ExitStack()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        with self._changing:
+            if self._n_holders == 0:
+                n_threads = blas_threads()
+                self._held.enter_context(_blas().limit(limits=1))
+                self.n_threads = n_threads
+            self._n_holders += 1
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._n_holders -= 1
+                if self._n_holders == 0:
+                    self.n_threads, self._pool = 0, None
+                    self._held.close()
+
+    def map(self, task: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """One at a time in the process: together they use the threads of BLAS, not more."""
+        with self._mapping, self.hold():
+            if min(self.n_threads, len(items)) <= 1:
+                return [task(item) for item in items]
+            if self._pool is None:
+                self._pool = self._held.enter_context(ThreadPoolExecutor(self.n_threads))
+            futures = [self._pool.submit(task, item) for item in items]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                wait(futures)
+                raise
+
+
+_workers = _Workers()
+
+
+def _renew_workers() -> None:
+    """A process that is forked while another thread holds a lock would wait for it for ever."""
+    global _workers
+    _workers = _Workers()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_workers)
+
+
 def blas_threads() -> int:
     """Threads that BLAS may use now, as the environment, joblib or the user limited them."""
-    return max((int(library["num_threads"]) for library in _blas().info()), default=1)
+    return _workers.n_threads or max((int(library["num_threads"]) for library in _blas().info()), default=1)
+
+
+def single_blas_thread() -> AbstractContextManager[None]:
+    """Give BLAS one thread within it; `map_threads` keeps its own threads until the end.
+
+    For work that asks much of small matrices between its passes: BLAS wakes its threads for each of them.
+    """
+    return _workers.hold()
 
 
 _thread = local()
@@ -71,15 +126,4 @@ def map_threads(task: Callable[[T], R], items: Sequence[T]) -> list[R]:
     drops the others.
     """
     before_pass()
-    with _lock:
-        n_threads = min(blas_threads(), len(items))
-        if n_threads <= 1:
-            with _blas().limit(limits=1):
-                return [task(item) for item in items]
-        with _blas().limit(limits=1), ThreadPoolExecutor(n_threads) as pool:
-            futures = [pool.submit(task, item) for item in items]
-            try:
-                return [future.result() for future in futures]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    return _workers.map(task, items)

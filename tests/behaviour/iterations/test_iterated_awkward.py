@@ -108,9 +108,9 @@ def test_predictions_of_many_classes_are_made_in_as_many_parts():
 
 
 def test_a_forked_process_does_not_wait_for_threads_that_it_does_not_have():
-    before = _threads._lock
-    with before:
-        _threads._renew_lock()  # what a child does
+    before = _threads._workers
+    with before._mapping, before._changing:
+        _threads._renew_workers()  # what a child does
         done = threading.Thread(target=map_threads, args=(abs, [1]), daemon=True)
         done.start()
         done.join(10.0)

@@ -302,6 +302,26 @@ def test_an_error_in_a_thread_comes_out_and_blas_has_its_threads_back(two_thread
     assert not [thread for thread in set(threading.enumerate()) - before if thread.is_alive()]
 
 
+def test_threads_are_kept_while_blas_is_held_at_one(two_threads):
+    def blas():
+        return [library["num_threads"] for library in _threads._blas().info()]
+
+    def work(_):
+        idents.add(threading.get_ident())
+        return blas()
+
+    limits, idents, before = blas(), set(), set(threading.enumerate())
+    with _threads.single_blas_thread():
+        assert blas() == [1] * len(limits)
+        with _threads.single_blas_thread():
+            for _ in range(5):
+                assert _threads.map_threads(work, range(4)) == [[1] * len(limits)] * 4
+        assert blas() == [1] * len(limits)  # still held by the first
+        assert len(idents) <= 2 and threading.get_ident() not in idents
+    assert blas() == limits
+    assert set(threading.enumerate()) == before
+
+
 @pytest.mark.invariant("Training moments are sums of other atoms: nothing is subtracted")
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 10, 17])
 @pytest.mark.parametrize("order", [1, -1])

@@ -18,7 +18,7 @@ from manyfit.families.smooth.solver._penalty_path import PathPoint, Stage, Toler
 from manyfit.families.smooth.solver._problems import PathProblems, TrainingRows, weight_totals
 from manyfit.families.smooth.solver._solution import PathSolution
 from manyfit.families.smooth.solver._trial import MARGIN, MARGIN_OF_SAMPLE, Stopping, Trial, try_columns
-from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows
+from manyfit.folds import AtomGroup, PassData, Rows, Unsupported, n_rows, single_blas_thread
 from manyfit.metrics import LinearPredictors
 
 Array = NDArray[Any]
@@ -67,7 +67,8 @@ def fit_path(data: PassData, model: Model, solver: LBFGS) -> Iterator[PathSoluti
     one split at a time.
     """
     data = data.condensed()
-    fitted, T = _fit_path(data, model, solver), data.basis
+    with single_blas_thread():  # the passes use the others
+        fitted, T = _fit_path(data, model, solver), data.basis
     del data  # not needed while answers are scored
     for one in fitted:
         yield one if T is None else one.spread(T)
