@@ -46,7 +46,8 @@ class Contender:
     """One way to do a task: ``fit`` is timed, ``read`` takes the scores out afterwards.
 
     ``in_process`` says that all fits happen in this process, so that they can be counted. ``prepare`` runs
-    before, with the same arguments, and is not timed.
+    before, with the same arguments, and is not timed. Scores are compared with those of the contender
+    ``peer`` if it took part: scikit-learn's neighbours break ties by the number of threads of a process.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Contender:
     in_process: bool = True
     note: str = ""
     prepare: Callable[[Task, NDArray[Any], NDArray[Any]], Any] | None = None
+    peer: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Benchmark:
     ``separate_steps`` says that the floor is one fit of every distinct step, because nothing cheaper is
     known. ``around`` is a context that surrounds the runs, such as a cluster; ``cores`` are available, all
     if None. A contender is given up if a run takes longer than ``most_seconds``. Scores are compared with
-    those of the contender ``reference``, by default the first of scikit-learn's.
+    those of the contender ``reference``, by default the first of scikit-learn's, or of the contender's peer.
     """
 
     name: str

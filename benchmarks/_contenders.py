@@ -61,7 +61,8 @@ def manyfit(n_jobs: int | None = None) -> Contender:
         )
         return search.fit(X, y)
 
-    return Contender(f"manyfit n_jobs={n_jobs}", "ours", fit, read_manyfit, in_process=n_jobs is None)
+    name, peer = f"manyfit n_jobs={n_jobs}", f"scikit-learn n_jobs={n_jobs}"
+    return Contender(name, "ours", fit, read_manyfit, in_process=n_jobs is None, peer=peer)
 
 
 def manyfit_optimum() -> Contender:

@@ -91,7 +91,8 @@ def _rounds(pairs: Pairs, task: Task, data: Data, result: Result, bar: tqdm) -> 
 
     A short run is repeated within a round. A long run is timed as it warms up, and not repeated.
     """
-    reference = _warm_up(_shown(pairs, bar, "warm-up"), task, data, result)
+    answers = _warm_up(_shown(pairs, bar, "warm-up"), task, data, result)
+    reference = answers.get(result.reference or "")
     one_fit = _dearest_fit(reference, task, data, result)
     for number in range(result.rounds):
         for contender, row in _shown(pairs, bar, f"round {number + 1}"):
@@ -99,7 +100,8 @@ def _rounds(pairs: Pairs, task: Task, data: Data, result: Result, bar: tqdm) -> 
                 if row.seconds and row.seconds[0] > _LONG_SECONDS:
                     break
                 if row.failure is None:
-                    _timed(contender, row, task, data, result, reference)
+                    peer = answers.get(contender.peer or "", reference)
+                    _timed(contender, row, task, data, result, peer)
                 if row.failure is not None or result.quick or row.seconds[-1] > _SHORT_SECONDS:
                     break
         for _ in range(_SHORT_RUNS if one_fit is not None else 0):
@@ -115,12 +117,9 @@ def _shown(pairs: Pairs, bar: tqdm, phase: str) -> Iterator[tuple[Contender, Row
         bar.update()
 
 
-def _warm_up(pairs: Pairs, task: Task, data: Data, result: Result) -> Answer | None:
-    """Run every contender once, count its fits and keep its warnings.
-
-    Returns the answer of the reference, with which all scores are compared.
-    """
-    reference: Answer | None = None
+def _warm_up(pairs: Pairs, task: Task, data: Data, result: Result) -> dict[str, Answer]:
+    """Run every contender once, count its fits and keep its warnings; returns the answers by name."""
+    answers: dict[str, Answer] = {}
     for contender, row in pairs:
         with _keeping_failure(row, result.most_seconds), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
@@ -130,13 +129,12 @@ def _warm_up(pairs: Pairs, task: Task, data: Data, result: Result) -> Answer | N
                 fitted = contender.fit(task, X, y)
             seconds, answer = time.perf_counter() - start, contender.read(fitted)
             if seconds > _LONG_SECONDS:
-                _keep_run(row, seconds, answer, result, reference)
+                _keep_run(row, seconds, answer, result, answers.get(result.reference or ""))
             row.fits = dict(counts) if contender.in_process else None
             row.report = answer.report
-            if contender.name == result.reference:
-                reference = answer
+            answers[contender.name] = answer
         row.warnings = sorted({f"{w.category.__name__}: {_first_line(w.message)}" for w in caught})
-    return reference
+    return answers
 
 
 def _timed(

@@ -134,7 +134,8 @@ def _legend(result: Result) -> list[str]:
         "times: against the faster scikit-learn search; fits: cost in fits of the most expensive setting;",
         "peak: highest resident memory beyond X, workers included; x X: the same as a multiple of X;",
         "traced: the multiple by tracemalloc, without workers;",
-        f"mean, per split: largest difference from the test scores of {result.reference}",
+        f"mean, per split: largest difference from the test scores of {result.reference},",
+        "and of manyfit from scikit-learn's with the same n_jobs",
     ]
 
 

@@ -88,6 +88,20 @@ def test_contender_that_fails_later_keeps_its_times_and_has_no_median():
     assert len(calls) == 3
 
 
+def test_scores_are_compared_with_those_of_the_peer():
+    def shifted(name, shift, **kwargs):
+        def read(search):
+            answer = read_search(search)
+            return replace(answer, means=answer.means + shift, splits=answer.splits + shift)
+
+        return Contender(name, "other", sklearn().fit, read, **kwargs)
+
+    others = shifted("peer", 1.0), shifted("ours", 1.0, peer="peer"), shifted("alone", 1.0, peer="missing")
+    _, peer, ours, alone = _run(sklearn(), *others).rows
+    assert ours.mean_difference == ours.split_difference == 0.0
+    assert peer.mean_difference == alone.mean_difference == pytest.approx(1.0)
+
+
 def test_interrupt_is_not_kept():
     def fit(task, X, y):
         raise KeyboardInterrupt
