@@ -136,7 +136,7 @@ class _KeyDigester(Digester):
 
 
 def _layout(frame: Any) -> list[tuple[Any, ...]]:
-    """The piece of memory of each column, and its place there: sums over rows of a frame depend on them."""
+    """The piece of memory that holds each column, and its place in that: sums over rows depend on both."""
     pieces: dict[int, int] = {}
     found = []
     for column in columns_of(frame):

@@ -222,7 +222,7 @@ def _metric_of(
 OWN_SCORES = {
     RegressorMixin.score: _metric_of(r2_score, ("predict",)),
     ClassifierMixin.score: _metric_of(accuracy_score, ("predict",)),
-    # It is there for its docstring, and calls the one above.
+    # scikit-learn defines it for its docstring only; it calls the one above.
     KNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
 }
 

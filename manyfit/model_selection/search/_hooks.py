@@ -20,7 +20,7 @@ from manyfit.model_selection.job._job import Result
 def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Any:
     """Call ``_check_input_parameters``, a hook of scikit-learn 1.8 and later; return the splitter to use.
 
-    The hook reads the splitter from ``_checked_cv_orig``, and may put another one there.
+    The hook reads the splitter from ``_checked_cv_orig``, and may replace it.
     """
     search._checked_cv_orig = cv
     if has_input_hook():
