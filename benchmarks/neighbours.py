@@ -36,7 +36,7 @@ def _neighbors_task(quick: bool) -> Task:
 
 def _radius_task(quick: bool) -> Task:
     radii = [18.0, 24.0] if quick else [float(radius) for radius in np.linspace(12, 30, 15)]
-    model = RadiusNeighborsClassifier(outlier_label="most_frequent")
+    model = RadiusNeighborsClassifier(outlier_label=0)
     return Task(model, {"radius": radii, "weights": ["uniform", "distance"]})
 
 

@@ -87,7 +87,7 @@ class RadiusFamily(Family):
         found = fit.found("test", fold.X_test)
         for j in range(len(settings)):
             try:
-                fit.require_neighbors(found, j, next(iter(methods)))
+                found.complete(j, next(iter(methods)))
             except Unsupported as error:
                 refused[j] = str(error)
         places = tuple(range(len(settings)))

@@ -26,12 +26,48 @@ class Within(NamedTuple):
     weights: str | None
 
 
-class Found(NamedTuple):
-    """What the neighbours of some rows say for each setting, and where scikit-learn has to say it."""
+class Found:
+    """What the neighbours of some rows say for each setting, and what scikit-learn says of the other rows.
 
-    query: RadiusQuery
-    values: Array  # of shape (n_settings, n, ...)
-    open: Array  # (n_settings, n): a neighbour is too close to the radius, or there is none
+    Parameters
+    ----------
+    query : RadiusQuery
+        The rows.
+    settings : sequence of Within
+        m of them.
+    values : ndarray of shape (m, n, ...)
+        Sums of votes or means of targets.
+    near : ndarray of shape (m, n)
+        Rows with a neighbour too close to the radius.
+    empty : ndarray of shape (m, n)
+        Other rows, which have no neighbours.
+    """
+
+    def __init__(
+        self, query: RadiusQuery, settings: Sequence[Within], values: Array, near: Array, empty: Array
+    ) -> None:
+        self.query, self.settings, self.values, self.near, self.empty = query, settings, values, near, empty
+        self._asked: dict[Any, Array] = {}
+
+    def complete(self, j: int, method: str, responses: Array | None = None) -> None:
+        """Set the responses of rows that scikit-learn answers; refuses a setting of which it warns or raises.
+
+        It gives all rows without neighbours the same response.
+        """
+        near, empty = np.flatnonzero(self.near[j]), np.flatnonzero(self.empty[j])
+        asked: list[tuple[Array, Any]] = [
+            (near, (j, method)),
+            (empty[:1], (self.settings[j].weights, method)),
+        ]
+        for rows, key in asked:
+            if len(rows) and key not in self._asked:
+                with refused_warnings("a row without neighbours"):
+                    found = self.query.ask(self.settings[j]._asdict(), method, rows)
+                self._asked[key] = found
+        if responses is not None:
+            for rows, (_, key) in zip((near, empty), asked, strict=True):
+                if len(rows):
+                    responses[rows] = self._asked[key]
 
 
 class Fit:
@@ -51,20 +87,13 @@ class Fit:
             self._found[role] = self._find(X)
         return self._found[role]
 
-    def require_neighbors(self, found: Found, j: int, method: str) -> None:
-        """Refuse a setting for which scikit-learn warns or raises, since a row has no neighbours."""
-        rows = np.flatnonzero(found.open[j])
-        if len(rows):
-            with refused_warnings("a row without neighbours"):
-                found.query.ask(self.settings[j]._asdict(), method, rows)
-
     def _find(self, X: Any) -> Found:
         radii = sorted({one.radius for one in self.settings}, reverse=True)
         query, m, n = RadiusQuery(self.model, X, radii), len(self.settings), X.shape[0]
         if is_classifier(self.model):
             require_countable_labels(query)
         values: Array | None = None
-        is_open = np.zeros((m, n), dtype=bool)
+        near, empty = np.zeros((m, n), dtype=bool), np.zeros((m, n), dtype=bool)
         for ball in query.balls():
             at = ball.rows
             at_radius = [j for j, one in enumerate(self.settings) if one.radius == radii[ball.i]]
@@ -76,9 +105,10 @@ class Fit:
                 if values is None:
                     values = np.zeros((m, n, *reduced.shape[1:]))
                 values[asked, at] = reduced
-            is_open[at_radius, at] = ball.near | (ball.counts == 0)
+            near[at_radius, at] = ball.near
+            empty[at_radius, at] = (ball.counts == 0) & ~ball.near
         assert values is not None
-        return Found(query, values, is_open)
+        return Found(query, self.settings, values, near, empty)
 
 
 @dataclass(frozen=True)
@@ -125,14 +155,13 @@ class RadiusAnswers(Answers):
         found = self.fit.found(role, fold.rows(role))
         if role == "train":  # settings whose test rows have none are refused already
             for j in self.places:
-                self.fit.require_neighbors(found, j, next(iter(self.methods)))
+                found.complete(j, next(iter(self.methods)))
         return Responses(**{name: partial(self._respond, name, found) for name in self.methods})
 
     def _respond(self, method: str, found: Found) -> Array:
         return np.stack([self._of_setting(method, found, j) for j in self.places])
 
     def _of_setting(self, method: str, found: Found, j: int) -> Array:
-        responses, rows = self.methods[method](found.values[j]), np.flatnonzero(found.open[j])
-        if len(rows):
-            responses[rows] = found.query.ask(self.fit.settings[j]._asdict(), method, rows)
+        responses = self.methods[method](found.values[j])
+        found.complete(j, method, responses)
         return responses
