@@ -1,7 +1,7 @@
 """Finds the step of a setting that draws random numbers anew in each fit, and its cost for a search."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from typing import Any
 
@@ -46,14 +46,19 @@ class DrawingSteps:
         return self._first[key]
 
     def _found(self, steps: Sequence[StepSpec]) -> int | None:
-        sizes = self._sizes
-        for j, step in enumerate(steps):
-            one = step.build()
-            if step.unshared_reason is not None or is_deterministic(one, sizes) is False:
+        for j, (one, sizes) in enumerate(self.sized_steps(steps)):
+            if steps[j].unshared_reason is not None or is_deterministic(one, sizes) is False:
                 return j
+        return None
+
+    def sized_steps(self, steps: Sequence[StepSpec]) -> Iterator[tuple[Any, Sizes]]:
+        """Each step, unfitted, and the sizes of its input as far as parameters show them."""
+        sizes = self._sizes
+        for step in steps:
+            one = step.build()
+            yield one, sizes
             sparse = _is_sparse_behind(one, sizes.sparse)
             sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features), sparse)
-        return None
 
     def last_draws(self, chain: PipelineSpec) -> bool:
         """Whether the last estimator of a setting draws random numbers, or may do so."""
