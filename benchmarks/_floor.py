@@ -89,6 +89,28 @@ def class_moments_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
     return Work(X.nbytes + y.nbytes, float(n * columns * (columns + 1)) + scores)
 
 
+def gaussian_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of means and variances of each class, and of scores of every row for each setting.
+
+    A value is added and its square is. For each class it is centred and squared once, and multiplied and
+    added for each setting.
+    """
+    classes = len(np.unique(y))
+    return Work(X.nbytes + y.nbytes, X.size * (3.0 + classes * (2.0 + 2.0 * task.settings)))
+
+
+def kernel_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of a kernel matrix, and a form of it that serves all penalties, for each other setting.
+
+    A tridiagonal or a band form takes ``4 n^3 / 3`` operations for n training rows; one Cholesky factor for
+    each penalty takes ``n^3 / 3``, and is better for fewer than four.
+    """
+    n, penalties = X.shape[0] * (1.0 - 1.0 / task.cv), len(task.grid["alpha"])
+    matrix = n * X.shape[0] * 2.0 * X.shape[1]
+    forms = task.cv * task.settings / penalties
+    return Work(X.nbytes + y.nbytes, forms * (matrix + min(4, penalties) * n**3 / 3.0))
+
+
 def linear_passes_work(task: Task, X: Any, y: NDArray[Any]) -> Work:
     """Return the work of one gradient for each setting and fold, the least that shows that a fit is done.
 
