@@ -68,7 +68,7 @@ class JoblibExecutor(Executor):
         yield from self._process.map([item for item in items if item.strategy.takes_all_cores])
         items = [item for item in items if not item.strategy.takes_all_cores]
         individual = len(items) > 1 and all(item.strategy == INDIVIDUAL_FITS for item in items)
-        parts = self._send_fits(items) if individual and self._are_on_host() else self._send(items)
+        parts = self._send_fits(items) if individual and self._may_be_plain() else self._send(items)
         for item, part in parts:
             self._sink.take(part, individual=not item.strategy.shares_fits)
             yield item, part
@@ -101,9 +101,11 @@ class JoblibExecutor(Executor):
             bundles.note(part.results)
             yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
 
-    def _are_on_host(self) -> bool:
-        """Whether fits get host data only, and no callbacks."""
+    def _may_be_plain(self) -> bool:
+        """Whether fits get host data only, no callbacks, and no test rows to stop by."""
         job = self._context.fitted
+        if job.options.early_stopping is not None:
+            return False
         params = (*job.options.fit_params.values(), *job.options.score_params.values())
         return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors, score
+from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors, safe_split, score
 from manyfit.arrays import label_transfers
 from manyfit.folds import Unsupported
 from manyfit.introspection.randomness import is_deterministic
@@ -74,7 +75,14 @@ def fit_with_sklearn(
     options = folds.options
     arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     with folds.sklearn_fits() as refused, label_transfers("scores"):  # fits have labels of their own
-        result: Result = fit_and_score(clone(estimator), folds.X, folds.y, **arguments)
+        model, stopping = clone(estimator), None
+        if options.early_stopping is not None:
+            train, test = folds.split(i)
+            X_test, y_test = safe_split(model, folds.X, folds.y, test, train)
+            stopping = folds.stopping(X_test, y_test, test)
+            model = stopping.attach(model)
+        result: Result = fit_and_score(model, folds.X, folds.y, **arguments)
+    result |= {} if stopping is None else stopping.found
     if refused and options.error_score != "raise" and _has_failed(result, options.error_score):
         raise refused[0]
     return result
@@ -186,7 +194,12 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     if folds.share_steps:
         model = share_prefixes(model, fold.cache, copies=copies if copies_X else None)
     targets = () if fold.y_train is None else (cached(fold.y_train, copies_X),)
-    model.fit(cached(fold.X_train, copies_X), *targets, **folds.cut(options.fit_params, fold.train))
+    fit, stopping = model.fit, None
+    if options.early_stopping is not None:
+        X_test, y_test = cached(fold.X_test, copies_X), cached(fold.y_test, copies_X)
+        stopping = folds.stopping(X_test, y_test, fold.test)
+        fit = partial(stopping.fit, model)
+    fit(cached(fold.X_train, copies_X), *targets, **folds.cut(options.fit_params, fold.train))
     fitted = time.perf_counter()
     if calls_scorer:
         model = unshare(model)
@@ -196,4 +209,4 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     if options.return_train_score:
         result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
     copies.require_unchanged()
-    return result
+    return result if stopping is None else result | stopping.found
