@@ -17,9 +17,7 @@ WEIGHTS = np.random.default_rng(0).integers(1, 4, len(Y)).astype(float)
 
 def fitted(library, grid, fit_params, options):
     tree = DecisionTreeClassifier(random_state=0)
-    search = library.GridSearchCV(
-        DecisionTreeClassifier(random_state=0), grid, n_jobs=2, refit=False, **options
-    )
+    search = library.GridSearchCV(tree, grid, n_jobs=2, refit=False, **options)
     return search.fit(X, Y, **fit_params)
 
 
