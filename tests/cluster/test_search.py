@@ -21,6 +21,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.model_selection import cross_validate as sklearn_validate
+from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -45,6 +46,10 @@ SEARCHES = {
     "family": (
         make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()),
         {"ridge__alpha": [0.1, 1.0, 10.0]},
+    ),
+    "neighbours": (
+        RadiusNeighborsClassifier(outlier_label=0),
+        {"radius": [2.0, 3.0, 5.0], "weights": ["uniform", "distance"]},
     ),
     "steps": (
         make_pipeline(StandardScaler(), PCA(random_state=0), TREE),

@@ -44,7 +44,8 @@ class Neighbors(Query):
         if not np.isfinite(distances).all():
             raise Unsupported("distances of rows are not finite")
         found = targets[order]
-        self._open = _choices(distances, found, complete=distances.shape[1] == n_train)
+        self._seen, self._complete = (distances, found), distances.shape[1] == n_train
+        self._open = _choices(distances, found, self._complete)
         self.distances, self.targets = distances[:, :most], found[:, :most]
 
     def open_rows(self, k: int) -> Array:
@@ -56,6 +57,22 @@ class Neighbors(Query):
     def slots(self, k: int, rows: Array) -> Array:
         """How many of the k nearest neighbours of some rows are as far away as the last of them."""
         return np.asarray((self.distances[rows, :k] == self.distances[rows, k - 1 : k]).sum(axis=1))
+
+    def tied(self, k: int, rows: Array) -> tuple[Array, Array, Array]:
+        """The neighbours as far away as the k-th one, if targets are codes.
+
+        Returns
+        -------
+        found : ndarray of shape (n_rows, K)
+            Which of the neighbours that the query gave they are.
+        codes : ndarray of shape (n_rows, K)
+            Of all these neighbours.
+        ended : ndarray of shape (n_rows,)
+            Whether no other training rows are as far away.
+        """
+        distances, codes = (one[rows] for one in self._seen)
+        found = distances == distances[:, k - 1 : k]
+        return found, codes, self._complete | ~found[:, -1]
 
     def ask_at(self, k: int, weights: Any, method: str, rows: Array) -> Array:
         """Responses of scikit-learn's own method for some rows, with ``n_neighbors=k``."""
