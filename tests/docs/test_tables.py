@@ -41,8 +41,8 @@ BESIDES = {
     "LinearSVR": {"loss": "squared_epsilon_insensitive"},
     "TweedieRegressor": {"power": 1},
     "ColumnTransformer": {"transformers": []},
-    **dict.fromkeys(("VotingClassifier", "StackingClassifier"), {"estimators": [("a", GaussianNB())]}),
-    **dict.fromkeys(("VotingRegressor", "StackingRegressor"), {"estimators": [("a", Ridge())]}),
+    **{f"{kind}Classifier": {"estimators": [("a", GaussianNB())]} for kind in ("Voting", "Stacking")},
+    **{f"{kind}Regressor": {"estimators": [("a", Ridge())]} for kind in ("Voting", "Stacking")},
     "CalibratedClassifierCV": {"estimator": GaussianNB()},
     "FeatureUnion": {"transformer_list": []},
 }

@@ -162,8 +162,9 @@ def test_rows_to_score_with_gaps_fail_as_in_scikit_learn():
                 rows[:90], NUMBERS[:90], rows[90:], NUMBERS[90:], None, rows[:90], NUMBERS[:90], NUMBERS[90:]
             )
         )
+        size = {"n_estimators": 2, "max_leaf_nodes": None, "ccp_alpha": 0.0}
         alone = clone(model).set_params(n_estimators=2).fit(rows[:90], NUMBERS[:90])
-        (answers,) = family_of(type(model)).fit_many(model, [{"n_estimators": 2}], folded)
+        (answers,) = family_of(type(model)).fit_many(model, [size], folded)
         try:
             expected = alone.predict(rows[90:])
         except ValueError:
