@@ -71,7 +71,7 @@ CASES = [
     *((model, {"max_leaf_nodes": [4, 9]}) for model in LIMITED),
     *(
         (model, {"n_estimators": [4, 9], "max_leaf_nodes": [5, None, 12], "ccp_alpha": [0.0, 0.01, 10.0]})
-        for model in (ENSEMBLES[0], ExtraTreesRegressor(max_features=2, bootstrap=True, n_jobs=2, **SEED))
+        for model in (ENSEMBLES[0], ExtraTreesRegressor(max_features=2, bootstrap=True, **SEED))
     ),
 ]
 
