@@ -85,7 +85,7 @@ class _Planner:
             by_candidate = order is not None and self._order_is_visible(may_be_left)
             self._place_rest(left, reasons, shares_steps=order is not None)
             counts = StepCounts(
-                job, self.specs, facts.n_rowwise_steps, facts.tokens_key, facts.drawing.first, n_workers
+                job, self.specs, facts.n_rowwise_steps, facts.tokens_key, facts.drawing, n_workers
             )
             self.groups = counts.counted(self.groups, order, by_candidate)
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}

@@ -17,7 +17,7 @@ from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors,
 from manyfit.arrays import label_transfers
 from manyfit.folds import Unsupported
 from manyfit.introspection.randomness import is_deterministic
-from manyfit.model_selection.job._job import Result
+from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
@@ -73,34 +73,44 @@ def fit_with_sklearn(
     A `HostFallbackError` in a fit or score is raised, whatever ``error_score`` is.
     """
     options = folds.options
-    train, test = folds.split(i)
+    arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     with folds.sklearn_fits() as refused, label_transfers("scores"):  # fits have labels of their own
         model, stopping = clone(estimator), None
         if options.early_stopping is not None:
+            train, test = folds.split(i)
             X_test, y_test = safe_split(model, folds.X, folds.y, test, train)
             stopping = folds.stopping(X_test, y_test, test)
-        result: Result = fit_and_score(
-            model if stopping is None else stopping.attach(model),
-            folds.X,
-            folds.y,
-            train=train,
-            test=test,
-            parameters=dict(params),
-            scorer=options.scorer,
-            fit_params=dict(options.fit_params),
-            score_params=dict(options.score_params),
-            return_train_score=options.return_train_score,
-            return_times=True,
-            return_estimator=options.return_estimator,
-            error_score=options.error_score,
-            candidate_progress=progress[0],
-            split_progress=progress[1],
-            **{"verbose": options.verbose, **more},
-        )
+            model = stopping.attach(model)
+        result: Result = fit_and_score(model, folds.X, folds.y, **arguments)
     result |= {} if stopping is None else stopping.found
     if refused and options.error_score != "raise" and _has_failed(result, options.error_score):
         raise refused[0]
     return result
+
+
+def arguments_of_fits(options: Options) -> dict[str, Any]:
+    """Arguments of `fit_and_score` that all fits of a search have in common."""
+    return {
+        "scorer": options.scorer,
+        "fit_params": dict(options.fit_params),
+        "score_params": dict(options.score_params),
+        "return_train_score": options.return_train_score,
+        "return_times": True,
+        "return_estimator": options.return_estimator,
+        "error_score": options.error_score,
+        "verbose": options.verbose,
+    }
+
+
+def arguments_of_fit(params: Mapping[str, Any], split: tuple[Any, Any], progress: Any) -> dict[str, Any]:
+    """Arguments of `fit_and_score` for one setting on one split."""
+    return {
+        "train": split[0],
+        "test": split[1],
+        "parameters": dict(params),
+        "candidate_progress": progress[0],
+        "split_progress": progress[1],
+    }
 
 
 def _has_failed(result: Result, error_score: Any) -> bool:
