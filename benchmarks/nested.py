@@ -208,5 +208,5 @@ _register_step(
     (1_000, 40),
     make_pipeline(SelectFromModel(ExtraTreesClassifier(50, random_state=0)), GaussianNB()),
     {"selectfrommodel__threshold": [f"{scale / 4}*mean" for scale in range(1, 11)]},
-    5.0,
+    3.0,
 )
