@@ -23,15 +23,19 @@ _PRODUCT_SIZE = 1000
 
 @dataclass(frozen=True)
 class Work:
-    """The fewest bytes and the fewest floating point operations that any known method needs."""
+    """The fewest bytes and the fewest floating point operations that any known method needs.
+
+    `seconds`: what it needs besides on one core, such as the tokens of all texts once.
+    """
 
     bytes: int
     flops: float
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The largest of the lower bounds: reading, arithmetic and, if required, every distinct step once."""
+    """The largest of the lower bounds: reading, arithmetic, work on one core, every distinct step once."""
 
     bytes: int
     flops: float
@@ -39,11 +43,16 @@ class Floor:
     flops_per_second: float
     steps_seconds: float | None
     cores: int
+    work_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """The floor in seconds."""
-        bounds = [self.bytes / self.bytes_per_second, self.flops / self.flops_per_second]
+        bounds = [
+            self.bytes / self.bytes_per_second,
+            self.flops / self.flops_per_second,
+            self.work_seconds,
+        ]
         if self.steps_seconds is not None:
             bounds.append(self.steps_seconds / self.cores)
         return max(bounds)
@@ -119,6 +128,7 @@ def measure_floor(
         flops_per_second=product_rate(),
         steps_seconds=distinct_steps_seconds(task, X, y) if steps else None,
         cores=cores or joblib.cpu_count(),
+        work_seconds=work.seconds,
     )
 
 

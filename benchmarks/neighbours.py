@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
@@ -32,6 +32,12 @@ def _noisy_digits(quick: bool) -> Data:
 def _neighbors_task(quick: bool) -> Task:
     numbers = [1, 3, 8] if quick else list(range(1, 31))
     return Task(KNeighborsClassifier(), {"n_neighbors": numbers, "weights": ["uniform", "distance"]})
+
+
+def _radius_task(quick: bool) -> Task:
+    radii = [18.0, 24.0] if quick else [float(radius) for radius in np.linspace(12, 30, 15)]
+    model = RadiusNeighborsClassifier(outlier_label=0)
+    return Task(model, {"radius": radii, "weights": ["uniform", "distance"]})
 
 
 def _numbers(quick: bool) -> Data:
@@ -67,6 +73,18 @@ register(
         bars=(bars.times_faster(15), bars.same_scores(0.0)),
         work=reading_work,
         repeat=5,
+    )
+)
+register(
+    Benchmark(
+        name="radius",
+        summary="RadiusNeighborsClassifier, 15 radii x 2 weights x 5 folds, digits: many rows at a radius",
+        task=_radius_task,
+        data=_digits,
+        contenders=searches(manyfit(), manyfit(-1)),
+        bars=(bars.times_faster(5), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=3,
     )
 )
 register(

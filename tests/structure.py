@@ -25,6 +25,7 @@ ORDER = (
     "model_selection.sharing",
     "model_selection.sharing.rows",
     "model_selection.sharing.nested",
+    "model_selection.early_stopping",
     "model_selection.job",
     "joblib_backend",
     "cluster",

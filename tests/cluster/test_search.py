@@ -32,7 +32,7 @@ from manyfit.folds import HostRows, register_row_source, unregister_row_source
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster._clusters import at_once, within
+from tests.cluster._clusters import at_once, forking, within
 from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
@@ -57,7 +57,7 @@ SEARCHES = {
 
 @pytest.fixture(scope="module")
 def client():
-    with local_cluster(2) as client:
+    with forking(), local_cluster(2) as client:
         yield client
 
 

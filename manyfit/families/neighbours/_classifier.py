@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
-from manyfit._compat import votes_need_plain_labels
 from manyfit.families.neighbours._answers import Fits, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._checks import require_countable_labels
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import register_family
 from manyfit.folds import Fold, Unsupported
@@ -55,9 +55,7 @@ def _totals(
 
     They are added in scikit-learn's order. The array is the same one, which a caller must not keep.
     """
-    labels = near.fitted.classes_
-    if near.query == "pairs" and votes_need_plain_labels() and not _plain(labels):
-        raise Unsupported("this version of scikit-learn counts votes of labels 0, 1, ... only")
+    require_countable_labels(near)
     rows, totals, done = np.arange(len(near.targets)), np.zeros((len(near.targets), n_classes)), 0
     codes = np.ascontiguousarray(near.targets.T)
     given = None if weights is None else np.ascontiguousarray(weights.T)
@@ -68,10 +66,6 @@ def _totals(
         yield totals
 
 
-def _plain(labels: Array) -> bool:
-    return labels.dtype.kind in "iu" and bool((labels == np.arange(len(labels))).all())
-
-
 def _probabilities(
     n_classes: int, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
 ) -> Iterator[Array]:
@@ -79,7 +73,7 @@ def _probabilities(
         probabilities = totals / totals.sum(axis=1)[:, np.newaxis]
         rows = near.open_rows(one.k)
         if len(rows):
-            probabilities[rows] = near.ask(one.k, one.weights, "predict_proba", rows)
+            probabilities[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows)
         yield probabilities
 
 
@@ -94,10 +88,10 @@ def _labels(
         rows = _undecided(near, totals, weights, one.k)
         if len(rows) and weights is None:
             # The label of `predict` is the first one of the largest probability, which takes less time.
-            codes[rows] = near.ask(one.k, one.weights, "predict_proba", rows).argmax(axis=1)
+            codes[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows).argmax(axis=1)
         labels = classes[codes]
         if len(rows) and weights is not None:
-            labels[rows] = near.ask(one.k, one.weights, "predict", rows)
+            labels[rows] = near.ask_at(one.k, one.weights, "predict", rows)
         yield labels
 
 

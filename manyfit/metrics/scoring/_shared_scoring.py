@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -224,6 +224,7 @@ OWN_SCORES = {
     ClassifierMixin.score: _metric_of(accuracy_score, ("predict",)),
     # It is there for its docstring, and calls the one above.
     KNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
+    RadiusNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
 }
 
 

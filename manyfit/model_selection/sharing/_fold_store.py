@@ -18,6 +18,7 @@ from manyfit._config import config_context
 from manyfit.arrays import TransferCache, collect_fallback_errors, is_xp_array, share_host_copies
 from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, take_rows
+from manyfit.model_selection.early_stopping._fold_stopping import FoldStopping
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
@@ -137,6 +138,10 @@ class FoldStore:
     def cut(self, params: Mapping[str, Any], rows: Any) -> dict[str, Any]:
         """Fit or score parameters for some rows: copies that each fit may change."""
         return dict(check_method_params(self.X, params=dict(params), indices=rows))
+
+    def stopping(self, X_test: Any, y_test: Any, test: Any) -> FoldStopping:
+        """What stops a fit early by these test rows."""
+        return FoldStopping(X_test, y_test, lambda: self.cut(self.options.fit_params, test))
 
     @contextmanager
     def shared_fits(self) -> Iterator[None]:

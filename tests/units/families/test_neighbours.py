@@ -119,7 +119,7 @@ def test_few_rows_are_asked_again_in_whole_chunks(monkeypatch):
         return predict(self, rows)
 
     monkeypatch.setattr(KNeighborsClassifier, "predict", watched)
-    near.ask(3, "distance", "predict", np.array([300, 650]))
+    near.ask_at(3, "distance", "predict", np.array([300, 650]))
     assert asked == [256 + 700 - 512]
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from functools import cached_property
 from typing import Any
 
 import scipy.sparse
@@ -26,11 +27,16 @@ class DrawingSteps:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._first: dict[Any, int | None] = {}
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        """The size of the first training set."""
+        job = self._job
         shape: tuple[int, ...] = getattr(job.X, "shape", ())
         train = job.splits.indices(0)[0] if job.splits.n_splits else None
         n = len(train) if isinstance(train, Sized) else None
-        self._sizes = Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
-        self._first: dict[Any, int | None] = {}
+        return Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
 
     def first(self, chain: PipelineSpec) -> int | None:
         """The position of the first step that draws, or cannot be compared with others; or None."""
