@@ -9,19 +9,28 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import make_classification
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
+    ExtraTreesClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
     StackingClassifier,
     VotingClassifier,
 )
-from sklearn.feature_selection import SelectKBest, mutual_info_classif
-from sklearn.linear_model import LogisticRegression
+from sklearn.feature_selection import (
+    RFE,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+    mutual_info_classif,
+)
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import _bars as bars
@@ -166,24 +175,68 @@ _register(
 )
 
 
-def _wide(quick: bool) -> Data:
-    X, y = make_classification(100 if quick else 600, 40, n_informative=8, flip_y=0.1, random_state=0)
-    return X, y
+def _register_step(
+    name: str, summary: str, size: tuple[int, int], pipe: Any, grid: Any, least: float
+) -> None:
+    rows, columns = size
 
+    def data(quick: bool) -> Data:
+        n = 100 if quick else rows
+        X, y = make_classification(n, columns, n_informative=8, flip_y=0.1, random_state=0)
+        return X, y
 
-register(
-    Benchmark(
-        name="kbest",
-        summary="SelectKBest(mutual information) > GaussianNB, 20 k x 5 folds, 600 x 40",
-        task=_task(
-            make_pipeline(SelectKBest(partial(mutual_info_classif, random_state=0)), GaussianNB()),
-            {"selectkbest__k": list(range(2, 41, 2))},
-            {"selectkbest__k": [2, 4]},
-        ),
-        data=_wide,
-        contenders=searches(manyfit(), manyfit(-1)),
-        bars=(bars.times_faster(3), SAME),
-        work=reading_work,
-        repeat=3,
+    few = {name: values[:2] for name, values in grid.items()}
+    register(
+        Benchmark(
+            name=name,
+            summary=f"{summary} x 5 folds, {rows:,} x {columns}",
+            task=_task(pipe, grid, few),
+            data=data,
+            contenders=searches(manyfit(), manyfit(-1)),
+            bars=(bars.times_faster(least), SAME),
+            work=reading_work,
+            repeat=3,
+        )
     )
+
+
+_register_step(
+    "kbest",
+    "SelectKBest(mutual information) > GaussianNB, 20 k",
+    (600, 40),
+    make_pipeline(SelectKBest(partial(mutual_info_classif, random_state=0)), GaussianNB()),
+    {"selectkbest__k": list(range(2, 41, 2))},
+    3.0,
+)
+_register_step(
+    "pca-svc",
+    "PCA > SVC, 20 n_components x 3 C",
+    (500, 400),
+    make_pipeline(PCA(svd_solver="full"), SVC()),
+    {"pca__n_components": list(range(2, 41, 2)), "svc__C": [0.1, 1.0, 10.0]},
+    2.0,
+)
+_register_step(
+    "rfe-path",
+    "RFE(Ridge) > GaussianNB, 10 n_features_to_select",
+    (500, 60),
+    make_pipeline(RFE(Ridge()), GaussianNB()),
+    {"rfe__n_features_to_select": list(range(5, 55, 5))},
+    3.0,
+)
+_register_step(
+    "sfs-path",
+    "SequentialFeatureSelector(GaussianNB) > GaussianNB, 6 n_features_to_select",
+    (300, 15),
+    make_pipeline(SequentialFeatureSelector(GaussianNB(), cv=3), GaussianNB()),
+    {"sequentialfeatureselector__n_features_to_select": [1, 2, 3, 4, 5, 6]},
+    2.0,
+)
+_register_step(
+    "select-from-model",
+    "SelectFromModel(ExtraTreesClassifier) > GaussianNB, 10 thresholds",
+    (1_000, 40),
+    make_pipeline(SelectFromModel(ExtraTreesClassifier(50, random_state=0)), GaussianNB()),
+    {"selectfrommodel__threshold": [f"{scale / 4}*mean" for scale in range(1, 11)]},
+    3.0,
 )

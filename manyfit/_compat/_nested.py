@@ -3,9 +3,12 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.cluster._agglomerative import _hc_cut
 from sklearn.feature_selection import RFE, SequentialFeatureSelector
+from sklearn.feature_selection._base import _get_feature_importances
 from sklearn.utils._set_output import _wrap_data_with_container
+from sklearn.utils.validation import validate_data
 
 __all__ = ["RFEPath", "SequentialPath", "cut_tree", "learned_attributes", "wrap_output"]
 
@@ -27,9 +30,11 @@ def wrap_output(output: Any, X: Any, transformer: Any) -> Any:
 
 
 class RFEPath(RFE):  # type: ignore[misc]
-    """RFE whose fit keeps what RFE for other numbers of features would find on the way.
+    """RFE whose fit keeps what RFE for other numbers of features finds.
 
-    Its ``path_`` holds (features, fitted estimator) by the number of features, for those in `kept`.
+    Its ``path_`` holds (features, ranking, fitted estimator) by the number of features, for those in `kept`.
+    A number within one elimination takes a fit more; it is left out if features tie there, since the order of
+    ties depends on the version.
     """
 
     def __init__(self, kept: frozenset[int], **params: Any) -> None:
@@ -39,20 +44,40 @@ class RFEPath(RFE):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> "RFEPath":
         """Fit down to the smallest number of features."""
         self._validate_params()
-        self.path_: dict[int, tuple[Any, Any]] = {}
+        X, y = validate_data(
+            self, X, y, accept_sparse="csc", ensure_min_features=2, ensure_all_finite=False, multi_output=True
+        )
+        names = vars(self).get("feature_names_in_")
+        self.path_: dict[int, tuple[Any, Any, Any]] = {}
+        self._rows, self._rank = (X, y), np.ones(X.shape[1], dtype=int)
         self._fit(X, y, self._keep)
-        for name in ("step_n_features_", "step_scores_", "step_support_", "step_ranking_"):
+        if names is not None:
+            self.feature_names_in_ = names
+        for name in ("step_n_features_", "step_scores_", "step_support_", "step_ranking_", "_rows", "_rank"):
             delattr(self, name)
         return self
 
     def _keep(self, estimator: Any, features: Any) -> None:
-        if len(features) in self.kept:
-            self.path_[len(features)] = features, estimator
+        n, n_all = len(features), len(self._rank)
+        if n < n_all:
+            self._rank[np.setdiff1d(np.arange(n_all), features)] += 1
+        if n in self.kept:
+            self.path_[n] = features, self._rank.copy(), estimator
+        step = int(max(1, self.step * n_all)) if self.step < 1 else int(self.step)
+        within = [k for k in self.kept if max(n - step, min(self.kept)) < k < n]
+        if within:
+            importances = _get_feature_importances(estimator, self.importance_getter, transform_func="square")
+            orders = [np.ravel(np.argsort(importances, kind=kind)) for kind in (None, "stable")]
+            for k in within:
+                left, other = (np.sort(features[order[n - k :]]) for order in orders)
+                if np.array_equal(left, other):
+                    self._fit_within(k, left)
 
-    def steps_after(self, n_features: int) -> int:
-        """How many times features were eliminated after there were so many."""
-        ranks, counts = np.unique(self.ranking_, return_counts=True)
-        return int(ranks[np.cumsum(counts) == n_features][0]) - 1
+    def _fit_within(self, k: int, features: Any) -> None:
+        X, y = self._rows
+        ranking = self._rank.copy()
+        ranking[np.setdiff1d(np.arange(len(ranking)), features)] += 1
+        self.path_[k] = features, ranking, clone(self.estimator).fit(X[:, features], y)
 
 
 class SequentialPath(SequentialFeatureSelector):  # type: ignore[misc]

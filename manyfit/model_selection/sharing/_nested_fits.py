@@ -38,7 +38,7 @@ class NestedFit:
     def fit(self, method: str) -> tuple[bool, Any]:
         """Whether the step is now fitted, and its output if `method` is "fit_transform"."""
         step, rule, cache, X = self._step, nested_rule(self._step), self._cache, self._X
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         if (
             rule is None
             or len(shape) != 2

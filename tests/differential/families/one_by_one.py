@@ -6,14 +6,18 @@ from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
+from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_selection import (
+    RFE,
     GenericUnivariateSelect,
     SelectFdr,
+    SelectFromModel,
     SelectKBest,
     SelectPercentile,
+    SequentialFeatureSelector,
     VarianceThreshold,
     f_classif,
     mutual_info_classif,
@@ -106,6 +110,31 @@ def selected_columns_tree(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
         (VarianceThreshold(), "threshold", (0.0, 1e-3, 0.5, 1.0, 1e9, -1.0)),
     ]
     step, param, values = draw(st.sampled_from(selectors))
+    some = draw(st.lists(st.sampled_from(values), min_size=2, max_size=4, unique=True))
+    grid = {f"{type(step).__name__.lower()}__{param}": some, "decisiontreeclassifier__max_depth": [1, 3]}
+    return make_pipeline(step, DecisionTreeClassifier(random_state=0)), grid
+
+
+@register("nested steps, tree", classes=True)
+def nested_steps_tree(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Steps of which one fit of a fold serves several values; some are refused."""
+    solver = draw(st.sampled_from(["auto", "full", "covariance_eigh", "arpack", "randomized"]))
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    rfe = RFE(draw(st.sampled_from([tree, Ridge()])), step=draw(st.sampled_from([1, 2, 0.4])))
+    sequential = SequentialFeatureSelector(
+        GaussianNB(), direction=draw(st.sampled_from(["forward", "backward"])), cv=2
+    )
+    clusters = FeatureAgglomeration(linkage=draw(st.sampled_from(["ward", "single", "average"])))
+    pca = PCA(svd_solver=solver, whiten=draw(st.booleans()), random_state=0)
+    steps: list[tuple[Any, str, tuple[Any, ...]]] = [
+        (pca, "n_components", (1, 2, 3, None, 0.5, 0.9, 0.999, "mle", 0, 99)),
+        (rfe, "n_features_to_select", (1, 2, 3, None, 0.5, 99, 0)),
+        (SelectFromModel(tree), "threshold", ("mean", "median", "2*mean", None, 0.1, 1e9, "odd")),
+        (SelectFromModel(Ridge()), "max_features", (1, 2, None, 0, 99, -1)),
+        (sequential, "n_features_to_select", (1, 2, "auto", 0.5, 99)),
+        (clusters, "n_clusters", (1, 2, 3, 4, 99)),
+    ]
+    step, param, values = draw(st.sampled_from(steps))
     some = draw(st.lists(st.sampled_from(values), min_size=2, max_size=4, unique=True))
     grid = {f"{type(step).__name__.lower()}__{param}": some, "decisiontreeclassifier__max_depth": [1, 3]}
     return make_pipeline(step, DecisionTreeClassifier(random_state=0)), grid

@@ -34,11 +34,11 @@ class _Fits:
 
 @dataclass(frozen=True)
 class _NestedFit:
-    """The key of a fit that serves every value of a parameter; `value` is a key of one of them."""
+    """The key of a fit that serves every value of some parameters; `values` has those of one setting."""
 
     key: Key
-    text: str
-    value: Key = field(compare=False)
+    name: str
+    values: Mapping[str, str] = field(compare=False)
 
 
 class StepCounts:
@@ -149,13 +149,15 @@ class StepCounts:
 
 def _nested_texts(fits: Mapping[int, _Fits]) -> dict[int, list[str]]:
     """For each setting the steps of which a fit serves several values, in words."""
-    values, texts = defaultdict[_NestedFit, set[Key]](set), defaultdict[int, list[str]](list)
+    values, texts = defaultdict[_NestedFit, set[tuple[str, str]]](set), defaultdict[int, list[str]](list)
     found = [(c, key) for c, of_one in fits.items() for key in of_one.of_split if isinstance(key, _NestedFit)]
     for _, key in found:
-        values[key].add(key.value)
+        values[key].update(key.values.items())
     for c, key in found:
-        if len(values[key]) > 1:
-            texts[c].append(key.text)
+        counts = Counter(param for param, _ in values[key])
+        varied = [param for param in key.values if counts[param] > 1]
+        if varied:
+            texts[c].append(f"{key.name} serves every {' and '.join(varied)}")
     return texts
 
 
@@ -193,8 +195,8 @@ def _fit_key(step: Any, output: tuple[Key, Key], sizes: Sizes) -> Key:
         alike = None
     if rule is None or alike is None or not rule.nests(step, sizes):
         return output
-    text = f"{type(step).__name__} serves every {' and '.join(rule.params)}"
-    return _NestedFit((output[0], alike), text, output[1])
+    values = {param: repr(getattr(step, param)) for param in rule.params}
+    return _NestedFit((output[0], alike), type(step).__name__, values)
 
 
 def _holds_parts(step: Any) -> bool:

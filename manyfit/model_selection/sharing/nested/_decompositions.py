@@ -42,7 +42,10 @@ class Components(NestedRule):
             if sizes.sparse or n is None or p is None:
                 return False
             return not pca_is_randomized(step, n, p)
-        return step.svd_solver in ("full", "covariance_eigh")
+        if step.svd_solver == "covariance_eigh":
+            # With fewer rows than columns the noise is the mean of more variances than a fit keeps.
+            return n is None or p is None or n >= p
+        return bool(step.svd_solver == "full")
 
     def wide(self, step: Any, asked: Sequence[Any], X: Any) -> Any:
         numbers = {repr(one.n_components) for one in asked}

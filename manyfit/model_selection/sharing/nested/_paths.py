@@ -20,10 +20,7 @@ from manyfit.model_selection.sharing.nested._rule import (
 
 
 class Elimination(NestedRule):
-    """RFE: the fit for the smallest number of features, where its path passes the others.
-
-    It does not pass a number that only a last, smaller step would reach.
-    """
+    """RFE: the path to the smallest number of features passes the others, or has them within one step."""
 
     serves, params = (RFE,), ("n_features_to_select",)
 
@@ -40,10 +37,9 @@ class Elimination(NestedRule):
     def narrow(self, step: Any, wide: Any, X: Any) -> None:
         k = _rfe_count(step, X)
         assert k is not None
-        features, step.estimator_ = wide.path_[k]
+        features, step.ranking_, step.estimator_ = wide.path_[k]
         step.support_ = np.zeros(len(wide.support_), dtype=bool)
         step.support_[features] = True
-        step.ranking_ = np.maximum(wide.ranking_ - wide.steps_after(k), 1)
         step.n_features_ = step.support_.sum()
         copy_input_names(step, wide)
 

@@ -1,0 +1,383 @@
+"""A fit that serves other settings leaves each of them what its own fit learns and returns, to the bit."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import sklearn
+import sklearn.model_selection
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import FeatureAgglomeration
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.feature_selection import RFE, SelectFromModel, SequentialFeatureSelector
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from manyfit.model_selection import GridSearchCV
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing._step_wrappers import share_prefixes, unshare
+from manyfit.model_selection.sharing.nested import NestedRequests
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """Selectors that leave no column, and constant columns, are warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def rows_of(kind, n, p, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * np.logspace(0, 1, p)
+    if kind == "ties":
+        X = np.round(X / 3)
+        X[:, -1] = X[:, 0]
+    elif kind == "low rank":
+        X = X[:, : max(1, p // 3)] @ rng.normal(size=(max(1, p // 3), p))
+    elif kind == "offset":
+        X += 1e5
+    elif kind == "constant":
+        X[:, 0] = 0.1
+    return X, (X @ rng.normal(size=p) + rng.normal(size=n) > np.median(X @ rng.normal(size=p))).astype(int)
+
+
+FORMS = {
+    "array": np.ascontiguousarray,
+    "fortran": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "integers": lambda X: X.astype(np.int64),
+    "frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
+    "sparse": scipy.sparse.csr_matrix,
+}
+
+
+def assert_same(one, other, where=""):
+    """Equal to the bit, in type, layout and everything that an estimator holds."""
+    assert type(one) is type(other), where
+    if isinstance(one, np.ndarray):
+        assert_array_equal(one, other, err_msg=where)
+        assert one.dtype == other.dtype, where
+        if min(one.shape) > 1:  # the order decides which product a BLAS makes
+            assert one.ndim == 1 or one.flags.f_contiguous == other.flags.f_contiguous, where
+    elif scipy.sparse.issparse(one):
+        assert_same(one.toarray(), other.toarray(), where)
+    elif isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    elif isinstance(one, BaseEstimator):
+        assert vars(one).keys() == vars(other).keys(), where
+        for name in vars(one):
+            assert_same(vars(one)[name], vars(other)[name], f"{where}.{name}")
+    elif isinstance(one, (int, float, str, np.generic)) or one is None:
+        np.testing.assert_equal(one, other, err_msg=where)
+
+
+def check_values(step, params, X, y, *, container=None):
+    """Fit a step with each of some parameters beside its own fits; return the counts of the cache."""
+    step = clone(step) if container is None else clone(step).set_output(transform=container)
+    cache = FoldCache(None)
+    pipe = make_pipeline(step, GaussianNB())
+    name = type(step).__name__.lower()
+    candidates = [{f"{name}__{key}": value for key, value in one.items()} for one in params]
+    cache.requests = NestedRequests(pipe, candidates)
+    train, test = cache.share(X), cache.share(X[: len(y) // 2] if not scipy.sparse.issparse(X) else X[:3])
+    for one in params:
+        plain = clone(step).set_params(**one)
+        shared = share_prefixes(clone(pipe).set_params(**{name: clone(plain)}), cache)
+        wrapped = shared.steps[0][1]
+        try:
+            output = plain.fit_transform(X, y)
+        except Exception as error:
+            with pytest.raises(type(error)):
+                wrapped.fit_transform(train, cache.share(y))
+            continue
+        ours = wrapped.fit_transform(train, cache.share(y))
+        assert_same(np.asarray(ours) if isinstance(output, np.ndarray) else ours, output, f"{one} output")
+        ours = wrapped.transform(test)
+        expected = plain.transform(test)
+        assert_same(np.asarray(ours) if isinstance(expected, np.ndarray) else ours, expected, f"{one}")
+        assert_same(unshare(wrapped), plain, f"{one}")
+    return cache.fits, cache.saved
+
+
+def values(name, *found):
+    return [{name: value} for value in found]
+
+
+PCA_VALUES = values("n_components", 2, 0.8, 1, None, 0.99, 3, 0, np.int64(4))
+PCA_STEPS = [
+    PCA(svd_solver=solver, whiten=whiten)
+    for solver, whiten in itertools.product(["auto", "full", "covariance_eigh"], [False, True])
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("step", PCA_STEPS, ids=lambda step: f"{step.svd_solver} {step.whiten}")
+def test_components_of_pca(step, form):
+    if form == "sparse" and step.svd_solver != "covariance_eigh":
+        return
+    for seed, kind in enumerate(["normal", "ties", "low rank", "offset", "constant"]):
+        for n, p in [(12, 5), (80, 6), (7, 19)]:
+            X, y = rows_of(kind, n, p, seed)
+            container = "pandas" if form == "frame" else None
+            fits, _ = check_values(step, PCA_VALUES, FORMS[form](X), y, container=container)
+            if not (n < p and step.svd_solver == "covariance_eigh"):
+                assert fits <= 3  # one of all components; shares that rounding may decide have their own
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        PCA(svd_solver="arpack", random_state=0),
+        PCA(svd_solver="randomized", random_state=0),
+        TruncatedSVD(random_state=0),
+        TruncatedSVD(algorithm="arpack", random_state=0),
+    ],
+)
+def test_solvers_whose_digits_depend_on_the_number_are_fitted_for_each(step):
+    X, y = rows_of("normal", 40, 12, 0)
+    assert check_values(step, values("n_components", 5, 3, 2), X, y) == (3, 0)
+
+
+def test_auto_is_resolved_for_each_number_of_components():
+    X, y = rows_of("normal", 510, 60, 0)
+    step = PCA(random_state=0)
+    # 0.8 * 60 = 48: below that number "auto" draws.
+    assert check_values(step, values("n_components", 50, 55, 10, 20, None, 0.5), X, y) == (3, 3)
+
+
+def test_numbers_of_components_that_are_refused_and_mle():
+    X, y = rows_of("normal", 30, 5, 0)
+    step = PCA(svd_solver="full")
+    params = values("n_components", 2, 9, "mle", 3, -1, 1.0, 1.5, "many")
+    fits, saved = check_values(step, params, X, y)
+    assert (fits, saved) == (2, 1)
+
+
+FOREST = RandomForestClassifier(5, random_state=0)
+TREE = DecisionTreeClassifier(random_state=0)
+
+
+@pytest.mark.parametrize("form", [form for form in FORMS if form != "integers"])
+@pytest.mark.parametrize("estimator", [TREE, Lasso(0.1)], ids=lambda e: type(e).__name__)
+def test_thresholds_and_most_columns_of_an_inner_estimator(estimator, form):
+    X, y = rows_of("normal", 40, 6, 1)
+    thresholds = ["mean", "median", "0.5*mean", None, 0.01, -np.inf, 10]
+    params = [{"threshold": t, "max_features": k} for t in thresholds for k in (None, 2, 0, 6)]
+    container = "pandas" if form == "frame" else None
+    fits, saved = check_values(SelectFromModel(estimator), params, FORMS[form](X), y, container=container)
+    assert (fits, saved) == (1, len(params) - 1)
+
+
+def test_odd_thresholds_are_refused_and_functions_are_called():
+    X, y = rows_of("normal", 30, 5, 0)
+    params = [
+        {"threshold": "mean", "max_features": 2},
+        {"threshold": "twice", "max_features": None},
+        {"threshold": "mean", "max_features": -1},
+        {"threshold": "mean", "max_features": 2.5},
+        {"threshold": "mean", "max_features": partial(len)},
+        {"threshold": "median", "max_features": 3},
+    ]
+    fits, saved = check_values(SelectFromModel(TREE), params, X, y)
+    assert fits >= 1
+    assert saved >= 1
+    fitted = SelectFromModel(clone(TREE).fit(X, y), prefit=True)
+    check_values(fitted, values("threshold", "mean", "median"), X, y)
+
+
+@pytest.mark.parametrize(
+    ("step", "form"),
+    [(1, "array"), (2, "frame"), (3, "sparse"), (0.3, "float32"), (3, "array"), (20, "fortran")],
+)
+@pytest.mark.parametrize("estimator", [TREE, Ridge()], ids=lambda e: type(e).__name__)
+def test_numbers_of_features_of_rfe(estimator, step, form):
+    for kind in ("normal", "ties", "constant"):
+        X, y = rows_of(kind, 30, 8, 2)
+        params = values("n_features_to_select", 6, 2, None, 0.9, 7, 1, 8, 5)
+        rfe = RFE(estimator, step=step)
+        fits, saved = check_values(
+            rfe, params, FORMS[form](X), y, container="pandas" if form == "frame" else None
+        )
+        assert fits + saved == len(params)
+        assert saved == len(params) - 1 or step != 1
+
+
+def test_rfe_reads_importances_as_it_is_told_and_refuses_what_it_refuses():
+    X, y = rows_of("normal", 40, 7, 3)
+    for getter in ("feature_importances_", by_depth):
+        rfe = RFE(TREE, importance_getter=getter)
+        assert check_values(rfe, values("n_features_to_select", 1, 3, 6), X, y) == (1, 2)
+    params = values("n_features_to_select", 2, 0, -1, 1.5, 99, 3, 0.0, "all")
+    _, saved = check_values(RFE(TREE), params, X, y)
+    assert saved == 1
+    draws = RFE(RandomForestClassifier(3, random_state=None))
+    cache = FoldCache(None)
+    pipe = make_pipeline(draws, GaussianNB())
+    cache.requests = NestedRequests(pipe, [{"rfe__n_features_to_select": k} for k in (1, 2, 3)])
+    for k in (1, 2, 3):
+        share_prefixes(clone(pipe).set_params(rfe__n_features_to_select=k), cache).fit(
+            cache.share(X), cache.share(y)
+        )
+    assert (cache.fits, cache.saved) == (3, 0)
+
+
+def by_depth(tree):
+    return tree.feature_importances_ * tree.get_depth()
+
+
+@pytest.mark.parametrize("form", ["array", "frame", "sparse"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("estimator", [Ridge()], ids=lambda e: type(e).__name__)
+def test_numbers_of_features_of_sequential_selection(estimator, direction, form):
+    X, y = rows_of("ties", 30, 5, 2)
+    sfs = SequentialFeatureSelector(estimator, direction=direction, cv=2)
+    params = values("n_features_to_select", 3, 1, 4, "auto", 0.5, 0.9)
+    container = "pandas" if form == "frame" else None
+    assert check_values(sfs, params, FORMS[form](X), y, container=container) == (1, len(params) - 1)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_tolerances_of_sequential_selection(direction):
+    for seed in range(2):
+        X, y = rows_of("normal", 30, 5, seed)
+        sfs = SequentialFeatureSelector(LinearRegression(), direction=direction, cv=2)
+        found = [0.1, 1e-3, 1.0, 0.0, *([-0.05] if direction == "backward" else [])]
+        assert check_values(sfs, values("tol", *found), X, y) == (1, len(found) - 1)
+        refused = values("tol", 0.1, -0.1, float("inf"), "small", 0.01) if direction == "forward" else []
+        check_values(sfs, refused, X, y)
+        number = values("n_features_to_select", 1, 2, 5, 6, 0, 0.1, 1.0, "most", None)
+        check_values(sfs, number, X, y)
+
+
+@pytest.mark.parametrize("form", ["array", "fortran", "float32", "frame"])
+@pytest.mark.parametrize("linkage", ["ward", "complete", "average", "single"])
+def test_numbers_of_clusters_of_columns(linkage, form):
+    chain = np.eye(9, k=1) + np.eye(9, k=-1)
+    for kind, connectivity in itertools.product(["normal", "ties", "constant"], [None, chain]):
+        X, y = rows_of(kind, 20, 9, 3)
+        step = FeatureAgglomeration(linkage=linkage, connectivity=connectivity)
+        params = values("n_clusters", 3, 9, 1, 2, 5)
+        container = "pandas" if form == "frame" else None
+        assert check_values(step, params, FORMS[form](X), y, container=container) == (1, 4)
+        step = clone(step).set_params(n_clusters=None, compute_full_tree=True)
+        params = values("distance_threshold", 1.0, 0.0, 5.0, 30.0)
+        assert check_values(step, params, FORMS[form](X), y, container=container) == (1, 3)
+
+
+def test_a_part_of_a_tree_has_its_own_labels_and_its_own_fit():
+    X, y = rows_of("normal", 20, 130, 3)
+    chain = np.eye(130, k=1) + np.eye(130, k=-1)
+    step = FeatureAgglomeration(connectivity=chain)
+    assert check_values(step, values("n_clusters", 3, 120, 99, 110), X, y) == (3, 1)
+    step = FeatureAgglomeration(connectivity=chain, compute_full_tree=False)
+    assert check_values(step, values("n_clusters", 3, 10), X, y) == (2, 0)
+    params = values("n_clusters", 3, 131, 0, None, 4)
+    assert check_values(FeatureAgglomeration(), params, X, y)[1] == 1
+
+
+SEARCHES = [
+    (PCA(), {"n_components": [2, 3, 5]}),
+    (RFE(TREE), {"n_features_to_select": [2, 5], "step": [1, 2]}),
+    (SelectFromModel(FOREST), {"threshold": ["mean", "median"], "max_features": [None, 2]}),
+    (
+        SequentialFeatureSelector(DecisionTreeRegressor(max_depth=1, random_state=0), cv=2),
+        {"n_features_to_select": [1, 2]},
+    ),
+    (FeatureAgglomeration(), {"n_clusters": [2, 3, 5]}),
+]
+
+
+@pytest.mark.parametrize(("step", "grid"), SEARCHES, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("place", ["pipeline", "columns", "union"])
+def test_searches_count_what_they_made_and_what_they_saved(step, grid, place):
+    X, y = rows_of("normal", 60, 6, 0)
+    frame = pd.DataFrame(X, columns=list("abcdef")) if place == "columns" else X
+    if place == "pipeline":
+        pipe, path = make_pipeline(MinMaxScaler(clip=True), step, SVC()), type(step).__name__.lower()
+    elif place == "columns":
+        columns = ColumnTransformer([("part", step, list("abcde"))], remainder="passthrough")
+        pipe, path = make_pipeline(columns, SVC()).set_output(transform="pandas"), "columntransformer__part"
+    else:
+        pipe = make_pipeline(make_union(StandardScaler(), step), SVC())
+        path = f"featureunion__{type(step).__name__.lower()}"
+    grid = {f"{path}__{name}": found for name, found in grid.items()} | {"svc__C": [0.1, 1.0, 10.0]}
+    search = GridSearchCV(pipe, grid, cv=3, return_train_score=True)
+    plan, report = search.plan(frame, y), search.fit(frame, y).report_
+    reference = sklearn.model_selection.GridSearchCV(pipe, grid, cv=3, return_train_score=True).fit(frame, y)
+    for name, found in reference.cv_results_.items():
+        if "score" in name and "time" not in name:
+            assert_array_equal(search.cv_results_[name], found)
+    made, saved = report.transformer_fits, report.transformer_fits_saved
+    n_steps = 1 if place == "columns" else 2
+    n_kinds = 2 if isinstance(step, RFE) else 1
+    assert made + saved == n_steps * report.fits_requested
+    assert made == 3 * (n_kinds + n_steps - 1)
+    if not (place != "pipeline" and isinstance(step, PCA)):  # the plan does not know the columns of a part
+        assert made == plan.transformer_fits
+        assert f"a fit of {type(step).__name__} serves every" in str(plan)
+
+
+def test_a_callable_scorer_sees_the_fit_of_its_own_setting():
+    X, y = rows_of("normal", 60, 6, 0)
+
+    def score(model, X, y):
+        step = model[0]
+        return float(np.sum(step.estimator_.feature_importances_) + step.n_features_ + step.ranking_.max())
+
+    pipe, grid = make_pipeline(RFE(TREE), GaussianNB()), {"rfe__n_features_to_select": [4, 1, 2]}
+    ours = GridSearchCV(pipe, grid, scoring=score, cv=2).fit(X, y)
+    theirs = sklearn.model_selection.GridSearchCV(pipe, grid, scoring=score, cv=2).fit(X, y)
+    assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
+    assert ours.report_.transformer_fits_saved == 4
+
+
+class FailsForOne(LogisticRegression):
+    def fit(self, X, y):
+        if X.shape[1] == 1:
+            raise ValueError("one column is too few")
+        return super().fit(X, y)
+
+
+def test_a_path_that_fails_leaves_the_settings_to_their_own_fits():
+    X, y = rows_of("normal", 60, 6, 0)
+    pipe, grid = make_pipeline(RFE(FailsForOne()), GaussianNB()), {"rfe__n_features_to_select": [4, 1, 2]}
+    ours = GridSearchCV(pipe, grid, cv=2).fit(X, y)
+    theirs = sklearn.model_selection.GridSearchCV(pipe, grid, cv=2).fit(X, y)
+    assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
+    assert np.isnan(ours.cv_results_["mean_test_score"][1])
+
+
+def test_a_wide_fit_that_does_not_fit_in_memory_is_made_once():
+    X, y = rows_of("normal", 60, 6, 0)
+    pipe = make_pipeline(RFE(TREE), GaussianNB())
+    cache = FoldCache(1)
+    cache.requests = NestedRequests(pipe, [{"rfe__n_features_to_select": k} for k in (3, 2, 1)])
+    for k in (3, 2, 1):
+        share_prefixes(clone(pipe).set_params(rfe__n_features_to_select=k), cache).fit(
+            cache.share(X), cache.share(y)
+        )
+    assert (cache.fits, cache.saved) == (3, 0)  # the path serves the first, and the others are fitted
+
+
+def test_one_setting_makes_its_own_fit():
+    X, y = rows_of("normal", 30, 6, 0)
+    cache = FoldCache(None)
+    pipe = make_pipeline(PCA(2), GaussianNB())
+    cache.requests = NestedRequests(pipe, [{"pca__n_components": 2}, {"pca__n_components": 2}])
+    share_prefixes(pipe, cache).fit(cache.share(X), cache.share(y))
+    kept = [entry.output for entry in cache._entries.values() if entry.has_output]
+    assert [one.shape for one in kept] == [(30, 2)]
