@@ -17,16 +17,19 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP_INSTALL := -m pip install -qq --no-compile --no-input --disable-pip-version-check
 # One thread for each test process: JOBS of them share the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-PYTEST := $(ONE_THREAD) $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist worksteal -m "not thorough"
+PYTEST_ON = $(ONE_THREAD) $(VENV)/bin/python -m pytest -q --dist worksteal -m "not thorough" -n
+PYTEST := $(PYTEST_ON) $(JOBS)
+# What runs beside the suite takes a third as many processes; 0 is none but its own.
+PYTEST_BESIDE := $(PYTEST_ON) $(shell expr $(JOBS) / 3)
 # scikit-learn's own tests, aimed at manyfit: with the switch that its array API tests need, and its own warnings.
-UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST) -W default tests/upstream
+UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST_BESIDE) -W default tests/upstream
 # What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
 THEIRS := $(patsubst %,--ignore=manyfit/%.py,estimators/__init__ metrics/__init__ metrics/pairwise model_selection/__init__)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
 # Two cases of each test: what an old version lacks shows in any of them. `make test-oldest` runs everything.
 OLDEST_FOLDERS = $(addprefix tests/,units behaviour device cluster)
 
-.PHONY: help demo test lint unit doctest suite thorough oldest-short test-oldest python clean
+.PHONY: help demo test beside lint unit doctest suite upstream thorough oldest-short test-oldest python clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -34,10 +37,16 @@ help:
 demo: $(VENV)/.demo
 	@$(VENV)/bin/python -m examples.demo
 
-# Both environments are made at once, and the second one beside the linters and examples: each takes one core.
+# Both environments are made at once; the examples leave compiled modules for all that follows. Then a process
+# beside those of the suite works while tests of clusters wait: linters first, the oldest versions at last.
 test:
-	$(MAKE) -j $(JOBS) lint doctest $(OLDEST)/.test
-	$(MAKE) suite oldest-short
+	$(MAKE) -j $(JOBS) doctest $(OLDEST)/.test
+	$(MAKE) -j 2 suite beside
+
+beside: $(VENV)/.test $(OLDEST)/.test
+	$(MAKE) lint
+	$(MAKE) upstream
+	$(MAKE) oldest-short
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check
@@ -45,20 +54,22 @@ lint: $(VENV)/.test
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m tests.docstrings
 
-unit: doctest suite
+unit: doctest suite upstream
 
 doctest: $(VENV)/.test
 	$(VENV)/bin/python -m pytest -q --doctest-modules manyfit $(THEIRS)
 
 suite: $(VENV)/.test
 	$(PYTEST) --ignore=tests/upstream
+
+upstream: $(VENV)/.test
 	$(UPSTREAM)
 
 thorough: $(VENV)/.test
 	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough --ignore=tests/upstream tests
 
 oldest-short: $(OLDEST)/.test
-	$(PYTEST_OLDEST) -m "not slow and not thorough" --cases 2 $(OLDEST_FOLDERS)
+	$(subst $(VENV)/,$(OLDEST)/,$(PYTEST_BESIDE)) -m "not slow and not thorough" --cases 2 $(OLDEST_FOLDERS)
 
 test-oldest: $(OLDEST)/.test
 	$(PYTEST_OLDEST) --ignore=tests/upstream

@@ -23,15 +23,19 @@ _PRODUCT_SIZE = 1000
 
 @dataclass(frozen=True)
 class Work:
-    """The fewest bytes and the fewest floating point operations that any known method needs."""
+    """The fewest bytes and the fewest floating point operations that any known method needs.
+
+    `seconds`: what it needs besides on one core, such as the tokens of all texts once.
+    """
 
     bytes: int
     flops: float
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Floor:
-    """The largest of the lower bounds: reading, arithmetic and, if required, every distinct step once."""
+    """The largest of the lower bounds: reading, arithmetic, work on one core, every distinct step once."""
 
     bytes: int
     flops: float
@@ -39,11 +43,16 @@ class Floor:
     flops_per_second: float
     steps_seconds: float | None
     cores: int
+    work_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """The floor in seconds."""
-        bounds = [self.bytes / self.bytes_per_second, self.flops / self.flops_per_second]
+        bounds = [
+            self.bytes / self.bytes_per_second,
+            self.flops / self.flops_per_second,
+            self.work_seconds,
+        ]
         if self.steps_seconds is not None:
             bounds.append(self.steps_seconds / self.cores)
         return max(bounds)
@@ -78,6 +87,28 @@ def class_moments_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
     n, columns = X.shape
     scores = 2.0 * n * columns * len(np.unique(y)) * task.settings
     return Work(X.nbytes + y.nbytes, float(n * columns * (columns + 1)) + scores)
+
+
+def gaussian_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of means and variances of each class, and of scores of every row for each setting.
+
+    A value is added and its square is. For each class it is centred and squared once, and multiplied and
+    added for each setting.
+    """
+    classes = len(np.unique(y))
+    return Work(X.nbytes + y.nbytes, X.size * (3.0 + classes * (2.0 + 2.0 * task.settings)))
+
+
+def kernel_work(task: Task, X: NDArray[Any], y: NDArray[Any]) -> Work:
+    """Return the work of a kernel matrix, and a form of it that serves all penalties, for each other setting.
+
+    A tridiagonal or a band form takes ``4 n^3 / 3`` operations for n training rows; one Cholesky factor for
+    each penalty takes ``n^3 / 3``, and is better for fewer than four.
+    """
+    n, penalties = X.shape[0] * (1.0 - 1.0 / task.cv), len(task.grid["alpha"])
+    matrix = n * X.shape[0] * 2.0 * X.shape[1]
+    forms = task.cv * task.settings / penalties
+    return Work(X.nbytes + y.nbytes, forms * (matrix + min(4, penalties) * n**3 / 3.0))
 
 
 def linear_passes_work(task: Task, X: Any, y: NDArray[Any]) -> Work:
@@ -119,6 +150,7 @@ def measure_floor(
         flops_per_second=product_rate(),
         steps_seconds=distinct_steps_seconds(task, X, y) if steps else None,
         cores=cores or joblib.cpu_count(),
+        work_seconds=work.seconds,
     )
 
 

@@ -185,6 +185,8 @@ def _floor(result: Result) -> list[str]:
         f"{as_bytes(floor.bytes)} at {floor.bytes_per_second / 1e9:.1f} GB/s",
         f"{floor.flops / 1e9:.3g} Gflop at {floor.flops_per_second / 1e9:.0f} Gflop/s",
     ]
+    if floor.work_seconds:
+        parts.append(f"work on one core {as_seconds(floor.work_seconds)}")
     if floor.steps_seconds is not None:
         parts.append(f"every distinct step once {as_seconds(floor.steps_seconds)} over {floor.cores} cores")
     line = f"floor {as_seconds(floor.seconds)}, the largest of: {'; '.join(parts)}"

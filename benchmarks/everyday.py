@@ -68,8 +68,12 @@ def _alternate(sides: dict[str, Side], name: str, quick: bool) -> Runs:
 
 
 def _was_slower(runs: Runs, library: str, n_jobs: int | None) -> bool:
-    """Whether the first round says that another number of jobs takes fewer CPU seconds."""
-    return runs[library, n_jobs][0].cpu > min(runs[key][0].cpu for key in runs if key[0] == library)
+    """Whether the first round says that another number of jobs takes less, by either clock."""
+    return not any(
+        getattr(runs[library, n_jobs][0], clock)
+        <= min(getattr(runs[key][0], clock) for key in runs if key[0] == library)
+        for clock in _CLOCKS
+    )
 
 
 def _is_settled(runs: Runs, library: str) -> bool:

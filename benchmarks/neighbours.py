@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits, make_classification
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 from sklearn.svm import SVC
 
 from benchmarks import _bars as bars
 from benchmarks._benchmark import Benchmark, register
 from benchmarks._contenders import manyfit, searches
-from benchmarks._floor import reading_work
+from benchmarks._floor import kernel_work, reading_work
 from benchmarks._task import Data, Task
 
 
@@ -32,6 +32,12 @@ def _noisy_digits(quick: bool) -> Data:
 def _neighbors_task(quick: bool) -> Task:
     numbers = [1, 3, 8] if quick else list(range(1, 31))
     return Task(KNeighborsClassifier(), {"n_neighbors": numbers, "weights": ["uniform", "distance"]})
+
+
+def _radius_task(quick: bool) -> Task:
+    radii = [18.0, 24.0] if quick else [float(radius) for radius in np.linspace(12, 30, 15)]
+    model = RadiusNeighborsClassifier(outlier_label=0)
+    return Task(model, {"radius": radii, "weights": ["uniform", "distance"]})
 
 
 def _numbers(quick: bool) -> Data:
@@ -71,13 +77,25 @@ register(
 )
 register(
     Benchmark(
+        name="radius",
+        summary="RadiusNeighborsClassifier, 15 radii x 2 weights x 5 folds, digits: many rows at a radius",
+        task=_radius_task,
+        data=_digits,
+        contenders=searches(manyfit(), manyfit(-1)),
+        bars=(bars.times_faster(5), bars.same_scores(0.0)),
+        work=reading_work,
+        repeat=3,
+    )
+)
+register(
+    Benchmark(
         name="kernel-ridge",
         summary="KernelRidge, 20 alphas x 3 gammas x 5 folds, 3,000 x 20",
         task=_kernel_task,
         data=_numbers,
         contenders=searches(manyfit(), manyfit(-1)),
         bars=(bars.times_faster(6), bars.same_scores(1e-9)),
-        work=reading_work,
+        work=kernel_work,
         repeat=1,
     )
 )

@@ -14,10 +14,14 @@ from sklearn.ensemble import (
     BaggingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
 )
 from sklearn.feature_selection import SelectKBest, mutual_info_classif
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks import _bars as bars
@@ -58,6 +62,33 @@ def _register(name: str, summary: str, rows: int, task: Any, least: float) -> No
 
 
 _few = {"n_estimators": [2, 4]}
+_MEMBERS = [
+    ("forest", RandomForestClassifier(50, random_state=0)),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression())),
+    ("bayes", GaussianNB()),
+]
+_register(
+    "voting",
+    "VotingClassifier of three members, soft, 20 weights x 5 folds",
+    2_000,
+    _task(
+        VotingClassifier(_MEMBERS, voting="soft"),
+        {"weights": [[a, b, c] for a in (1, 2, 3, 4, 5) for b, c in ((0, 1), (1, 1), (1, 2), (2, 1))]},
+        {"weights": [[1, 1, 1], [2, 1, 1]]},
+    ),
+    5.0,
+)
+_register(
+    "stacking",
+    "StackingClassifier of three members, 10 C of its final LogisticRegression x 5 folds",
+    2_000,
+    _task(
+        StackingClassifier(_MEMBERS, LogisticRegression()),
+        {"final_estimator__C": list(np.logspace(-3, 3, 10))},
+        {"final_estimator__C": [0.1, 1.0]},
+    ),
+    4.0,
+)
 _register(
     "forest-prefix",
     "RandomForestClassifier, 10, 20, 50, 100 and 200 trees x 5 folds",

@@ -59,7 +59,7 @@ def set_config(*, device: str | None = None, host_fallback: str | None = None) -
     configuration.
     """
     global _process
-    _process = {**_process, **_given(device=device, host_fallback=host_fallback)}
+    _process = {**_process, **_check_options(device=device, host_fallback=host_fallback)}
 
 
 @contextmanager
@@ -96,14 +96,14 @@ def config_context(*, device: str | None = None, host_fallback: str | None = Non
     ...     manyfit.get_config()["host_fallback"]
     'error'
     """
-    token = _context.set({**_context.get(), **_given(device=device, host_fallback=host_fallback)})
+    token = _context.set({**_context.get(), **_check_options(device=device, host_fallback=host_fallback)})
     try:
         yield
     finally:
         _context.reset(token)
 
 
-def _given(**options: Any) -> dict[str, str]:
+def _check_options(**options: Any) -> dict[str, str]:
     """The options that are not None; ValueError for a value that is not among the choices."""
     for name, value in options.items():
         if value is not None and (not isinstance(value, str) or value not in CHOICES[name]):

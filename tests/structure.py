@@ -24,6 +24,8 @@ ORDER = (
     "model_selection.checkpoint",
     "model_selection.sharing",
     "model_selection.sharing.rows",
+    "model_selection.sharing.nested",
+    "model_selection.early_stopping",
     "model_selection.job",
     "joblib_backend",
     "cluster",

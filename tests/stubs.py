@@ -10,6 +10,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,13 @@ def stub(name: str) -> str:
         rest.insert(0, DECORATOR)
     if any(line.startswith("class") for line in rest):
         imports.append(f"import {theirs}")
-    exported = "__all__ = [" + ", ".join(f'"{public}"' for public in names_of(module)) + "]"
+    names = textwrap.fill(
+        ", ".join(f'"{public}"' for public in names_of(module)),
+        100,
+        initial_indent=4 * " ",
+        subsequent_indent=4 * " ",
+    )
+    exported = f"__all__ = [\n{names}\n]  # fmt: skip"
     return "\n".join([HEAD, *typing, *imports, exported, *rest]) + "\n"
 
 

@@ -12,6 +12,7 @@ from manyfit._compat import (
     _estimators,
     _joblib,
     _neighbors,
+    _nested,
     _scorers,
     _search,
     _svm,
@@ -23,6 +24,7 @@ from manyfit._compat._dask import *
 from manyfit._compat._estimators import *
 from manyfit._compat._joblib import *
 from manyfit._compat._neighbors import *
+from manyfit._compat._nested import *
 from manyfit._compat._scorers import *
 from manyfit._compat._search import *
 from manyfit._compat._svm import *
@@ -35,6 +37,7 @@ __all__ += _dask.__all__
 __all__ += _estimators.__all__
 __all__ += _joblib.__all__
 __all__ += _neighbors.__all__
+__all__ += _nested.__all__
 __all__ += _scorers.__all__
 __all__ += _search.__all__
 __all__ += _svm.__all__

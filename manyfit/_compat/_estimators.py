@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 import sklearn
 import sklearn.naive_bayes
-from sklearn.base import _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._indexing import _get_column_indices
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -61,12 +61,14 @@ def check_parameters(estimator: Any, names: Collection[str] | None = None) -> st
     if not hasattr(estimator, "_parameter_constraints"):
         return None
     try:
-        if names is None:
+        if names is None and type(estimator)._validate_params is not BaseEstimator._validate_params:
             estimator._validate_params()
-        else:
-            constraints = estimator._parameter_constraints
-            given = {name: getattr(estimator, name) for name in names if name in constraints}
-            validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
+            return None
+        constraints = estimator._parameter_constraints
+        # Without `get_params`, which reads the signature of the constructor for each estimator.
+        names = [name for name in constraints if hasattr(estimator, name)] if names is None else names
+        given = {name: getattr(estimator, name) for name in names if name in constraints}
+        validate_parameter_constraints(constraints, given, caller_name=type(estimator).__name__)
     except Exception as error:  # scikit-learn raises it again in its own fit
         return str(error)
     return None

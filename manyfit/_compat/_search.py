@@ -1,7 +1,7 @@
 """scikit-learn's searches and cross-validation."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -27,6 +27,7 @@ __all__ = [
     "check_method_params",
     "evaluates_all_at_once",
     "fit_and_score",
+    "fit_and_score_call",
     "has_input_hook",
     "insert_error_scores",
     "is_fit_and_score",
@@ -59,8 +60,15 @@ def fit_and_score(estimator: Any, X: Any, y: Any, **kwargs: Any) -> dict[str, An
 
     Arguments that the installed version does not have (the callbacks of 1.9) are dropped.
     """
-    known = {name: value for name, value in kwargs.items() if name in _FIT_AND_SCORE_PARAMETERS}
-    return _fit_and_score(estimator, X, y, **known)
+    function, known = fit_and_score_call(kwargs)
+    result: dict[str, Any] = function(estimator, X, y, **known)
+    return result
+
+
+def fit_and_score_call(arguments: Mapping[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """scikit-learn's own function for `fit_and_score`, and those of some arguments that it has."""
+    known = {name: value for name, value in arguments.items() if name in _FIT_AND_SCORE_PARAMETERS}
+    return _fit_and_score, known
 
 
 def is_fit_and_score(function: Callable[..., Any]) -> bool:

@@ -37,8 +37,7 @@ class OneHot:
 class JointCodes:
     """Neighbouring `OneHot` blocks that are read through one code, (n,).
 
-    A row of numbers for each code is a sum of one row for each block, and sums over the rows of a code add up
-    to those of its blocks.
+    A row of numbers for each code is a sum of one row for each block.
     """
 
     blocks: tuple[OneHot, ...]
@@ -55,13 +54,6 @@ class JointCodes:
         for part in rest:
             table = (table[:, None, :] + part).reshape(len(table) * len(part), coef.shape[1])
         return np.ascontiguousarray(table)
-
-    def spread(self, sums: Array, out: Array) -> None:
-        """Write sums over the rows of each code, (width, m), to those of each column, (p, m)."""
-        parts = sums.reshape(*(block.width for block in self.blocks), sums.shape[1])
-        for k, block in enumerate(self.blocks):
-            others = tuple(j for j in range(len(self.blocks)) if j != k)
-            out[block.columns] = parts.sum(axis=others)
 
 
 @dataclass(frozen=True)
@@ -107,15 +99,14 @@ class MixedMatrix:
         return tuple(_joined(group) for group in _grouped(self.blocks))
 
     def by_code(self, rows: slice) -> Any:
-        """Which of some rows has each of the joint codes: ones in a CSR array, (n_codes, n_rows)."""
-        widths = [one.width for one in self.joint]
+        """Which of some rows has each code of the blocks: ones in a CSR array, (n_codes, n_rows)."""
         parts, counts = [np.empty(0, dtype=np.int32)], [np.zeros(1, dtype=np.int32)]
-        for one, width in zip(self.joint, widths, strict=True):
-            codes = one.codes[rows]
+        for block in self.blocks:
+            codes = block.codes[rows]
             parts.append(np.argsort(codes, kind="stable").astype(np.int32))
-            counts.append(np.bincount(codes, minlength=width).astype(np.int32))
+            counts.append(np.bincount(codes, minlength=block.width).astype(np.int32))
         order, ends = np.concatenate(parts), np.cumsum(np.concatenate(counts), dtype=np.int32)
-        shape = sum(widths), rows.stop - rows.start
+        shape = len(ends) - 1, rows.stop - rows.start
         return scipy.sparse.csr_array((np.ones(order.size), order, ends), shape=shape)
 
     def tables(self, coef: Array) -> list[Array]:
@@ -127,13 +118,6 @@ class MixedMatrix:
         part = np.empty_like(out) if self.joint else out
         for one, table in zip(self.joint, tables, strict=True):
             out += np.take(table, one.codes[rows], axis=0, out=part, mode="clip")
-
-    def spread(self, sums: Array, out: Array) -> None:
-        """Write sums over the rows of each joint code, (n_codes, m), to those of each column, (p, m)."""
-        start = 0
-        for one in self.joint:
-            one.spread(sums[start : start + one.width], out)
-            start += one.width
 
 
 def _grouped(blocks: Sequence[OneHot]) -> Iterator[list[OneHot]]:

@@ -79,7 +79,7 @@ class Digester:
     def _digest(self, thing: Any) -> bytes:
         kind = type(thing)
         if kind in SCALARS:
-            return _scalar(kind, thing)
+            return digest_of_scalar(kind, thing)
         seen = self._seen(kind, thing)
         if seen is not None:
             return seen
@@ -322,7 +322,7 @@ def _alike(things: list[Any] | tuple[Any, ...]) -> tuple[bytes, ...]:
     return ()
 
 
-def _scalar(kind: type, thing: Any) -> bytes:
+def digest_of_scalar(kind: type, thing: Any) -> bytes:
     """A scalar itself, with its type."""
     if kind is float:  # zeros and NaNs have signs
         return b"float " + struct.pack("d", thing)

@@ -19,6 +19,7 @@ from sklearn.frozen import FrozenEstimator
 
 from manyfit.introspection.object_state import (
     BY_IDENTITY,
+    SCALARS,
     Unkeyable,
     Wrapped,
     is_of_known_package,
@@ -26,7 +27,7 @@ from manyfit.introspection.object_state import (
     keeps_its_parameters,
     object_state,
 )
-from manyfit.introspection.stable_digest import Digester, columns_of, digest_of_parts
+from manyfit.introspection.stable_digest import Digester, columns_of, digest_of_parts, digest_of_scalar
 
 __all__ = ["ById", "Unkeyable", "structural_key"]
 
@@ -45,6 +46,11 @@ def structural_key(thing: Any, *, by_identity: bool = True) -> Hashable:
     output configuration and metadata requests. A mutable object that occurs twice differs from two equal
     ones. The key keeps objects alive that it knows by identity; without `by_identity` it is `Unkeyable`.
     """
+    kind = type(thing)
+    if kind in SCALARS:
+        return kind, digest_of_scalar(kind, thing)
+    if isinstance(thing, np.generic) and kind.__module__ == "numpy" and thing.dtype.kind in "biufc":
+        return kind, thing.tobytes()
     digester = _KeyDigester(by_identity)
     return digester(thing), *digester.identities
 
@@ -136,7 +142,7 @@ class _KeyDigester(Digester):
 
 
 def _layout(frame: Any) -> list[tuple[Any, ...]]:
-    """The piece of memory of each column, and its place there: sums over rows of a frame depend on them."""
+    """The piece of memory that holds each column, and its place in that: sums over rows depend on both."""
     pieces: dict[int, int] = {}
     found = []
     for column in columns_of(frame):

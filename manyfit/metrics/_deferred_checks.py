@@ -71,10 +71,10 @@ def as_floats(*arrays: Array) -> list[Array]:
     return [xp.astype(array, dtype, copy=False) for array in arrays]
 
 
-def shape_stand_in(array: Array, fill: float = 0.0) -> Any:
+def shape_stand_in(array: Array) -> Any:
     """A host array of the same shape that takes no memory."""
     is_complex = array_namespace(array).isdtype(array.dtype, "complex floating")
-    return np.broadcast_to(np.asarray(fill, dtype=np.complex128 if is_complex else np.float64), array.shape)
+    return np.broadcast_to(np.zeros((), dtype=np.complex128 if is_complex else np.float64), array.shape)
 
 
 def check_shapes(check: Callable[..., Any], *stand_ins: Any, **options: Any) -> None:

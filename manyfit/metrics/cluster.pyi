@@ -24,23 +24,10 @@ from manyfit.metrics._published import silhouette_score as silhouette_score
 from manyfit.metrics._published import v_measure_score as v_measure_score
 
 __all__ = [
-    "adjusted_mutual_info_score",
-    "adjusted_rand_score",
-    "calinski_harabasz_score",
-    "completeness_score",
-    "consensus_score",
-    "contingency_matrix",
-    "davies_bouldin_score",
-    "entropy",
-    "expected_mutual_information",
-    "fowlkes_mallows_score",
-    "homogeneity_completeness_v_measure",
-    "homogeneity_score",
-    "mutual_info_score",
-    "normalized_mutual_info_score",
-    "pair_confusion_matrix",
-    "rand_score",
-    "silhouette_samples",
-    "silhouette_score",
-    "v_measure_score",
-]
+    "adjusted_mutual_info_score", "adjusted_rand_score", "calinski_harabasz_score",
+    "completeness_score", "consensus_score", "contingency_matrix", "davies_bouldin_score",
+    "entropy", "expected_mutual_information", "fowlkes_mallows_score",
+    "homogeneity_completeness_v_measure", "homogeneity_score", "mutual_info_score",
+    "normalized_mutual_info_score", "pair_confusion_matrix", "rand_score", "silhouette_samples",
+    "silhouette_score", "v_measure_score"
+]  # fmt: skip

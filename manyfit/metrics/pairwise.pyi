@@ -20,37 +20,16 @@ from manyfit.metrics._published import pairwise_distances_chunked as pairwise_di
 from manyfit.metrics._published import pairwise_kernels as pairwise_kernels
 
 __all__ = [
-    "PAIRED_DISTANCES",
-    "PAIRWISE_BOOLEAN_FUNCTIONS",
-    "PAIRWISE_DISTANCE_FUNCTIONS",
-    "PAIRWISE_KERNEL_FUNCTIONS",
-    "additive_chi2_kernel",
-    "check_paired_arrays",
-    "check_pairwise_arrays",
-    "chi2_kernel",
-    "cosine_distances",
-    "cosine_similarity",
-    "distance_metrics",
-    "euclidean_distances",
-    "haversine_distances",
-    "kernel_metrics",
-    "laplacian_kernel",
-    "linear_kernel",
-    "manhattan_distances",
-    "nan_euclidean_distances",
-    "paired_cosine_distances",
-    "paired_distances",
-    "paired_euclidean_distances",
-    "paired_manhattan_distances",
-    "pairwise_distances",
-    "pairwise_distances_argmin",
-    "pairwise_distances_argmin_min",
-    "pairwise_distances_chunked",
-    "pairwise_kernels",
-    "polynomial_kernel",
-    "rbf_kernel",
-    "sigmoid_kernel",
-]
+    "PAIRED_DISTANCES", "PAIRWISE_BOOLEAN_FUNCTIONS", "PAIRWISE_DISTANCE_FUNCTIONS",
+    "PAIRWISE_KERNEL_FUNCTIONS", "additive_chi2_kernel", "check_paired_arrays",
+    "check_pairwise_arrays", "chi2_kernel", "cosine_distances", "cosine_similarity",
+    "distance_metrics", "euclidean_distances", "haversine_distances", "kernel_metrics",
+    "laplacian_kernel", "linear_kernel", "manhattan_distances", "nan_euclidean_distances",
+    "paired_cosine_distances", "paired_distances", "paired_euclidean_distances",
+    "paired_manhattan_distances", "pairwise_distances", "pairwise_distances_argmin",
+    "pairwise_distances_argmin_min", "pairwise_distances_chunked", "pairwise_kernels",
+    "polynomial_kernel", "rbf_kernel", "sigmoid_kernel"
+]  # fmt: skip
 
 def additive_chi2_kernel(X: Any, Y: Any = ...) -> Any: ...
 def chi2_kernel(X: Any, Y: Any = ..., gamma: Any = ...) -> Any: ...

@@ -1,30 +1,26 @@
 """Searches and cross-validation whose fits share their work."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import sklearn.model_selection
-
-from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
-from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
-from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.validation import _published
-from manyfit.model_selection.validation._published import *  # noqa: F403
-
-__all__ = [
-    "BaseSearchCV",
-    "GridSearchCV",
-    "Group",
-    "Plan",
-    "RandomizedSearchCV",
-    "Report",
-    "WorkPlace",
-]
-__all__ += _published.__all__
-
-if not TYPE_CHECKING:  # a type checker would take any name for one of the module
+if TYPE_CHECKING:
+    from manyfit.model_selection._public import *  # noqa: F403
+else:  # a type checker would take any name for one of the module
 
     def __getattr__(name: str) -> Any:
-        """scikit-learn's experimental searches; before they are enabled, its ImportError that says how."""
-        if name in _published.EXPERIMENTAL:
-            return getattr(sklearn.model_selection, name)
+        """Import all public names when the first of them is read: processes of joblib may need none.
+
+        Experimental searches are those of scikit-learn, whose ImportError says how to enable them.
+        """
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = import_module("manyfit.model_selection._public")
+        globals().update({one: getattr(public, one) for one in public.__all__}, __all__=public.__all__)
+        if name in globals():
+            return globals()[name]
+        if name in public._published.EXPERIMENTAL:
+            return getattr(import_module("sklearn.model_selection"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*__getattr__("__all__"), *globals()})

@@ -9,7 +9,7 @@ from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
-from manyfit.model_selection.job._job import Sharing
+from manyfit.model_selection.job._job import EarlyStopping, Sharing
 from manyfit.model_selection.search._base import SharedSearch
 from manyfit.model_selection.search._device_predict import accept_device_data
 
@@ -31,6 +31,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     memory_limit = None
     client = None
     checkpoint = None
+    early_stopping = None
 
 
 @accept_device_data
@@ -38,8 +39,8 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     """Exhaustive search over a parameter grid that does the common work of its fits only once.
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
-    errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `plan`, `report_`
-    and `partial_results_`.
+    errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
+    `plan`, `report_` and `partial_results_`.
 
     Parameters
     ----------
@@ -86,6 +87,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         search, and for random parts without an integer ``random_state``, `fit` raises ValueError with the
         differences before it fits anything. See Notes.
 
+    early_stopping : {"fold"} or None, default=None
+        "fold": the test part of each fold is the validation set of its fits, of XGBoost, LightGBM and
+        HistGradientBoosting, alone or as the last step of a Pipeline. The test part that chooses the number
+        of iterations also scores it, so that scores are optimistic. See Notes.
+
     Attributes
     ----------
     report_ : Report
@@ -117,6 +123,17 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     (see `sharing`), its scores replace the shared ones. Scores are stored to the last bit. Warnings of
     single fits are not stored; scikit-learn's summary of failed fits is shown again. Callbacks are called
     for the fits that are made. The file stays after the search, and only the refit is made from then on.
+
+    With ``early_stopping="fold"`` a fit stops as its estimator says: ``early_stopping_rounds`` of XGBoost
+    or an ``EarlyStopping`` among its callbacks, ``early_stopping_round`` of LightGBM,
+    ``early_stopping=True`` and ``n_iter_no_change`` of HistGradientBoosting. ``n_estimators`` or
+    ``max_iter`` is the most iterations, and the metric is the estimator's own. Steps before it are fitted
+    on the training part, and transform the test part. Test rows have the weights that ``sample_weight``
+    gives them; those of a class that the training part lacks are left out of the validation set, but not of
+    the scores. ``cv_results_`` has ``split<k>_best_n_iter`` and ``mean_best_n_iter``: the iterations that
+    predictions use. The refit has no validation set: it makes as many iterations as the rounded mean of the
+    best setting's splits (``report_.refit_n_iter``), so `best_estimator_` has other parameters than
+    `best_params_`. Families answer no settings.
 
     Examples
     --------
@@ -154,6 +171,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         memory_limit: int | str | None = None,
         client: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        early_stopping: EarlyStopping = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -164,6 +182,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.memory_limit = memory_limit
         self.client = client
         self.checkpoint = checkpoint
+        self.early_stopping = early_stopping
 
 
 @accept_device_data
@@ -209,6 +228,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     checkpoint : str or path-like, default=None
         As in `GridSearchCV`; `random_state` has to be an integer.
+    early_stopping : {"fold"} or None, default=None
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -254,6 +275,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         memory_limit: int | str | None = None,
         client: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        early_stopping: EarlyStopping = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -265,3 +287,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.memory_limit = memory_limit
         self.client = client
         self.checkpoint = checkpoint
+        self.early_stopping = early_stopping

@@ -23,6 +23,7 @@ from benchmarks._measure import run
 from benchmarks._report import table
 from benchmarks._study import Study
 from benchmarks._timed import Sleeps, Spins
+from tests.cluster._clusters import forking
 
 ON_CLUSTERS = [name for name in all_benchmarks() if name.startswith("cluster-")]
 # Left out of the short tests: starting its processes takes longer than all the others.
@@ -31,7 +32,7 @@ LOKY = sklearn(on.WORKERS).name
 
 @pytest.fixture(scope="module")
 def client():
-    with on.two_workers() as client:
+    with forking(), on.two_workers() as client:
         yield client
 
 

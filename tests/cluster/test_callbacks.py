@@ -18,7 +18,7 @@ from manyfit.cluster import local_cluster
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.running import _remote_callbacks as _callbacks
 from tests._callback_recorder import Deaf, Recorder
-from tests.cluster._clusters import at_once, within
+from tests.cluster._clusters import at_once, forking, within
 
 callback = pytest.importorskip("sklearn.callback", reason="callbacks came with scikit-learn 1.9")
 
@@ -44,7 +44,7 @@ def hears_nothing_more():
 
 @pytest.fixture(scope="module")
 def elsewhere():
-    with local_cluster(2) as client:
+    with forking(), local_cluster(2) as client:
         client.run(unreachable)
         yield client
 

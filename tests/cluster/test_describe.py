@@ -11,6 +11,7 @@ from distributed import Client, LocalCluster
 
 from manyfit.cluster import ClusterDescription, _describe, describe, local_cluster
 from manyfit.cluster._describe import WorkerDescription
+from tests.cluster._clusters import forking
 
 SAME = {
     "python": "3.12.1",
@@ -93,7 +94,7 @@ def test_an_asynchronous_client():
 
 def test_a_worker_that_does_not_answer_and_a_closed_client(monkeypatch):
     """The others are described all the same."""
-    with local_cluster(1) as client:
+    with forking(), local_cluster(1) as client:
         (pid,) = client.run(os.getpid).values()
         whole = describe(client)
         assert whole.differences == () and len(whole.workers[0].versions) == 7

@@ -30,7 +30,7 @@ from manyfit.cluster.worker.fetch import _stores
 from manyfit.exceptions import HostFallbackError
 from manyfit.model_selection import GridSearchCV, cross_validate
 from tests.cluster import _settings
-from tests.cluster._clusters import meanwhile, workers_with
+from tests.cluster._clusters import forking, meanwhile, workers_with
 
 cloudpickle.register_pickle_by_value(_settings)
 
@@ -216,7 +216,7 @@ def test_memory_maps_travel_as_arrays(tmp_path):
 def test_configuration_and_filters_go_along():
     """To a real process, which has none of this one's settings."""
     steps, ones = make_pipeline(StandardScaler(), _settings.Tells()), np.ones(len(X))
-    with local_cluster(1), warnings.catch_warnings():
+    with forking(), local_cluster(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         plain = cross_validate(steps, X, ones, cv=2)
         with sklearn.config_context(transform_output="pandas"):

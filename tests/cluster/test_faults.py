@@ -20,7 +20,7 @@ from manyfit.cluster import WorkerDied, local_cluster
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster._clusters import by_hand, in_seconds, kill, meanwhile, pids, within
+from tests.cluster._clusters import by_hand, forking, in_seconds, kill, meanwhile, pids, within
 from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
@@ -42,7 +42,7 @@ def expected():
 
 @pytest.fixture(scope="module")
 def started():
-    with local_cluster(2) as client:
+    with forking(), local_cluster(2) as client:
         yield client
 
 
@@ -75,9 +75,9 @@ def configured() -> list[Any]:
 def test_a_worker_that_is_started_again_is_configured_as_before(client):
     before = client.run(configured)
     killed = pids(client)
-    kill(killed)
-
-    wait_for(lambda: len(pids(client) - killed) == 2, "two others")
+    with dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}):  # as outside of these tests
+        kill(killed)
+        wait_for(lambda: len(pids(client) - killed) == 2, "two others")
     assert list(client.run(configured).values()) == list(before.values()) == [["200ms", "50ms", None]] * 2
 
 

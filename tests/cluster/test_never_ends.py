@@ -21,7 +21,7 @@ from manyfit.cluster.worker.cancelled_tasks import GRACE_S
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward
-from tests.cluster._clusters import by_hand, meanwhile, pids
+from tests.cluster._clusters import by_hand, forking, meanwhile, pids
 from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
@@ -55,7 +55,7 @@ def search(**params: Any) -> GridSearchCV:
 
 @pytest.fixture(scope="module")
 def client():
-    with local_cluster(2, gpu=False) as client:
+    with forking(), local_cluster(2, gpu=False) as client:
         yield client
 
 

@@ -21,6 +21,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.model_selection import cross_validate as sklearn_validate
+from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -32,7 +33,7 @@ from manyfit.folds import HostRows, register_row_source, unregister_row_source
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_validate
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster._clusters import at_once, within
+from tests.cluster._clusters import at_once, forking, within
 from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
@@ -46,6 +47,10 @@ SEARCHES = {
         make_pipeline(FunctionTransformer(np.nan_to_num), Ridge()),
         {"ridge__alpha": [0.1, 1.0, 10.0]},
     ),
+    "neighbours": (
+        RadiusNeighborsClassifier(outlier_label=0),
+        {"radius": [2.0, 3.0, 5.0], "weights": ["uniform", "distance"]},
+    ),
     "steps": (
         make_pipeline(StandardScaler(), PCA(random_state=0), TREE),
         {"pca__n_components": [2, 4], "decisiontreeclassifier__max_depth": [1, 3]},
@@ -57,7 +62,7 @@ SEARCHES = {
 
 @pytest.fixture(scope="module")
 def client():
-    with local_cluster(2) as client:
+    with forking(), local_cluster(2) as client:
         yield client
 
 

@@ -24,7 +24,7 @@ from manyfit.cluster.pool.resource_queue import memory_left
 from manyfit.model_selection import GridSearchCV
 from tests.cluster import _awkward
 from tests.cluster._awkward import Awkward, fits
-from tests.cluster._clusters import in_seconds, meanwhile
+from tests.cluster._clusters import forking, in_seconds, meanwhile
 from tests.cluster._processes import wait_for
 
 cloudpickle.register_pickle_by_value(_awkward)
@@ -40,7 +40,7 @@ LIMIT_S = 150.0
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Client]:
-    with local_cluster(2, gpu=False) as client:
+    with forking(), local_cluster(2, gpu=False) as client:
         yield client
 
 

@@ -11,6 +11,7 @@ import pytest
 from sklearn.feature_selection import f_classif, f_regression, r_regression
 from sklearn.linear_model import Ridge
 from sklearn.metrics import get_scorer
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils import all_estimators
 
 from manyfit._compat import TESTED, scorer_parts
@@ -40,6 +41,9 @@ BESIDES = {
     "LinearSVR": {"loss": "squared_epsilon_insensitive"},
     "TweedieRegressor": {"power": 1},
     "ColumnTransformer": {"transformers": []},
+    **{f"{kind}Classifier": {"estimators": [("a", GaussianNB())]} for kind in ("Voting", "Stacking")},
+    **{f"{kind}Regressor": {"estimators": [("a", Ridge())]} for kind in ("Voting", "Stacking")},
+    "CalibratedClassifierCV": {"estimator": GaussianNB()},
     "FeatureUnion": {"transformer_list": []},
 }
 VALUES = {"np": np, "f_regression": f_regression, "f_classif": f_classif, "r_regression": r_regression}
@@ -94,7 +98,7 @@ def check(cls: type, name: str, value: Any) -> None:
     if step is not None:
         step.check(estimator)
         return
-    default = cls().get_params()
+    default = cls(**BESIDES.get(cls.__name__, {})).get_params(deep=False)
     given = {free: value if free == name else default[free] for free in family.free}
     family.check(estimator, [given])
 

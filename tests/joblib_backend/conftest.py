@@ -10,7 +10,7 @@ from distributed import Client
 
 import manyfit.joblib_backend  # noqa: F401 - registers the backend
 from manyfit.cluster import local_cluster
-from tests.cluster._clusters import nothing_is_left, within
+from tests.cluster._clusters import forking, nothing_is_left, within
 from tests.cluster._processes import wait_for
 
 
@@ -38,7 +38,7 @@ def one() -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def _processes() -> Iterator[Client]:
-    with local_cluster(2, gpu=False) as client:
+    with forking(), local_cluster(2, gpu=False) as client:
         yield client
 
 

@@ -43,7 +43,7 @@ def fit(call: MethodCall, model: Any) -> Any:
     validate_parameters(estimator)
     method = _method(model, call)
     try:
-        result = method(*_leading(call), **_given(call))
+        result = method(*_leading_argument(call), **_other_arguments(call))
     except _REFUSALS as error:
         raise Unsupported(f"cuML refuses: {error}") from error
     record = FitRecord("cuml", portable_label_place(call.y), None, model, portable_place(call.X))
@@ -65,7 +65,7 @@ def run_method(call: MethodCall, record: FitRecord) -> Any:
     method = _method(record.model, call)
     try:
         with _output_type(call, record.model):
-            result = method(*_leading(call), **_given(call))
+            result = method(*_leading_argument(call), **_other_arguments(call))
     except _REFUSALS as error:
         if not _converts(call.estimator, record):
             raise  # there is no fallback that could explain it
@@ -187,12 +187,12 @@ def _method(model: Any, call: MethodCall) -> Any:
     return method
 
 
-def _leading(call: MethodCall) -> list[Any]:
+def _leading_argument(call: MethodCall) -> list[Any]:
     """The argument with the rows, by position, since cuML's vectorizers name it differently."""
     return [_argument(call.leading, call.X)] if call.leading in call.given else []
 
 
-def _given(call: MethodCall) -> dict[str, Any]:
+def _other_arguments(call: MethodCall) -> dict[str, Any]:
     """The other arguments, without a y that is None."""
     others = {name: value for name, value in call.given.items() if name != call.leading}
     return {

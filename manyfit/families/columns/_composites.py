@@ -224,7 +224,7 @@ class ColumnTransformerStep:
         head = np.zeros((1, columns.width)) if columns.head is None else columns.head
         rest = set(range(columns.width))
         for name, transformer, chosen in step.transformers:
-            index = column_indices(head, chosen(head) if callable(chosen) else chosen)
+            index = _positions(head, chosen(head) if callable(chosen) else chosen)
             rest.difference_update(index)
             used.extend(index if transformer != "drop" else [])
             if step.verbose_feature_names_out is not True:
@@ -235,6 +235,15 @@ class ColumnTransformerStep:
             if step.verbose_feature_names_out is not True:
                 _require_unique_names(step.remainder, columns.head, used)
             yield step.remainder, columns.selected(sorted(rest)), weights.get("remainder", 1.0)
+
+
+def _positions(head: Any, chosen: Any) -> list[int]:
+    """The columns that a ColumnTransformer chooses; known names are looked up without scikit-learn."""
+    if isinstance(chosen, list) and all(type(name) is str for name in chosen) and hasattr(head, "columns"):
+        place = {name: j for j, name in enumerate(head.columns)}
+        if all(name in place for name in chosen):
+            return [place[name] for name in chosen]
+    return column_indices(head, chosen)
 
 
 def _require_unique_names(transformer: Any, head: Any, used: Sequence[int]) -> None:

@@ -38,10 +38,11 @@ class OneHotEncoderStep:
         for k, column in _read(step, columns):
             train, _ = columns.fold.counts(column.j)
             first = columns.fold.encoding.category_start(column.j)
-            for codes in self._kept(step, k, columns, column):
-                index = np.array(codes, dtype=np.intp)
-                entries.append((first + index, np.full(index.size, start), np.ones(index.size)))
-                start, stored = start + 1, stored + int(train[index].sum())
+            kept = self._kept(step, k, columns, column)
+            index = np.array([code for codes in kept for code in codes], dtype=np.intp)
+            places = np.repeat(np.arange(start, start + len(kept)), list(map(len, kept)))
+            entries.append((first + index, places, np.ones(index.size)))
+            start, stored = start + len(kept), stored + int(train[index].sum())
         linear = LinearColumns(
             tuple(entries),
             np.zeros(start),
@@ -165,15 +166,15 @@ class Known:
 
 def seen(columns: FoldColumns, column: CategoryColumn, listed: tuple[Any, ...] | None = None) -> Known:
     """The categories of the training rows, or those of a list."""
-    train, test = columns.fold.counts(column.j)
+    train, test = (counts.tolist() for counts in columns.fold.counts(column.j))
     groups = dict(column.groups)
     if listed is None:
-        listed = tuple(label for label, codes in groups.items() if train[list(codes)].any())
+        listed = tuple(label for label, codes in groups.items() if any(train[code] for code in codes))
     codes = tuple(groups.get(label, ()) for label in listed)
-    counts = np.array([train[list(one)].sum() for one in codes], dtype=np.intp)
+    counts = np.array([sum(train[code] for code in one) for one in codes], dtype=np.intp)
     known = {code for one in codes for code in one}
     others = tuple(code for one in groups.values() for code in one if code not in known)
-    unknown = bool(train[list(others)].any() or test[list(others)].any())
+    unknown = any(train[code] or test[code] for code in others)
     return Known(listed, codes, counts, others, unknown)
 
 

@@ -11,10 +11,15 @@ from sklearn.base import clone
 
 from manyfit._compat import naive_bayes_log_sum_exp
 from manyfit.families.protocol import Answers, Cost, Responses, Role, Shape, refused_warnings
-from manyfit.folds import Fold, Unsupported
+from manyfit.folds import Fold, Unsupported, map_threads
 
 Array = NDArray[Any]
 Model = Any  # what a family keeps of one fitted setting
+
+# Numbers that a thread holds at a time, to predict rows: they stay in the second-level cache.
+BLOCK_VALUES, MIN_BLOCK_ROWS = 2**16, 64
+# With fewer blocks, starting threads takes longer than they save.
+MIN_BLOCKS = 4
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,13 @@ def given_priors(priors: Any, n_classes: int) -> Array:
     if not ((array > 0).all() and abs(array.sum() - 1.0) < 1e-9):
         raise Unsupported("priors are not positive numbers of sum 1")
     return array
+
+
+def in_row_blocks(task: Callable[[Array], Any], X: Array, width: int) -> list[Any]:
+    """The results of a task for blocks of rows, by several threads, where it holds `width` numbers a row."""
+    size = max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(width, 1))
+    blocks = [X[start : start + size] for start in range(0, max(len(X), 1), size)]
+    return map_threads(task, blocks) if len(blocks) >= MIN_BLOCKS else [task(block) for block in blocks]
 
 
 def labels_of_largest(scores: Array, classes: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from manyfit._compat import lda_svd_divisor
 from manyfit.families.generative._answers import (
     ClassAnswers,
     given_priors,
-    labels_of_largest,
+    in_row_blocks,
     make_models,
     strict_arithmetic,
 )
@@ -28,7 +28,7 @@ from manyfit.families.protocol import (
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Moments, Unsupported, moments_of_rows
+from manyfit.folds import Fold, FoldedData, Unsupported, wrap_rows
 
 Array = NDArray[Any]
 
@@ -124,9 +124,8 @@ def _classes(fold: Fold) -> tuple[Classes, ClassRows]:
     if len(labels) < 2 or len(labels) == len(y):
         raise Unsupported("the training rows have one class, or each a class of its own")
     no_targets = np.empty((len(y), 0))
-    parts: list[Moments] = [
-        moments_of_rows(X, no_targets, np.flatnonzero(codes == c)) for c in range(len(labels))
-    ]
+    rows = [np.flatnonzero(codes == c) for c in range(len(labels))]
+    parts = [moments for moments, _ in wrap_rows(X).moments(no_targets, rows)]
     found = Classes(
         labels,
         counts,
@@ -243,38 +242,66 @@ def _require_rank(squares: Array, between: Array, tol: float) -> None:
 
 def _predictions(classes: Classes, X: Array, models: Sequence[Discriminant]) -> Responses:
     labels, binary, centred = classes.labels, len(classes.labels) == 2, X - classes.origin
-    coef = np.concatenate([one.coef for one in models], axis=1)
-    scores = (centred @ coef).reshape(len(X), len(models), -1)
-    scores += np.stack([one.at_origin for one in models])
-    scores = np.ascontiguousarray(scores.transpose(1, 0, 2))
-    _require_clear(scores, np.array([one.rounding for one in models]))
+    rounding = np.array([one.rounding for one in models])
+
+    @cache
+    def scores() -> Array:
+        """Scores of the classes, (m, n, n_classes)."""
+        coef = np.concatenate([one.coef for one in models], axis=1)
+        found = (centred @ coef).reshape(len(X), len(models), -1)
+        found += np.stack([one.at_origin for one in models])
+        found = np.ascontiguousarray(found.transpose(1, 0, 2))
+        best = np.partition(found, -2, axis=2)[:, :, -2:]
+        _require_clear((best[:, :, 1] - best[:, :, 0]).min(axis=1), rounding)
+        return found
 
     def decisions() -> Array:
         if binary:
-            return np.asarray(scores[:, :, 1] - scores[:, :, 0])
+            return np.asarray(scores()[:, :, 1] - scores()[:, :, 0])
         common = centred @ np.stack([one.common for one in models], axis=1)
         common += np.array([one.common_at_origin for one in models])
-        return np.asarray(scores + common.T[:, :, np.newaxis])
+        return np.asarray(scores() + common.T[:, :, np.newaxis])
 
     def probabilities() -> Array:
         if binary:
-            p = expit(scores[:, :, 1] - scores[:, :, 0])
+            p = expit(scores()[:, :, 1] - scores()[:, :, 0])
             return np.stack([1 - p, p], axis=2)
         with strict_arithmetic():
-            shares = np.exp(scores - scores.max(axis=2, keepdims=True))
+            shares = np.exp(scores() - scores().max(axis=2, keepdims=True))
             return np.asarray(shares / shares.sum(axis=2, keepdims=True))
 
     return Responses(
-        predict=lambda: labels_of_largest(scores, labels),
+        predict=lambda: labels[_codes(centred, models, rounding)],
         decision_function=decisions,
         predict_proba=probabilities,
     )
 
 
-def _require_clear(scores: Array, rounding: Array) -> None:
-    """Refuse rows whose label rounding decides."""
-    best = np.partition(scores, -2, axis=2)[:, :, -2:]
-    if not ((best[:, :, 1] - best[:, :, 0]).min(axis=1) > rounding).all():
+def _codes(centred: Array, models: Sequence[Discriminant], rounding: Array) -> Array:
+    """Positions of the classes of the largest scores, (m, n), from rows less the origin."""
+    m, n_classes = len(models), len(models[0].at_origin)
+    coef = np.stack([one.coef.T for one in models], axis=1).reshape(n_classes * m, -1)
+    at_origin = np.stack([one.at_origin for one in models], axis=1)[:, :, np.newaxis]
+
+    def of_block(rows: Array) -> tuple[Array, Array]:
+        scores = (coef @ rows.T).reshape(n_classes, m, len(rows))
+        scores += at_origin
+        codes, best, second = np.zeros(scores.shape[1:], dtype=np.intp), scores[0], np.full(1, -np.inf)
+        for c, score in enumerate(scores[1:], 1):
+            np.copyto(codes, c, where=score > best)
+            second = np.maximum(second, np.minimum(best, score))
+            best = np.maximum(best, score)
+        return codes, (best - second).min(axis=1, initial=np.inf)
+
+    width = centred.shape[1] + n_classes * m
+    codes, leads = zip(*in_row_blocks(of_block, centred, width), strict=True)
+    _require_clear(np.min(leads, axis=0), rounding)
+    return np.concatenate(codes, axis=1)
+
+
+def _require_clear(leads: Array, rounding: Array) -> None:
+    """Refuse settings with a row whose label rounding decides, by the least lead of its largest score."""
+    if not (leads > rounding).all():
         raise Unsupported("a row to score lies on the boundary of two classes, to rounding")
 
 

@@ -15,6 +15,8 @@ NEAR_STOP = 1e-6
 # moves its predictions by more than this part of their norm, in one of some trials. The norm of the
 # coefficients does not show it: a small one may be that of a large column.
 ROUNDING_EPS, MAX_MOVED, TRIALS = 32.0, 1e-10, 4
+# Values of matrices that are worked on together: 4 MiB of float64.
+VALUES_TOGETHER = 2**19
 
 
 def solve_by_cg(
@@ -51,19 +53,27 @@ def solve_by_cg(
     ----------
     scipy.sparse.linalg.cg, as called by ``sklearn.linear_model.Ridge(solver="sparse_cg")`` (1.9).
     """
-    solution, near = _iterates(scatter, rhs, alphas, tol, max_iter)
     rng, unit = np.random.default_rng(0), ROUNDING_EPS * np.finfo(np.float64).eps
-    size = _squared_predictions(scatter, solution)
     if sizes is None:
         sizes = np.sqrt(scatter if scatter.ndim == 1 else np.diagonal(scatter))
     products = sizes**2 if scatter.ndim == 1 else np.outer(sizes, sizes)
+    matrices, sides = [scatter], [rhs]
     for _ in range(TRIALS):
         noise = rng.uniform(-1.0, 1.0, scatter.shape)
         noise = noise + noise.T if scatter.ndim == 2 else noise
-        rhs_noise = rng.uniform(-1.0, 1.0, rhs.shape)
-        other, _ = _iterates(
-            scatter + unit * products * noise, rhs * (1.0 + unit * rhs_noise), alphas, tol, max_iter
+        matrices.append(scatter + unit * products * noise)
+        sides.append(rhs * (1.0 + unit * rng.uniform(-1.0, 1.0, rhs.shape)))
+    together = max(1, VALUES_TOGETHER // scatter.size)
+    found = [
+        _iterates(
+            np.stack(matrices[t : t + together]), np.stack(sides[t : t + together]), alphas, tol, max_iter
         )
+        for t in range(0, len(matrices), together)
+    ]
+    solutions, doubtful = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    solution, near = solutions[0], doubtful[0]
+    size = _squared_predictions(scatter, solution)
+    for other in solutions[1:]:
         moved = _squared_predictions(scatter, solution - other) > MAX_MOVED**2 * size
         near |= moved.any(axis=1)
     return solution, near
@@ -77,31 +87,44 @@ def _squared_predictions(scatter: Array, coef: Array) -> Array:
 
 
 def _iterates(
-    scatter: Array, rhs: Array, alphas: Array, tol: float, max_iter: int | None
+    scatters: Array, sides: Array, alphas: Array, tol: float, max_iter: int | None
 ) -> tuple[Array, Array]:
-    """The iterates at which scikit-learn stops, and whether the residual was near `tol` on the way."""
-    p, q = rhs.shape
-    shift = np.repeat(alphas, q)
-    residual = np.tile(rhs, (1, len(alphas)))
-    limit = tol * np.linalg.norm(residual, axis=0)
-    x, direction = np.zeros_like(residual), residual.copy()
-    doubtful = np.zeros(residual.shape[1], dtype=bool)
+    """The iterates at which scikit-learn stops, (t, p, m, q), for t matrices and right-hand sides.
+
+    Also whether the residual was near `tol` on the way, (t, m).
+    """
+    t, p, q = sides.shape
+    shift, is_diagonal = np.repeat(alphas, q), scatters.ndim == 2
+    residual = np.tile(sides, (1, 1, len(alphas)))
+    solution, x = np.zeros_like(residual), np.zeros_like(residual)
+    doubtful = np.zeros((t, len(shift)), dtype=bool)
+    left = np.arange(len(shift))  # columns with an iterate that goes on
+    limit = tol * np.sqrt(np.einsum("tpc,tpc->tc", residual, residual))
     running = limit > 0  # without a right-hand side the solution is zero
-    old = np.ones(residual.shape[1])
+    direction, old = residual.copy(), limit
     for k in range(10 * p if max_iter is None else max_iter):
-        norm = np.linalg.norm(residual, axis=0)
-        doubtful |= running & (np.abs(norm - limit) <= NEAR_STOP * limit)
+        rho = np.einsum("tpc,tpc->tc", residual, residual)
+        norm = np.sqrt(rho)
+        doubtful[:, left] |= running & (np.abs(norm - limit) <= NEAR_STOP * limit)
         running &= ~(norm < limit)
-        if not running.any():
+        go_on = running.any(axis=0)
+        if not go_on.all():
+            solution[:, :, left[~go_on]] = x[:, :, ~go_on]
+            x, residual, direction = (one[:, :, go_on] for one in (x, residual, direction))
+            limit, running, old, rho = (one[:, go_on] for one in (limit, running, old, rho))
+            left, shift = left[go_on], shift[go_on]
+        if not left.size:
             break
-        rho = norm[running] ** 2
         if k:
-            direction[:, running] *= rho / old[running]
-            direction[:, running] += residual[:, running]
-        d = direction[:, running]
-        product = (scatter[:, None] * d if scatter.ndim == 1 else scatter @ d) + shift[running] * d
-        step = rho / np.einsum("ij,ij->j", d, product)
-        x[:, running] += step * d
-        residual[:, running] -= step * product
-        old[running] = rho
-    return x.reshape(p, len(alphas), q), np.asarray(doubtful.reshape(len(alphas), q).any(axis=1))
+            direction *= np.divide(rho, old, out=np.zeros_like(rho), where=running)[:, np.newaxis]
+            direction += residual
+        product = scatters[:, :, np.newaxis] * direction if is_diagonal else scatters @ direction
+        product += shift * direction
+        curvature = np.einsum("tpc,tpc->tc", direction, product)
+        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=running)[:, np.newaxis]
+        x += step * direction
+        residual -= step * product
+        old = rho
+    solution[:, :, left] = x
+    shape = len(alphas), q
+    return solution.reshape(t, p, *shape), np.asarray(doubtful.reshape(t, *shape).any(axis=2))

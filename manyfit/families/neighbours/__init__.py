@@ -1,3 +1,3 @@
-"""Nearest neighbours: one query of the largest number of them answers all smaller ones."""
+"""Nearest neighbours: one query of the largest number, or the largest radius, answers all smaller ones."""
 
-from manyfit.families.neighbours import _classifier, _regressor  # noqa: F401  (they register themselves)
+from manyfit.families.neighbours import _classifier, _radius, _regressor  # noqa: F401  (they register themselves)

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
 from manyfit.families.protocol import (
     Answers,
@@ -24,9 +24,6 @@ from manyfit.families.protocol import (
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
-
-# Metrics that sparse rows of whole numbers and of floats have alike.
-SPARSE_METRICS = ("euclidean", "l2", "cosine")
 
 
 class Votes(NamedTuple):
@@ -61,7 +58,7 @@ class Fits:
         """The neighbours of the rows of a role; found once."""
         if (brute, role) not in self._found:
             X = fold.rows(role)
-            _require_rows(X, self.fitted[brute][0])
+            require_rows(X, self.fitted[brute][0])
             model, most = self.fitted[brute]
             self._found[brute, role] = Neighbors(model, X, self.targets, most)
         return self._found[brute, role]
@@ -137,17 +134,12 @@ class NeighborsFamily(Family):
     reads = FoldRows(sparse=True, weights=True, device=False)
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
-        metric = estimator.metric
-        if not isinstance(metric, str):
-            raise Unsupported("metric is a function or an object")
-        if metric in ("precomputed", "nan_euclidean"):
-            raise Unsupported(f"metric={metric!r} is not shared")
+        require_metric(estimator)
         for setting in settings:
-            k, weights = setting["n_neighbors"], setting["weights"]
+            k = setting["n_neighbors"]
             if type(k) not in (int, np.int64) or k < 1:
                 raise Unsupported(f"n_neighbors={k!r} is not an integer from 1")
-            if weights is not None and not (isinstance(weights, str) and weights in ("uniform", "distance")):
-                raise Unsupported("weights is a function")
+            require_weighting(setting["weights"])
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         k, m = shape.n_splits, len(settings)
@@ -196,14 +188,5 @@ def _fit(estimator: Any, k: int, fold: Fold) -> Any:
     X = fold.X_train
     with refused_warnings("a fit"):
         fitted = clone(estimator).set_params(n_neighbors=k, weights="uniform").fit(X, fold.y_train)
-    _require_rows(X, fitted)
+    require_rows(X, fitted)
     return fitted
-
-
-def _require_rows(X: Any, fitted: Any) -> None:
-    """Refuse rows with NaN or infinity, where scikit-learn raises, and sparse ones with rare metrics."""
-    if scipy.sparse.issparse(X):
-        if fitted.effective_metric_ not in SPARSE_METRICS:
-            raise Unsupported(f"metric={fitted.effective_metric_!r} of sparse rows is not shared")
-    elif X.dtype.kind == "f" and not np.isfinite(X).all():
-        raise Unsupported("X holds NaN or infinity")

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
-from manyfit._compat import votes_need_plain_labels
 from manyfit.families.neighbours._answers import Fits, NeighborAnswers, NeighborsFamily, Votes
+from manyfit.families.neighbours._checks import require_countable_labels
 from manyfit.families.neighbours._queries import Neighbors
 from manyfit.families.protocol import register_family
 from manyfit.folds import Fold, Unsupported
@@ -18,6 +18,8 @@ Array = NDArray[Any]
 
 # Sums of k weights in two orders differ by at most this many rounding errors of their size, for each weight.
 ROUNDING = 4.0
+# Sums of weights that differ by more than this share of all weights are not equal but for rounding.
+UNEQUAL = 1e-9
 
 
 class NeighborsClassifierFamily(NeighborsFamily):
@@ -55,9 +57,7 @@ def _totals(
 
     They are added in scikit-learn's order. The array is the same one, which a caller must not keep.
     """
-    labels = near.fitted.classes_
-    if near.query == "pairs" and votes_need_plain_labels() and not _plain(labels):
-        raise Unsupported("this version of scikit-learn counts votes of labels 0, 1, ... only")
+    require_countable_labels(near)
     rows, totals, done = np.arange(len(near.targets)), np.zeros((len(near.targets), n_classes)), 0
     codes = np.ascontiguousarray(near.targets.T)
     given = None if weights is None else np.ascontiguousarray(weights.T)
@@ -68,10 +68,6 @@ def _totals(
         yield totals
 
 
-def _plain(labels: Array) -> bool:
-    return labels.dtype.kind in "iu" and bool((labels == np.arange(len(labels))).all())
-
-
 def _probabilities(
     n_classes: int, near: Neighbors, weights: Array | None, votes: Sequence[Votes]
 ) -> Iterator[Array]:
@@ -79,7 +75,7 @@ def _probabilities(
         probabilities = totals / totals.sum(axis=1)[:, np.newaxis]
         rows = near.open_rows(one.k)
         if len(rows):
-            probabilities[rows] = near.ask(one.k, one.weights, "predict_proba", rows)
+            probabilities[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows)
         yield probabilities
 
 
@@ -94,18 +90,47 @@ def _labels(
         rows = _undecided(near, totals, weights, one.k)
         if len(rows) and weights is None:
             # The label of `predict` is the first one of the largest probability, which takes less time.
-            codes[rows] = near.ask(one.k, one.weights, "predict_proba", rows).argmax(axis=1)
+            codes[rows] = near.ask_at(one.k, one.weights, "predict_proba", rows).argmax(axis=1)
         labels = classes[codes]
         if len(rows) and weights is not None:
-            labels[rows] = near.ask(one.k, one.weights, "predict", rows)
+            labels[rows] = near.ask_at(one.k, one.weights, "predict", rows)
         yield labels
 
 
 def _undecided(near: Neighbors, totals: Array, weights: Array | None, k: int) -> Array:
     """Rows whose label depends on which of equally far neighbours are taken.
 
-    Each of them takes its vote from one class and gives it to another one.
+    A class has the most votes whichever are taken if it has them where another class gets as many of them,
+    and it as few, as there can be.
     """
+    rows = _may_change(near, totals, weights, k)
+    if not len(rows):
+        return rows
+    found, codes, ended = near.tied(k, rows)
+    totals, (n, n_classes) = totals[rows], (len(rows), totals.shape[1])
+    vote = np.ones((n, 1)) if weights is None else weights[rows, k - 1 : k]
+
+    def count(which: Array) -> Array:
+        cells = np.arange(n)[:, np.newaxis] * n_classes + codes[:, : which.shape[1]]
+        return np.bincount(cells[which], minlength=n * n_classes).reshape(n, n_classes)
+
+    tied, taken = count(found), count(found[:, :k])
+    slots, at, best = taken.sum(axis=1, keepdims=True), np.arange(n), totals.argmax(axis=1)
+    others = found.sum(axis=1, keepdims=True) - tied - tied[at, best][:, np.newaxis]
+    most = np.minimum(slots, tied)
+    least = np.maximum(0, slots - most - others)
+    without = totals - vote * taken
+    margin = without[at, best][:, np.newaxis] + vote * least - without - vote * most
+    if weights is None:  # of equal numbers of votes, the first class has the label
+        wins = (margin > 0) | ((margin == 0) & (best[:, np.newaxis] < np.arange(n_classes)))
+    else:
+        wins = margin > UNEQUAL * totals.sum(axis=1, keepdims=True)
+    wins[at, best] = True
+    return np.asarray(rows[~(ended & wins.all(axis=1))])
+
+
+def _may_change(near: Neighbors, totals: Array, weights: Array | None, k: int) -> Array:
+    """Rows with equally far neighbours whose votes could change the label if all went to another class."""
     rows = near.open_rows(k)
     best = np.partition(totals[rows], -2, axis=1)[:, -2:]
     vote = 1.0 if weights is None else weights[rows, k - 1]

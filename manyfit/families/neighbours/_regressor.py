@@ -55,7 +55,7 @@ def _means(near: Neighbors, weights: Array | None, votes: Sequence[Votes]) -> It
         predicted = predicted[:, 0] if near.targets.ndim == 2 else predicted
         rows = near.open_rows(one.k)
         if len(rows):
-            predicted[rows] = near.ask(one.k, one.weights, "predict", rows)
+            predicted[rows] = near.ask_at(one.k, one.weights, "predict", rows)
         yield predicted
 
 

@@ -3,6 +3,7 @@
 from manyfit.families.nested import (  # noqa: F401  (they register themselves)
     _boosting,
     _boosting_libraries,
+    _composites,
     _forests,
     _trees,
 )

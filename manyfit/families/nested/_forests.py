@@ -1,12 +1,13 @@
 """Forests and bagging: the first trees of the largest forest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -17,14 +18,28 @@ from sklearn.ensemble import (
 )
 from sklearn.utils import check_array, get_tags
 
-from manyfit.families.nested._prefix import PrefixFamily, require_known_parts
-from manyfit.families.protocol import Responses, register_family
+from manyfit.families.nested._prefix import (
+    NestedAnswers,
+    PrefixFamily,
+    first_members,
+    fit_silently,
+    lazy_responses,
+    require_known_parts,
+)
+from manyfit.families.nested._trees import first_leaves, largest, pruned, require_sizes
+from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family
+from manyfit.folds import FoldedData
 
 Array = NDArray[Any]
+# Trees, the most leaves of each, and alpha.
+Size = tuple[int, int | None, float]
 
 
 class ForestFamily(PrefixFamily):
     """Random forests and extra trees, whose trees are summed in their order.
+
+    A tree draws from a seed of its own, so that the first trees are those of smaller forests. Each is the
+    tree of all its sizes, see `TreeFamily`.
 
     References
     ----------
@@ -32,12 +47,45 @@ class ForestFamily(PrefixFamily):
     """
 
     serves = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
+    free = frozenset({"n_estimators", "ccp_alpha", "max_leaf_nodes"})
 
-    def responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
-        """See `NestedFamily`; each tree predicts once for all forests that hold it."""
-        if model.n_jobs not in (None, 1):  # the trees of each forest then predict in threads
-            return super().responses(model, X, values)
-        if not is_classifier(model):
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        super().check(estimator, settings)
+        require_sizes(settings)
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        one, kinds = super().cost(estimator, settings, shape), _by_limit(settings).values()
+        members = [[int(setting["n_estimators"]) for setting in kind] for kind in kinds]
+        made = sum(map(max, members)) / max(map(max, members))
+        return replace(one, shared=one.shared * made, fits=one.fits * len(members))
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[Answers]:
+        sizes = tuple((s["n_estimators"], s["max_leaf_nodes"], s["ccp_alpha"]) for s in settings)
+        most = largest(settings)
+        for i in range(folded.n_splits):
+            grown = {}
+            for limited, kind in _by_limit(settings).items():
+                forest = clone(estimator).set_params(
+                    n_estimators=max(setting["n_estimators"] for setting in kind),
+                    max_leaf_nodes=most[limited],
+                    ccp_alpha=0.0,
+                )
+                grown[limited] = fit_silently(forest, folded.fold(i))
+            classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
+            yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
+
+    def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
+        """See `NestedFamily`; each tree of each size predicts once for all forests that hold it."""
+        any_forest = next(iter(model.values()))
+        if any_forest.n_jobs not in (None, 1):  # the trees of each forest then predict in threads
+
+            def of_all(method: str) -> Array:
+                return np.stack([getattr(_forest_of(model, size), method)(X) for size in values])
+
+            return lazy_responses(any_forest, of_all)
+        if not is_classifier(any_forest):
             return Responses(predict=lambda: _means(model, "predict", X, values))
         known: list[Array] = []
 
@@ -47,23 +95,43 @@ class ForestFamily(PrefixFamily):
             return known[0]
 
         return Responses(
-            predict=lambda: model.classes_.take(np.argmax(probabilities(), axis=2)),
+            predict=lambda: any_forest.classes_.take(np.argmax(probabilities(), axis=2)),
             predict_proba=probabilities,
         )
 
 
-def _means(model: Any, method: str, X: Any, values: Sequence[int]) -> Array:
+def _by_limit(settings: Sequence[Mapping[str, Any]]) -> dict[bool, list[Mapping[str, Any]]]:
+    """The settings by whether they limit the leaves, which decides in which order trees grow."""
+    found: dict[bool, list[Mapping[str, Any]]] = {}
+    for setting in settings:
+        found.setdefault(setting["max_leaf_nodes"] is not None, []).append(setting)
+    return found
+
+
+def _forest_of(model: Mapping[bool, Any], size: Size) -> Any:
+    """A copy of a grown forest with its first trees, of some size."""
+    n, most, alpha = size
+    forest = first_members(model[most is not None], n)
+    forest.estimators_ = [pruned(first_leaves(tree, most), alpha) for tree in forest.estimators_]
+    return forest
+
+
+def _means(model: Mapping[bool, Any], method: str, X: Any, values: Sequence[Size]) -> Array:
     """Means over the first trees, (n_settings, n_rows, ...), added in scikit-learn's order."""
-    may_hold_nan = not scipy.sparse.issparse(X) and get_tags(model.estimators_[0]).input_tags.allow_nan
+    tree = next(iter(model.values())).estimators_[0]
+    may_hold_nan = not scipy.sparse.issparse(X) and get_tags(tree).input_tags.allow_nan
     finite = "allow-nan" if may_hold_nan else True
     rows = check_array(X, dtype=np.float32, accept_sparse="csr", ensure_all_finite=finite)
-    total: Any = 0.0
-    means: dict[int, Array] = {}
-    for n, tree in enumerate(model.estimators_, start=1):
-        total = total + getattr(tree, method)(rows, check_input=False)
-        if n in values:
-            means[n] = total / n
-    return np.stack([means[n] for n in values])
+    means: dict[Size, Array] = {}
+    for most, alpha in dict.fromkeys((most, alpha) for _, most, alpha in values):
+        wanted = {n for n, *size in values if size == [most, alpha]}
+        total: Any = 0.0
+        for n, tree in enumerate(model[most is not None].estimators_[: max(wanted)], start=1):
+            sized = pruned(first_leaves(tree, most), alpha)
+            total = total + getattr(sized, method)(rows, check_input=False)
+            if n in wanted:
+                means[n, most, alpha] = total / n
+    return np.stack([means[size] for size in values])
 
 
 class BaggingFamily(PrefixFamily):

@@ -143,7 +143,7 @@ class PrefixFamily(NestedFamily):
         one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))
         return Cost(one * max(members), one * sum(members), fits=shape.n_splits)
 
-    def responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
+    def responses(self, model: Any, X: Any, values: Sequence[Any]) -> Responses:
         """See `NestedFamily`; each ensemble of the first members predicts by itself."""
 
         def of_all(method: str) -> Array:

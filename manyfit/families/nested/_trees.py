@@ -44,16 +44,12 @@ class TreeFamily(NestedFamily):
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         super().check(estimator, settings)
-        for setting in settings:
-            most = setting["max_leaf_nodes"]
-            require_number("ccp_alpha", setting["ccp_alpha"])
-            if most is not None and not (isinstance(most, numbers.Integral) and int(most) >= 2):
-                raise Unsupported(f"max_leaf_nodes={most!r} is not an integer from 2")
+        require_sizes(settings)
 
     def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
         columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
         one = shape.n_splits * shape.n_train * columns * np.log2(max(shape.n_train, 2))
-        grown = len(_largest(settings))
+        grown = len(largest(settings))
         return Cost(one * grown, one * len(settings), fits=shape.n_splits * grown)
 
     def fit_many(
@@ -65,7 +61,7 @@ class TreeFamily(NestedFamily):
                 limited: fit_silently(
                     clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0), folded.fold(i)
                 )
-                for limited, most in _largest(settings).items()
+                for limited, most in largest(settings).items()
             }
             classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
             yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
@@ -80,7 +76,16 @@ class TreeFamily(NestedFamily):
         return lazy_responses(next(iter(model.values())), of_all)
 
 
-def _largest(settings: Sequence[Mapping[str, Any]]) -> dict[bool, int | None]:
+def require_sizes(settings: Sequence[Mapping[str, Any]]) -> None:
+    """Raise `Unsupported` if scikit-learn would refuse a size of a tree."""
+    for setting in settings:
+        most = setting["max_leaf_nodes"]
+        require_number("ccp_alpha", setting["ccp_alpha"])
+        if most is not None and not (isinstance(most, numbers.Integral) and int(most) >= 2):
+            raise Unsupported(f"max_leaf_nodes={most!r} is not an integer from 2")
+
+
+def largest(settings: Sequence[Mapping[str, Any]]) -> dict[bool, int | None]:
     """The largest limit of the leaves, by whether there is one."""
     limits = [setting["max_leaf_nodes"] for setting in settings]
     given = [most for most in limits if most is not None]

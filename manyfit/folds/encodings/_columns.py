@@ -222,10 +222,10 @@ class FoldColumns:
         """The columns of X."""
         table = fold.encoding.table
         parts = tuple(
-            NumberColumn(j, dtype=table.dtype(j)) if table.number_kind(j) else ObjectColumn(j)
-            for j in range(table.shape[1])
+            NumberColumn(j, dtype=dtype) if kind else ObjectColumn(j)
+            for j, (kind, dtype) in enumerate(table.kinds)
         )
-        return cls(fold, parts, table.head if table.is_frame else None)
+        return cls(fold, parts, table.head(tuple(range(table.shape[1]))) if table.is_frame else None)
 
     @property
     def width(self) -> int:
@@ -254,10 +254,11 @@ class FoldColumns:
             raise Unsupported("columns are chosen behind a step that has mixed them")
         if self.head is not None and len(set(index)) < len(index):
             raise Unsupported("a transformer reads a column of a frame twice, which scikit-learn may refuse")
-        head = self.head
+        parts, head = tuple(self.parts[j] for j in index), self.head
         if head is not None:
-            head = head.iloc[:, list(index)] if hasattr(head, "iloc") else head[:, list(index)]
-        return replace(self, parts=tuple(self.parts[j] for j in index), head=head)
+            of_X = tuple(part.j for part in parts if not isinstance(part, LinearColumns))
+            head = self.fold.encoding.table.head(of_X)
+        return replace(self, parts=parts, head=head)
 
     def changed(self, parts: Sequence[Part]) -> FoldColumns:
         """Other columns, as the array that a step returns."""

@@ -56,11 +56,19 @@ class Table:
             raise Unsupported("columns of X have the same name, or names that are no strings")
         self._numbers: dict[int, Array] = {}
         self._categories: dict[int, Categories] = {}
+        self._heads: dict[tuple[int, ...], Any] = {}
+
+    def head(self, columns: tuple[int, ...]) -> Any:
+        """The first row of some columns of a frame, which are chosen in it by name, position or dtype."""
+        if columns not in self._heads:
+            head, index = self._X[:1], list(columns)
+            self._heads[columns] = head.iloc[:, index] if hasattr(head, "iloc") else head[:, index]
+        return self._heads[columns]
 
     @cached_property
-    def head(self) -> Any:
-        """The first row, by which columns are chosen by name, position or dtype."""
-        return self._X[:1]
+    def kinds(self) -> list[tuple[str | None, np.dtype[Any]]]:
+        """The kind of the numbers of each column, see `number_kind`, and its dtype."""
+        return [(self.number_kind(j), self.dtype(j)) for j in range(self.shape[1])]
 
     def _column(self, j: int) -> Any:
         if not self.is_frame:

@@ -16,6 +16,8 @@ Array = NDArray[Any]
 # Values in one block of rows of few columns: 0.25 MiB of float64. Centring and multiplying then run in the
 # second-level cache.
 BLOCK_VALUES = 2**15
+# The same where rows are not copied to be centred: 1 MiB.
+UNCOPIED_VALUES = 2**17
 # A block has twice as many rows as columns, if it is not more than 4 MiB: adding up the squares of a block
 # then takes little beside their product.
 BLOCK_SHAPE, MOST_BLOCK_VALUES = 2, 2**19
@@ -29,18 +31,38 @@ PIECE_BLOCKS = 16
 MIN_THREADED_VALUES = 2**20
 # Rows that the middle of the data is found from, an odd number: the median is then one of the values.
 SAMPLED_ROWS = 15
+# Columns whose median is at most this part of the range of the sampled values are summed about zero. That is
+# 0.9 standard deviations of normal numbers; `MAX_SHIFT` allows two.
+NEAR_ZERO = 0.25
 
 
 def middle(X: RowReader, Y: Array, rows: Rows) -> Array:
     """The medians of some of `rows` of ``[X, Y]``, of shape (p + q,); 0 where they are not finite."""
+    return median_row(_sample(X, Y, rows))
+
+
+def _sample(X: RowReader, Y: Array, rows: Rows) -> Array:
+    """An odd number of rows of ``[X, Y]``, evenly spread over `rows`; zeros if there are none."""
     size = n_rows(rows)
     n = min(size, SAMPLED_ROWS)
     if n == 0:
-        return np.zeros(X.shape[1] + Y.shape[1])
+        return np.zeros((1, X.shape[1] + Y.shape[1]))
     n -= (n + 1) % 2
     place = np.arange(n) * (size - 1) // max(n - 1, 1)
     index = place + rows.start if isinstance(rows, slice) else rows[place]
-    return median_row(np.concatenate([X.take(index), Y[index]], axis=1, dtype=np.float64))
+    return np.concatenate([X.take(index), Y[index]], axis=1, dtype=np.float64)
+
+
+def _starting_point(X: RowReader, Y: Array, rows: Rows, weights: Array | None) -> Array:
+    """A point amid `rows` of ``[X, Y]``; zero for X if that is amid them too, and X can be read as it is."""
+    sample, p = _sample(X, Y, rows), X.shape[1]
+    point = median_row(sample)
+    if weights is None and X.dtype == np.float64:
+        with np.errstate(invalid="ignore", over="ignore"):
+            spread = np.ptp(sample[:, :p], axis=0)
+        if (np.abs(point[:p]) <= NEAR_ZERO * spread).all():
+            point[:p] = 0.0
+    return point
 
 
 def median_row(sample: Array) -> Array:
@@ -81,7 +103,7 @@ def _summed(origin: Array, X: RowReader, Y: Array, rows: Rows, weights: Array | 
     """Moments with means relative to `origin`, and how many rows were read for them."""
     n = n_rows(rows)
     # A column with a trend is far from the middle of all data in most pieces of rows, but not from their own.
-    shift = middle(X, Y, rows)
+    shift = _starting_point(X, Y, rows, weights)
     moments, far = moments_from_sums(_sums_about(shift, X, Y, rows, weights), shift, origin, n)
     if not far:
         return moments, n
@@ -94,6 +116,8 @@ def _sums_about(shift: Array, X: RowReader, Y: Array, rows: Rows, weights: Array
     """``Z' W Z`` with ``Z = [X - x_shift, Y - y_shift, 1]``: squares, sums and the weight at once."""
     p, d = X.shape[1], shift.size
     size = min(_block_rows(X.shape[0], d), n_rows(rows))
+    if weights is None and X.dtype == np.float64 and not shift[:p].any():
+        return _sums_about_zero(shift[p:], X, Y, rows, size)
     buffer = np.empty((size, d + 1))
     buffer[:, d] = 1.0
     sums = np.zeros((d + 1, d + 1))
@@ -107,6 +131,23 @@ def _sums_about(shift: Array, X: RowReader, Y: Array, rows: Rows, weights: Array
                 Z *= np.sqrt(np.asarray(weights[block], dtype=np.float64))[:, None]
             sums += Z.T @ Z
     return sums
+
+
+def _sums_about_zero(y_shift: Array, X: RowReader, Y: Array, rows: Rows, size: int) -> Array:
+    """The same about zero, for X in float64, of which no copy is made."""
+    p, q = X.shape[1], y_shift.size
+    if isinstance(rows, slice):  # nothing is copied: blocks need not fit the second-level cache
+        size = min(max(size, UNCOPIED_VALUES // (p + q)), n_rows(rows))
+    beside = np.ones((q + 1, size))
+    xx, bx, bb = np.zeros((p, p)), np.zeros((q + 1, p)), np.zeros((q + 1, q + 1))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for block in row_blocks(rows, size):
+            Z, own = X.take(block), beside[:, : n_rows(block)]
+            np.subtract(Y[block].T, y_shift[:, None], out=own[:q])
+            xx += Z.T @ Z
+            bx += own @ Z
+            bb += own @ own.T
+    return np.block([[xx, bx.T], [bx, bb]])
 
 
 def _block_rows(n: int, d: int) -> int:

@@ -19,6 +19,8 @@ Array = NDArray[Any]
 
 # A column whose standard deviation is less than so many machine epsilons of its mean may be a constant.
 MIN_SPREAD_EPS = 64.0
+# Entries of a map whose products with a few vectors take less time than the start of a sparse product.
+SMALL_MAP = 2**15
 
 
 @dataclass(frozen=True)
@@ -247,13 +249,15 @@ class TransformedMoments:
     def of_map(cls, origin: Array, matrix: Any, constant: Array, n_rows: int) -> "TransformedMoments":
         """Features ``x @ matrix + constant``, with a sparse matrix, whose moments are not known.
 
-        Passes over the rows need no more.
+        Passes over the rows need no more. They use it often: a small matrix is kept as an array.
         """
         none = np.empty(0)
         features = FeatureMoments(
             float(n_rows), float(n_rows), origin @ matrix + constant, np.zeros(constant.size), none,
             none, none, none,
         )  # fmt: skip
+        if matrix.shape[0] * matrix.shape[1] <= SMALL_MAP:
+            matrix = matrix.toarray()
         eps = float(np.finfo(np.float64).eps)
         return cls(features, features, origin, matrix, None, lambda columns: columns < 0, eps, True)
 

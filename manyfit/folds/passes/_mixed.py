@@ -57,28 +57,28 @@ class MixedPasses(Passes):
         pieces = [piece for piece in self._pieces if used[piece.atom].size]
         self.rows_read += sum(n_rows(rows) for rows, own in zip(self.rows, used, strict=True) if own.size)
 
-        def work(piece: _Piece) -> tuple[Array, Array]:
+        def work(piece: _Piece) -> Array:
             a = piece.atom
             with np.errstate(over="ignore", invalid="ignore"):  # set for each thread
                 Z = piece.predictors(parts[keys[a]])
                 R = residual(Z, piece.rows, used[a]).transpose(2, 0, 1).reshape(Z.shape[2], K * used[a].size)
-                return piece.numbers.T @ R, piece.by_code @ R
+                out = np.empty((d, R.shape[1]))
+                out[self._number_places] = piece.numbers.T @ R
+                out[self._code_places] = piece.by_code @ R
+                return out
 
-        numbers = np.zeros((self._number_places.size, K, m))
-        codes = np.zeros((self._n_codes, K, m))
-        for piece, found in zip(pieces, map_threads(work, pieces), strict=True):
-            a = piece.atom
-            times, columns = counts[used[a], a], slice(None) if used[a].size == m else used[a]
-            for total, part in zip((numbers, codes), found, strict=True):
-                total[:, :, columns] += part.reshape(len(part), K, used[a].size) * times
-        out = np.empty((d, K * m))
-        out[self._number_places] = numbers.reshape(len(numbers), K * m)
-        self.X.spread(codes.reshape(len(codes), K * m), out)
-        return np.ascontiguousarray(out.reshape(d, K, m).transpose(2, 1, 0))
+        sums = [np.zeros((d, K * own.size)) for own in used]
+        for piece, part in zip(pieces, map_threads(work, pieces), strict=True):
+            sums[piece.atom] += part
+        out = np.zeros((m, K, d))
+        for a, own in enumerate(used):
+            out[own] += sums[a].reshape(d, K, own.size).transpose(2, 1, 0) * counts[own, a][:, None, None]
+        return out
 
-    @property
-    def _n_codes(self) -> int:
-        return sum(one.width for one in self.X.joint)
+    @cached_property
+    def _code_places(self) -> Array:
+        """The one-hot columns, in the order of the blocks."""
+        return np.concatenate([np.empty(0, dtype=int), *(np.r_[one.columns] for one in self.X.blocks)])
 
     @cached_property
     def _number_places(self) -> Array:

@@ -66,9 +66,9 @@ class _Spread:
                 codes = clip(xp, self.found.codes[self.settings, at], high=K - 1)
                 first = xp.arange(c, dtype=codes.dtype, device=device(codes)) * K
                 places = xp.reshape(codes + first[:, None], (-1,))
-                rows = rows - _taken(self.about, places)
+                rows = rows - _take_rows(self.about, places)
                 if self.off is not None:
-                    rows -= _taken(self.off, places)
+                    rows -= _take_rows(self.off, places)
             yield xp.astype(inside, rows.dtype), rows
 
     def sums(self, row_values: Callable[[Array], Array]) -> Array:
@@ -80,7 +80,7 @@ class _Spread:
         return total
 
 
-def _taken(points: Array, places: Array) -> Array:
+def _take_rows(points: Array, places: Array) -> Array:
     """From points, (c, K, d), those at c * b places: (c, b, d)."""
     xp, (c, _, d) = array_namespace(points), points.shape
     return xp.reshape(xp.take(xp.reshape(points, (-1, d)), places, axis=0), (c, -1, d))

@@ -41,7 +41,7 @@ def silhouettes(
     rows = as_device_array(X, like)
     labels = check_labels(rows, labels)
     if metric == "precomputed":
-        rows, checks = _given(rows)
+        rows, checks = _check_distances(rows)
         measure = None
     else:
         floats = is_floating(rows)
@@ -68,19 +68,19 @@ def silhouette_scores(
         rows = as_device_array(X, like)
         labels = check_labels(rows, labels)
         chosen = check_random_state(random_state).permutation(rows.shape[0])[:sample_size]
-        X = _taken(rows, chosen, 0)
+        X = _take(rows, chosen, 0)
         if options.get("metric") == "precomputed":
-            X = _taken(X, chosen, 1)
-        labels = _taken(labels, chosen, 1)
+            X = _take(X, chosen, 1)
+        labels = _take(labels, chosen, 1)
     scores = silhouettes(like, X, labels, **options)
     return array_namespace(scores).mean(scores, axis=1)
 
 
-def _taken(array: Array, chosen: Any, axis: int) -> Array:
+def _take(array: Array, chosen: Any, axis: int) -> Array:
     return array_namespace(array).take(array, to_device_of(chosen, array), axis=axis)
 
 
-def _given(rows: Array) -> tuple[Array, list[DeferredCheck]]:
+def _check_distances(rows: Array) -> tuple[Array, list[DeferredCheck]]:
     """Precomputed distances as scikit-learn checks them."""
     xp = array_namespace(rows)
     # Whole numbers have no rounding.

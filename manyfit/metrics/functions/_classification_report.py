@@ -4,6 +4,7 @@ The host reads counts, from which scikit-learn's own functions compute their res
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.metrics import (
 
 from manyfit._compat import replace_globals
 from manyfit.arrays import array_namespace, to_host
-from manyfit.metrics.functions._confusion_tables import LabelRows, label_rows, two_by_two_tables
+from manyfit.metrics.functions._confusion_tables import LabelRows, metric_of_labels, two_by_two_tables
 from manyfit.metrics.functions._structured_results import StructuredMetric, result_to_device
 from manyfit.metrics.kernels.labels._counts import as_floating, float_weight
 from manyfit.metrics.kernels.labels._precision_recall import (
@@ -32,17 +33,10 @@ Array = Any
 Scores = tuple[Any, Any, Any, Any]
 
 
-def _scores(
-    function: Callable[..., Any],
-    y_true: Any,
-    predicted: Array,
-    weight: Array | None,
-    **options: Any,
-) -> Scores:
-    rows = label_rows(function, y_true, predicted, weight, options)
+def _scores(rows: LabelRows, **options: Any) -> Scores:
     *found, support = _host_scores(rows, *rows.examples, **options)
-    p, r, f = (result_to_device(np.stack(found), predicted)[i, ...] for i in range(3))
-    return p, r, f, result_to_device(support, predicted)
+    p, r, f = (result_to_device(np.stack(found), rows.P)[i, ...] for i in range(3))
+    return p, r, f, result_to_device(support, rows.P)
 
 
 def _host_scores(rows: LabelRows, y: Any, p: Any, w: Any, **options: Any) -> Scores:
@@ -94,27 +88,17 @@ def _rows_that_lack(lacking: list[bool], n_rows: int) -> Any:
     return tables
 
 
-def _report(
-    function: Callable[..., Any],
-    y_true: Any,
-    predicted: Array,
-    weight: Array | None,
-    **options: Any,
-) -> Any:
-    rows = label_rows(function, y_true, predicted, weight, options)
-
+def _report(rows: LabelRows, **options: Any) -> Any:
     def scored(y: Any, p: Any, *, sample_weight: Any, **how: Any) -> Scores:
         return _host_scores(rows, y, p, sample_weight, **how)
 
-    y, p, w = rows.examples
-    return replace_globals(function, __name__, precision_recall_fscore_support=scored)(
-        y, p, sample_weight=w, **options
-    )
+    report = replace_globals(rows.function, __name__, precision_recall_fscore_support=scored)
+    return replace(rows, function=report).on_examples(**options)
 
 
 _COUNTS = "a few facts of each array, the labels, and how often each is true, predicted and both"
 
 REPORTS: dict[Callable[..., Any], StructuredMetric] = {
-    precision_recall_fscore_support: StructuredMetric(_scores, _COUNTS),
-    classification_report: StructuredMetric(_report, _COUNTS),
+    precision_recall_fscore_support: metric_of_labels(_scores, _COUNTS),
+    classification_report: metric_of_labels(_report, _COUNTS),
 }

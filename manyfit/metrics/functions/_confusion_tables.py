@@ -5,7 +5,7 @@ host.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -39,17 +39,23 @@ Array = Any
 
 @dataclass(frozen=True)
 class LabelRows:
-    """True and predicted labels of n rows on a device.
+    """True and predicted labels of n rows on a device, for one of scikit-learn's functions.
 
     `P` are codes, (1, n), or indicators, (1, n, n_labels), as of one setting. `examples` are true labels,
     predicted labels and weights of a few rows on the host that have the same labels. `whole_weights`: weights
     are integers, or None.
     """
 
+    function: Callable[..., Any]
     targets: Targets
     P: Array
     examples: tuple[Any, Any, Any]
     whole_weights: bool
+
+    def on_examples(self, **options: Any) -> Any:
+        """The function of the examples, which raises and warns as for all rows."""
+        y, p, w = self.examples
+        return self.function(y, p, sample_weight=w, **options)
 
     @cached_property
     def counts(self) -> Counts:
@@ -117,7 +123,7 @@ def label_rows(
         rows = [make_rows(known[i], given[i], n_rows) for i in range(2)]
     whole_weights = weight is None or xp.isdtype(weight.dtype, ("bool", "integral"))
     w = None if weight is None else make_rows(known[2], weight, n_rows)
-    return LabelRows(targets, P, (rows[0], rows[1], w), whole_weights)
+    return LabelRows(function, targets, P, (rows[0], rows[1], w), whole_weights)
 
 
 def _labels_of_sides(targets: Targets, P: Array) -> list[Any]:
@@ -142,42 +148,20 @@ def two_by_two_tables(counts: Counts, total: Any, whole: bool) -> Array:
     return as_integers(xp.reshape(cells, (-1, 2, 2)), whole)
 
 
-def _multilabel_confusion(
-    function: Callable[..., Any],
-    y_true: Any,
-    predicted: Array,
-    weight: Array | None,
-    *,
-    labels: Any,
-    samplewise: bool,
-) -> Array:
-    options = {"labels": labels, "samplewise": samplewise}
-    rows = label_rows(function, y_true, predicted, weight, options)
-    y, p, w = rows.examples
-    function(y, p, sample_weight=w, **options)
-    if not samplewise:
-        return two_by_two_tables(rows.selected(rows.counts, labels), rows.total, weight is None)
-    counts = counts_by_sample(rows.targets, rows.P, labels)
-    n_labels = predicted.shape[1] if labels is None else len(labels)
+def _multilabel_confusion(rows: LabelRows, *, labels: Any, samplewise: bool) -> Array:
+    rows.on_examples(labels=labels, samplewise=samplewise)
     w = float_weight(rows.targets, rows.P)
+    if not samplewise:
+        return two_by_two_tables(rows.selected(rows.counts, labels), rows.total, w is None)
+    counts = counts_by_sample(rows.targets, rows.P, labels)
+    n_labels = rows.P.shape[2] if labels is None else len(labels)
     w = 1 if w is None else w
     weighted = Counts(counts.hits * w, counts.predicted * w, counts.true * w, counts.present)
     return two_by_two_tables(weighted, n_labels * w, rows.whole_weights)
 
 
-def _confusion(
-    function: Callable[..., Any],
-    y_true: Any,
-    predicted: Array,
-    weight: Array | None,
-    *,
-    labels: Any,
-    normalize: str | None,
-) -> Array:
-    options = {"labels": labels, "normalize": normalize}
-    rows = label_rows(function, y_true, predicted, weight, options)
-    y, p, w = rows.examples
-    function(y, p, sample_weight=w, **options)
+def _confusion(rows: LabelRows, *, labels: Any, normalize: str | None) -> Array:
+    rows.on_examples(labels=labels, normalize=normalize)
     return confusion_table(rows, labels, normalize)
 
 
@@ -208,31 +192,31 @@ def _select_cells(cells: Array, places: list[int]) -> Array:
     return cells
 
 
-def _likelihood_ratios(
-    function: Callable[..., Any],
-    y_true: Any,
-    predicted: Array,
-    weight: Array | None,
-    *,
-    labels: Any,
-    **options: Any,
-) -> tuple[Array, Array]:
-    rows = label_rows(function, y_true, predicted, weight, {"labels": labels, **options})
-
+def _likelihood_ratios(rows: LabelRows, *, labels: Any, **options: Any) -> tuple[Array, Array]:
     def counted(*arrays: Any, labels: Any, **others: Any) -> Any:
         confusion_matrix(*arrays, labels=labels, **others)
         return to_host(confusion_table(rows, labels))
 
-    y, p, w = rows.examples
-    ratios = replace_globals(function, __name__, confusion_matrix=counted)
-    found = result_to_device(np.asarray(ratios(y, p, labels=labels, sample_weight=w, **options)), predicted)
+    ratios = replace(rows, function=replace_globals(rows.function, __name__, confusion_matrix=counted))
+    found = result_to_device(np.asarray(ratios.on_examples(labels=labels, **options)), rows.P)
     return found[0, ...], found[1, ...]
+
+
+def metric_of_labels(compute: Callable[..., Any], host_reads: str) -> StructuredMetric:
+    """A metric ``compute(rows, **options)`` of `LabelRows`."""
+
+    def metric(
+        function: Callable[..., Any], y_true: Any, predicted: Array, weight: Array | None, **options: Any
+    ) -> Any:
+        return compute(label_rows(function, y_true, predicted, weight, options), **options)
+
+    return StructuredMetric(metric, host_reads)
 
 
 _FACTS = "a few facts of each array, the labels, and which of them are true and which predicted"
 
 TABLES: dict[Callable[..., Any], StructuredMetric] = {
-    confusion_matrix: StructuredMetric(_confusion, _FACTS),
-    multilabel_confusion_matrix: StructuredMetric(_multilabel_confusion, _FACTS),
-    class_likelihood_ratios: StructuredMetric(_likelihood_ratios, f"{_FACTS}, and the table of counts"),
+    confusion_matrix: metric_of_labels(_confusion, _FACTS),
+    multilabel_confusion_matrix: metric_of_labels(_multilabel_confusion, _FACTS),
+    class_likelihood_ratios: metric_of_labels(_likelihood_ratios, f"{_FACTS}, and the table of counts"),
 }

@@ -22,10 +22,7 @@ Array = Any
 SHOWN = 1000
 
 
-def _at_thresholds(
-    function: Callable[..., Any], y_true: Any, scores: Array, weight: Array | None, **options: Any
-) -> tuple[Array, ...]:
-    rows = BinaryScores(function, y_true, scores, weight, options)
+def _at_thresholds(rows: BinaryScores, drop_intermediate: bool) -> tuple[Array, ...]:
     points = rows.points()
     (count,) = rows.read(points, points.count).numbers
     fps, tps = points.fps[:count], points.tps[:count]
@@ -44,19 +41,10 @@ def _is_corner(values: Array) -> Array:
     return step[1:] != step[:-1]
 
 
-def _roc(
-    function: Callable[..., Any],
-    y_true: Any,
-    scores: Array,
-    weight: Array | None,
-    *,
-    drop_intermediate: bool,
-    **options: Any,
-) -> tuple[Array, Array, Array]:
-    rows = BinaryScores(function, y_true, scores, weight, options)
+def _roc(rows: BinaryScores, drop_intermediate: bool) -> tuple[Array, Array, Array]:
     points = rows.points()
     if drop_intermediate and points.tps.shape[0] > 2:
-        points = points.kept(points.ends(_is_corner(points.fps) | _is_corner(points.tps)))
+        points = points.select(points.ends(_is_corner(points.fps) | _is_corner(points.tps)))
     points = points.after_nothing()
     known = rows.read(points, points.count)
     rows.warn(known)
@@ -70,19 +58,10 @@ def _roc(
     )
 
 
-def _precision_recall(
-    function: Callable[..., Any],
-    y_true: Any,
-    scores: Array,
-    weight: Array | None,
-    *,
-    drop_intermediate: bool,
-    **options: Any,
-) -> tuple[Array, Array, Array]:
-    rows = BinaryScores(function, y_true, scores, weight, options)
+def _precision_recall(rows: BinaryScores, drop_intermediate: bool) -> tuple[Array, Array, Array]:
     points = rows.points()
     if drop_intermediate and points.tps.shape[0] > 2:
-        points = points.kept(points.ends(_changed(points.tps)))
+        points = points.select(points.ends(_changed(points.tps)))
     known = rows.read(points, points.count)
     rows.warn(known)
     xp, end = array_namespace(points.tps), known.numbers[0]
@@ -97,19 +76,10 @@ def _precision_recall(
     )
 
 
-def _det(
-    function: Callable[..., Any],
-    y_true: Any,
-    scores: Array,
-    weight: Array | None,
-    *,
-    drop_intermediate: bool,
-    **options: Any,
-) -> tuple[Array, Array, Array]:
-    rows = BinaryScores(function, y_true, scores, weight, options)
+def _det(rows: BinaryScores, drop_intermediate: bool) -> tuple[Array, Array, Array]:
     points = rows.points().after_nothing()
     if drop_intermediate and points.tps.shape[0] > 2:
-        points = points.kept(points.ends(_changed(points.tps)))
+        points = points.select(points.ends(_changed(points.tps)))
     xp = array_namespace(points.tps)
     valid = xp.arange(points.tps.shape[0], dtype=xp.int64, device=device(points.tps)) < points.count
     # From the last point without false positives to the first one without false negatives.
@@ -147,13 +117,28 @@ def _area(function: Callable[..., Any], x: Any, y: Array, _: None) -> Array:
     return xp.where(falls, -area, area)
 
 
-_READS = "the number of points and whether the data are valid, together"
+def _curve(curve: Callable[[BinaryScores, bool], tuple[Array, ...]]) -> StructuredMetric:
+    """The metric whose result is a curve of scores of two classes."""
+
+    def compute(
+        function: Callable[..., Any],
+        y_true: Any,
+        scores: Array,
+        weight: Array | None,
+        *,
+        drop_intermediate: bool = False,
+        **options: Any,
+    ) -> tuple[Array, ...]:
+        return curve(BinaryScores(function, y_true, scores, weight, options), drop_intermediate)
+
+    return StructuredMetric(compute, "the number of points and whether the data are valid, together")
+
 
 CURVES: dict[Callable[..., Any], StructuredMetric] = {
-    roc_curve: StructuredMetric(_roc, _READS),
-    precision_recall_curve: StructuredMetric(_precision_recall, _READS),
-    det_curve: StructuredMetric(_det, _READS),
+    roc_curve: _curve(_roc),
+    precision_recall_curve: _curve(_precision_recall),
+    det_curve: _curve(_det),
     auc: StructuredMetric(_area, "whether `x` is in order"),
 }
 if hasattr(sklearn.metrics, "confusion_matrix_at_thresholds"):  # since 1.8
-    CURVES[sklearn.metrics.confusion_matrix_at_thresholds] = StructuredMetric(_at_thresholds, _READS)
+    CURVES[sklearn.metrics.confusion_matrix_at_thresholds] = _curve(_at_thresholds)

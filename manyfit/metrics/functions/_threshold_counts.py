@@ -24,7 +24,7 @@ class ThresholdCounts:
     thresholds: Array
     count: Array
 
-    def kept(self, keep: Array) -> "ThresholdCounts":
+    def select(self, keep: Array) -> "ThresholdCounts":
         """The points of a mask, (n,)."""
         xp = array_namespace(keep)
         places, count = true_places(keep)

@@ -104,12 +104,12 @@ def present_classes(targets: Targets) -> Array:
     return xp.stack([xp.any(targets.codes == k) for k in range(targets.n_classes)])
 
 
-def all_classes_present(targets: Targets, labels: Sequence[Any] | None, least: int = 2) -> Array:
+def all_classes_present(targets: Targets, labels: Sequence[Any] | None) -> Array:
     """Whether scikit-learn finds these classes: `labels` are given, or all are targets."""
     xp = array_namespace(targets.codes)
-    if targets.n_classes >= least and labels is None:
+    if targets.n_classes >= 2 and labels is None:
         return xp.all(present_classes(targets))
-    return xp.asarray(targets.n_classes >= least, device=device(targets.codes))
+    return xp.asarray(targets.n_classes >= 2, device=device(targets.codes))
 
 
 def class_totals(targets: Targets) -> Array:

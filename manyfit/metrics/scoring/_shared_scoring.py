@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 
 from manyfit._compat import (
     PassthroughScorer,
@@ -222,8 +222,9 @@ def _metric_of(
 OWN_SCORES = {
     RegressorMixin.score: _metric_of(r2_score, ("predict",)),
     ClassifierMixin.score: _metric_of(accuracy_score, ("predict",)),
-    # It is there for its docstring, and calls the one above.
+    # scikit-learn defines it for its docstring only; it calls the one above.
     KNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
+    RadiusNeighborsClassifier.score: _metric_of(accuracy_score, ("predict",)),
 }
 
 

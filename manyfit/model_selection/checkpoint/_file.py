@@ -103,7 +103,7 @@ class Checkpoint:
         return {pair for pair, one in self.stored.items() if one.doubted}
 
     def reopened(self, doubted: Iterable[Pair]) -> Checkpoint | None:
-        """Open the file again, and mark there the pairs that scikit-learn is going to fit.
+        """Open the file again, and mark the pairs that scikit-learn is going to fit.
 
         None, with a warning, if it cannot be written: the search continues without it.
         """

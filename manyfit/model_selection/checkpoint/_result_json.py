@@ -9,7 +9,7 @@ import numpy as np
 
 from manyfit.model_selection.job._job import Result
 
-_ENTRIES = ("fit_error", "test_scores", "train_scores", "fit_time", "score_time")
+_ENTRIES = ("fit_error", "test_scores", "train_scores", "fit_time", "score_time", "best_n_iter")
 _PLAIN = (type(None), bool, int, float, str)
 
 

@@ -64,6 +64,7 @@ def identity(job: Job, search: Any = None) -> Identity:
             lambda: str(bool(options.return_train_score)),
         ),
         "sharing": (job.sharing, lambda: repr(job.sharing)),
+        "early_stopping": (options.early_stopping, lambda: repr(options.early_stopping)),
         "configuration of scikit-learn": (_configuration(), lambda: ""),
     }
     for name, version in versions().items():

@@ -17,6 +17,8 @@ Pair = tuple[int, int]
 """(candidate, split)."""
 Sharing = Literal["auto", "exact", "optimum", "none"]
 """How far the settings of a search share their work."""
+EarlyStopping = Literal["fold"] | None
+"""By which rows fits of boosting estimators stop early; None: as the estimators do by themselves."""
 Result = dict[str, Any]
 """The result of one pair, as scikit-learn's ``_fit_and_score`` returns it."""
 
@@ -39,6 +41,7 @@ class Options:
     verbose: int = 0
     memory_limit: int = DEFAULT_MEMORY_LIMIT
     return_estimator: bool = False
+    early_stopping: EarlyStopping = None
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property

@@ -1,7 +1,7 @@
 """Runs tasks in this process or through joblib, by the user's ``n_jobs`` and joblib context."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal, TypeVar
 
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
@@ -25,18 +25,38 @@ def run_tasks(
     if joblib_workers(n_jobs) == 1 or len(arguments) <= 1:
         yield from (task(*a) for a in arguments)
         return
-    results = _parallel(n_jobs, pre_dispatch)(delayed(task)(*a) for a in arguments)
+    yield from _ending_tasks(
+        _parallel("generator", n_jobs, pre_dispatch)(delayed(task)(*a) for a in arguments)
+    )
+
+
+def run_tasks_unordered(
+    task: Callable[..., R],
+    arguments: Iterable[tuple[Any, ...]],
+    n_jobs: int | None,
+    pre_dispatch: Any,
+    batch_size: int | Literal["auto"] = "auto",
+) -> Iterator[R]:
+    """Run ``task(*a)`` for each of `arguments` through joblib, and yield the results as tasks end.
+
+    joblib draws arguments when a worker is free, and sends so many of them together.
+    """
+    parallel = _parallel("generator_unordered", n_jobs, pre_dispatch, batch_size=batch_size)
+    yield from _ending_tasks(parallel(delayed(task)(*a) for a in arguments))
+
+
+def _ending_tasks(results: Any) -> Iterator[Any]:
+    """The results; a reader that stops (an error, KeyboardInterrupt) ends the tasks."""
     try:
         yield from results
     finally:
-        # A reader that stops (an error, KeyboardInterrupt) ends the tasks.
         if hasattr(results, "close"):
             results.close()
 
 
-def _parallel(n_jobs: int | None, pre_dispatch: Any) -> Parallel:
+def _parallel(return_as: str, n_jobs: int | None, pre_dispatch: Any, **options: Any) -> Parallel:
     try:
-        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as="generator")
+        return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch, return_as=return_as, **options)
     except ValueError:
         # Not every joblib backend streams its results.
         return Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)

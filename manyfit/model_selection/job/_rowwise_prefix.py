@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -29,8 +30,8 @@ from manyfit.folds import Splits, TermCounts, Texts, counts_texts
 from manyfit.introspection.composites import children, composite_class
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
-# All rows are transformed in so many parts, which shows early whether the output will be too large.
-_N_PARTS = 32
+# Rows are transformed in parts, of which the first is one of so many: its output shows how large all may be.
+_FIRST_PART = 32
 
 
 def _own_analyzer(hasher: Any) -> bool:
@@ -236,7 +237,7 @@ def _transform_in_parts(step: Any, X: Any, n: int, limit: int) -> Any:
     """The output of a step for all rows, or None if it takes more than `limit` bytes."""
     step.fit(X)
     parts, size = [], 0
-    for rows in np.array_split(np.arange(n), min(n, _N_PARTS)):
+    for rows in _parts(n):
         part = step.transform(safe_indexing(X, rows))
         if not _is_matrix(part) or part.shape[0] != len(rows):
             return None
@@ -249,6 +250,14 @@ def _transform_in_parts(step: Any, X: Any, n: int, limit: int) -> Any:
     whole = scipy.sparse.vstack(parts, format="csr")
     # More entries need wider indices than those of a split.
     return whole if whole.indices.dtype == parts[0].indices.dtype else None
+
+
+def _parts(n: int) -> list[NDArray[np.intp]]:
+    """Rows in parts, the first of them small and each of the others as large as all before it."""
+    ends = [n]
+    while ends[-1] > max(n // _FIRST_PART, 1):
+        ends.append(-(-ends[-1] // 2))
+    return np.split(np.arange(n), ends[:0:-1])
 
 
 def _size(X: Any) -> int:

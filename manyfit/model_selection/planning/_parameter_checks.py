@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from inspect import signature
 from typing import Any
 
 from sklearn.feature_selection import SelectorMixin, VarianceThreshold
@@ -79,8 +80,9 @@ class ParameterChecks:
 
 
 def _check_shared(final: StepSpec, free: frozenset[str]) -> None:
-    # Free parameters at their defaults, which are valid.
-    shared = {name: value for name, value in final.params.items() if name not in free}
+    # Free parameters at their defaults, which are valid; `_check_free` looks at those that have none.
+    needed = {name for name, one in signature(final.cls).parameters.items() if one.default is one.empty}
+    shared = {name: value for name, value in final.params.items() if name in needed or name not in free}
     require_usual_numbers(shared)
     _require_valid(final.cls(**shared))
 

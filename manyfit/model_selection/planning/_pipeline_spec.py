@@ -1,6 +1,6 @@
 """A setting of a pipeline as a sequence of steps, read without building the pipeline."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -70,8 +70,14 @@ class StepSpec:
 
     def key_without(self, free: frozenset[str]) -> Key:
         """The key with some parameters left open."""
-        left = (item for item in self._value_keys.items() if item[0] not in free)
-        return (self.cls, self.requests, self._rest_key, *left)
+        if free not in self._keys_without:
+            left = (item for item in self._value_keys.items() if item[0] not in free)
+            self._keys_without[free] = (self.cls, self.requests, self._rest_key, *left)
+        return self._keys_without[free]
+
+    @cached_property
+    def _keys_without(self) -> dict[frozenset[str], Key]:
+        return {}
 
     @cached_property
     def unshared_reason(self) -> str | None:
@@ -85,12 +91,11 @@ class StepSpec:
         kind = type(values[unknown[0]]).__name__
         return f"{unknown[0]} of {self.cls.__name__} holds a {kind}, of which copies cannot be compared"
 
-    def changed(self, changes: Mapping[str, Any]) -> "StepSpec":
-        """The step with some of its parameters changed; keys of the others are not made again."""
+    def changed(self, changes: Mapping[str, Any], keys: Mapping[str, Key]) -> "StepSpec":
+        """The step with some of its parameters changed, whose `keys` are known; no others are made again."""
         step = replace(self, params={**self.params, **changes})
         # A frozen dataclass keeps its cached properties in its dict.
-        changed = {name: value_key(value) for name, value in changes.items()}
-        step.__dict__["_value_keys"] = self._value_keys | changed
+        step.__dict__.update(_value_keys={**self._value_keys, **keys}, _rest_key=self._rest_key)
         return step
 
     def build(self) -> Any:
@@ -135,6 +140,8 @@ class PipelineReader:
         except Unsupported:
             # A setting may still replace the step that cannot be read.
             self._base = None
+        self._places: dict[str, tuple[int, str] | None] = {}
+        self._changed: dict[Any, StepSpec] = {}  # many settings of a grid have the same step
 
     def read(self, params: Mapping[str, Any]) -> PipelineSpec:
         """The steps of one setting; raises `Unsupported` if it is no sequence of plain estimators."""
@@ -153,18 +160,37 @@ class PipelineReader:
             return None
         changes: dict[int, dict[str, Any]] = {}
         for name, value in params.items():
-            path, _, leaf = name.rpartition("__")
-            found = [j for j, step in enumerate(self._base) if step.path == path and leaf in step.params]
-            if len(found) != 1 or hasattr(value, "get_params"):
+            if hasattr(value, "get_params"):
                 return None
-            cls = self._base[found[0]].cls
-            if not _sets_no_more(cls):
-                if is_reader(cls):  # a known one, such as a ColumnTransformer
-                    return None
-                # Only a call shows what else it does, and its author may count calls.
-                raise Unsupported(f"{cls.__name__} has a way of its own to set parameters")
-            changes.setdefault(found[0], {})[leaf] = value
-        return [step.changed(changes[j]) if j in changes else step for j, step in enumerate(self._base)]
+            if name not in self._places:
+                self._places[name] = self._place(self._base, name)
+            place = self._places[name]
+            if place is None:
+                return None
+            changes.setdefault(place[0], {})[place[1]] = value
+        steps = [*self._base]
+        for j, values in changes.items():
+            keys = {leaf: value_key(value) for leaf, value in values.items()}
+            key = j, *keys.items()
+            if key not in self._changed:
+                self._changed[key] = steps[j].changed(values, keys)
+            steps[j] = self._changed[key]
+        return steps
+
+    @staticmethod
+    def _place(base: Sequence[StepSpec], name: str) -> tuple[int, str] | None:
+        """The step whose parameter a setting changes, and the parameter; None where no step has it."""
+        path, _, leaf = name.rpartition("__")
+        found = [j for j, step in enumerate(base) if step.path == path and leaf in step.params]
+        if len(found) != 1:
+            return None
+        cls = base[found[0]].cls
+        if not _sets_no_more(cls):
+            if is_reader(cls):  # a known one, such as a ColumnTransformer
+                return None
+            # Only a call shows what else it does, and its author may count calls.
+            raise Unsupported(f"{cls.__name__} has a way of its own to set parameters")
+        return found[0], leaf
 
 
 def _sets_no_more(cls: type) -> bool:

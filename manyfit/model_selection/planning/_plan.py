@@ -211,6 +211,8 @@ class Plan:
         Fits that are made at a time. Several workers may each fit the steps of one split.
     advice : tuple of str
         What a missing ``random_state`` costs, and what to set.
+    warnings : tuple of str
+        What the scores of the search are not.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -243,6 +245,7 @@ class Plan:
     refit_places: tuple[WorkPlace, ...] = ()
     n_workers: int = 1
     advice: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def fits_requested(self) -> int:
@@ -311,6 +314,7 @@ class Plan:
             kinds.append((_ADVICE, list(self.advice)))
         if places := self._place_lines():
             kinds.append((_PLACES, places))
+        kinds += [(warning, []) for warning in self.warnings]
         for j, (title, below) in enumerate(kinds):
             last = j == len(kinds) - 1
             lines.append(f"{'└' if last else '├'}─ {title}")
@@ -343,7 +347,9 @@ class Plan:
         places = f"<p>{_PLACES.capitalize()}:</p><ul>{places}</ul>" if places else ""
         advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
         advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
-        return f"<p>Plan: {escape(self._heading())}</p><table><tr>{head}</tr>{rows}</table>{advice}{places}"
+        warned = "".join(f"<p>{escape(warning)}</p>" for warning in self.warnings)
+        table = f"<table><tr>{head}</tr>{rows}</table>"
+        return f"<p>Plan: {escape(self._heading())}</p>{table}{advice}{places}{warned}"
 
 
 _ADVICE = "what random numbers cost"

@@ -17,6 +17,7 @@ from manyfit.cluster.pool.run import count_slots
 from manyfit.estimators import family_of
 from manyfit.folds import Unsupported, is_row_source
 from manyfit.introspection.randomness import is_shareable
+from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.planning._data_location import only_readers
@@ -84,7 +85,7 @@ class _Planner:
             by_candidate = order is not None and self._order_is_visible(may_be_left)
             self._place_rest(left, reasons, shares_steps=order is not None)
             counts = StepCounts(
-                job, self.specs, facts.n_rowwise_steps, facts.tokens_key, facts.drawing.first, n_workers
+                job, self.specs, facts.n_rowwise_steps, facts.tokens_key, facts.drawing, n_workers
             )
             self.groups = counts.counted(self.groups, order, by_candidate)
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}
@@ -109,6 +110,7 @@ class _Planner:
             or not facts.may_share_rows
             or (facts.fits_on_device and order is None),
             from_predictions=any(scoring_of(group, job.options).calls_scorers for group in shared),
+            warnings=() if job.options.early_stopping is None else (OPTIMISTIC,),
             refit_places=refit_places,
         )
         # Matrices that no group reads are not held while others are fitted.
@@ -177,6 +179,8 @@ class _Planner:
         """Why no family serves a setting, as far as its parameters need not be looked at; or None."""
         if isinstance(spec, str):
             return spec
+        if self.job.options.early_stopping is not None:
+            return "each fit stops by the test part of its fold"
         family, name = family_of(spec.final.cls), spec.final.cls.__name__
         if family is None:
             return f"no family serves {name}"

@@ -68,7 +68,10 @@ class Report:
         which the plan said that it is decided when `decided_by` is seen; and left_to_sklearn, how many of its
         fits were left to scikit-learn, by reason.
     advice : list of str
-        What a missing ``random_state`` cost, and what to set.
+        What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are.
+    refit_n_iter : int or None
+        With ``early_stopping="fold"``: iterations of the refit, the mean of the best setting's over the
+        splits.
     left_to_sklearn : dict of str to int
         Pairs of setting and split that a shared group handed back to scikit-learn, by reason.
     as_good_as_best : list of dict
@@ -96,6 +99,7 @@ class Report:
     workers: int = 1
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     advice: list[str] = field(default_factory=list, compare=False)
+    refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
     verification: list[dict[str, Any]] = field(default_factory=list)
@@ -214,6 +218,7 @@ class Report:
             *((f"crossed: {label}", _describe_crossings(one)) for label, one in self.transfers.items()),
             ("workers", self.workers),
             *((f"seconds, {kind}", f"{seconds:.4f}") for kind, seconds in self.seconds.items()),
+            *_if_any("iterations of the refit, the mean over splits", self.refit_n_iter or 0),
             *((f"left to scikit-learn: {why}", n) for why, n in self.left_to_sklearn.items()),
             *_if_any("settings as good as the best within tol (as_good_as_best)", len(self.as_good_as_best)),
             *_if_any("steps done again (memory_limit)", self.steps_repeated),

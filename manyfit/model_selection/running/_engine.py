@@ -43,7 +43,7 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     rowwise = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, rowwise=rowwise)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
-    report.advice = list(plan.advice)
+    report.advice = [*plan.advice, *plan.warnings]
     with transfers() as crossed, sink or ResultSink(job) as finished:
         finished.rowwise = rowwise
         running = _Run(job, plan, report, finished, prepared.data)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks
+from manyfit._compat import fit_and_score_call
+from manyfit.arrays import is_xp_array
+from manyfit.model_selection.job._job import Job, Pair
+from manyfit.model_selection.job._joblib_tasks import joblib_workers, run_tasks, run_tasks_unordered
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.running._bundles import Bundles, training_rows
+from manyfit.model_selection.running._sklearn_fits import make_fits
+from manyfit.model_selection.sharing._fit_and_score import arguments_of_fit, arguments_of_fits
+from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, progress_of
 from manyfit.model_selection.strategies._strategy import RunContext, Strategy, WorkItem
 
 
@@ -60,15 +67,58 @@ class JoblibExecutor(Executor):
         """See `Executor`."""
         yield from self._process.map([item for item in items if item.strategy.takes_all_cores])
         items = [item for item in items if not item.strategy.takes_all_cores]
+        individual = len(items) > 1 and all(item.strategy == INDIVIDUAL_FITS for item in items)
+        parts = self._send_fits(items) if individual and self._may_be_plain() else self._send(items)
+        for item, part in parts:
+            self._sink.take(part, individual=not item.strategy.shares_fits)
+            yield item, part
+
+    def _send(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
+        """Run items, each with its part of the context."""
         job = self._context.job
         if job.rowwise is not None:
             # By this process: none of joblib's sees the rows of all splits.
             for c in sorted({c for item in items for c in item.strategy.rowwise_candidates(item)}):
                 job.rowwise.prepare_setting(job.estimator, job.candidates[c])
         parts = run_tasks(_run_item, _Arguments(items, self._context), job.n_jobs, job.pre_dispatch)
-        for item, part in zip(items, parts, strict=True):
-            self._sink.take(part, individual=not item.strategy.shares_fits)
-            yield item, part
+        return zip(items, parts, strict=True)
+
+    def _send_fits(self, items: Sequence[WorkItem]) -> Iterator[tuple[WorkItem, TaskResult]]:
+        """Make individual fits by scikit-learn's own function, in bundles of this process's choice.
+
+        Lines that fits print, and the first error that is raised, show the order: then it is scikit-learn's.
+        """
+        job, pairs = self._context.fitted, [pair for item in items for pair in item.pairs]
+        shown = job.options.verbose > 1 or job.options.error_score == "raise"
+        bundles = Bundles(pairs, joblib_workers(job.n_jobs), training_rows(job.splits), in_order=shown)
+        sent: list[Sequence[Pair]] = []
+        arguments = (_arguments(job, bundle, sent) for bundle in bundles)
+        batch_size: Any = "auto" if shown else 1
+        for number, results, seconds in run_tasks_unordered(
+            make_fits, arguments, job.n_jobs, job.pre_dispatch, batch_size
+        ):
+            part = TaskResult(dict(zip(sent[number], results, strict=True)), seconds=seconds)
+            bundles.note(part.results)
+            yield WorkItem(INDIVIDUAL_FITS, tuple(sent[number])), part
+
+    def _may_be_plain(self) -> bool:
+        """Whether fits get host data only, no callbacks, and no test rows to stop by."""
+        job = self._context.fitted
+        if job.options.early_stopping is not None:
+            return False
+        params = (*job.options.fit_params.values(), *job.options.score_params.values())
+        return job.contexts is None and not any(map(is_xp_array, (job.X, job.y, *params)))
+
+
+def _arguments(job: Job, bundle: Sequence[Pair], sent: list[Sequence[Pair]]) -> tuple[Any, ...]:
+    """Arguments of `make_fits` for a bundle, which is added to those that were sent."""
+    function, common = fit_and_score_call(arguments_of_fits(job.options))
+    splits = {i: job.splits.indices(i) for _, i in bundle}
+    sizes = (len(job.candidates), job.splits.n_splits)
+    fits = [arguments_of_fit(job.candidates[c], splits[i], progress_of(c, i, sizes)) for c, i in bundle]
+    sent.append(bundle)
+    data = job.estimator, job.X, job.y
+    return len(sent) - 1, function, data, common, fits, job.options.host_fallback
 
 
 class _Arguments(Sequence[Any]):

@@ -28,11 +28,12 @@ from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits, own_row_source
 from manyfit.metrics import refuse_metrics
-from manyfit.model_selection.job._job import Job, Options, Sharing, memory_limit_in_bytes
+from manyfit.model_selection.job._job import EarlyStopping, Job, Options, Sharing, memory_limit_in_bytes
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
     attributes_restored,
@@ -68,6 +69,7 @@ class SharedSearch:
         "memory_limit": [_Count(numbers.Integral, None, None, closed="neither"), str, None],
         "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
         "checkpoint": [str, os.PathLike, None],
+        "early_stopping": [StrOptions({"fold"}), None],
     }
 
     estimator: Any
@@ -84,6 +86,7 @@ class SharedSearch:
     memory_limit: int | str | None
     client: Any
     checkpoint: str | os.PathLike[str] | None
+    early_stopping: EarlyStopping
     report_: Report
     partial_results_: list[dict[str, Any]]
     best_estimator_: Any
@@ -248,12 +251,14 @@ class SharedSearch:
             error_score=self.error_score,
             verbose=int(self.verbose),
             memory_limit=memory_limit_in_bytes(self.memory_limit),
+            early_stopping=self.early_stopping,
         )
-        return Job(
+        job = Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
             self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
+        return require_stops(job)
 
     def _take_frozen(self) -> Frozen | None:
         """The last plan, if the search has not changed since; it is used once."""
@@ -314,6 +319,10 @@ class SharedSearch:
         """Fit the user's own estimator on all rows, as scikit-learn does, without sharing."""
         params = clone(self.best_params_, safe=False)
         self.best_estimator_ = clone(self.estimator).set_params(**params)
+        if self.early_stopping is not None:
+            self.report_.refit_n_iter = limit_iterations(
+                self.best_estimator_, evaluation.formatted, self.best_index_, setup.n_splits
+            )
         with context.propagate_callback_context(self.best_estimator_):
             context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
             start = time.time()

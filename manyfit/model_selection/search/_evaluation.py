@@ -62,7 +62,7 @@ class Evaluation:
         start = time.perf_counter()
         search, setup = self.search, self.setup
         with transfers() as drawn:
-            candidates, splits = self._drawn(candidate_params, cv)
+            candidates, splits = self._draw(candidate_params, cv)
         if search.verbose > 0:
             print(
                 f"Fitting {splits.n_splits} folds for each of {len(candidates)} candidates,"
@@ -70,7 +70,7 @@ class Evaluation:
             )
         contexts = self._contexts(callback_ctx, len(candidates) * splits.n_splits)
         with transfers() as crossed:
-            job = self._placed(search._job(setup, candidates, splits, contexts))
+            job = self._place(search._job(setup, candidates, splits, contexts))
             prepared: Prepared = prepare(job)
         planned = time.perf_counter()
         checkpoint = self._checkpoint(job)
@@ -144,7 +144,7 @@ class Evaluation:
         self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
         return self.formatted
 
-    def _placed(self, job: Job) -> Job:
+    def _place(self, job: Job) -> Job:
         """The job with its data on the configured device, sent once for all settings of the search."""
         if self._sent is None:
             self._sent = place_data(job)
@@ -177,7 +177,7 @@ class Evaluation:
             found += as_partial(candidates, sorted(arrivals.results.items(), key=lambda item: item[0]))
         return found
 
-    def _drawn(self, candidate_params: Iterable[Any], cv: Any) -> tuple[list[Any], Splits]:
+    def _draw(self, candidate_params: Iterable[Any], cv: Any) -> tuple[list[Any], Splits]:
         frozen, self._frozen = self._frozen, None
         if frozen is not None and cv is None:
             return frozen.candidates, frozen.splits

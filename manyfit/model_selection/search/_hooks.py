@@ -15,12 +15,13 @@ from manyfit._compat import (
 from manyfit.arrays import container_to_host
 from manyfit.folds import Splits
 from manyfit.model_selection.job._job import Result
+from manyfit.model_selection.search._early_stopping import iteration_columns
 
 
 def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Any:
     """Call ``_check_input_parameters``, a hook of scikit-learn 1.8 and later; return the splitter to use.
 
-    The hook reads the splitter from ``_checked_cv_orig``, and may put another one there.
+    The hook reads the splitter from ``_checked_cv_orig``, and may replace it.
     """
     search._checked_cv_orig = cv
     if has_input_hook():
@@ -98,6 +99,7 @@ def format_results(
         for one in candidates
     ]
     results: dict[str, Any] = search._format_results(shown, n_splits, out, more)
+    results |= iteration_columns(out, n_splits)
     if results.get("params") is shown:  # a subclass may return other parameters
         results["params"] = candidates
     return results

@@ -31,12 +31,12 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
         c, i = divmod(position, k)
         ours = results[position]
         theirs = fit_with_sklearn(job.estimator, job.candidates[c], i, folds, (None, None))
-        rows[c, i] = _compared(dict(job.candidates[c]), i, ours, theirs)
+        rows[c, i] = _compare(dict(job.candidates[c]), i, ours, theirs)
     report.spend("verify", time.perf_counter() - start)
     return rows
 
 
-def _compared(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:
+def _compare(params: dict[str, Any], i: int, ours: Result, theirs: Result) -> list[dict[str, Any]]:
     rows = []
     for role in ("test", "train"):
         mine: Any = ours.get(f"{role}_scores")

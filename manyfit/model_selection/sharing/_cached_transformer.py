@@ -33,7 +33,7 @@ from manyfit.model_selection.sharing._column_slices import (
 )
 from manyfit.model_selection.sharing._composite_rules import shares_parts, was_fully_shareable
 from manyfit.model_selection.sharing._fold_cache import CacheEntry, FoldCache
-from manyfit.model_selection.sharing._nested_steps import fitted_as, keep_own_arrays, nested_key
+from manyfit.model_selection.sharing._nested_fits import NestedFit
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import private_copy, read_only_view
@@ -115,40 +115,37 @@ class CachedTransformer(Wrapped):
         if entry is None:
             assert fresh is not None
             before = cache.fits_requested
-            alike = None if params else self._shared_nested_key(token, y)
             with cache.noting_failure(key):
-                fitted = self._shared_fitted_alike(fresh, alike)
-                if fitted is None:
+                done, output = (
+                    (False, None) if params else self._shared_fit_nested(fresh, method, X, token, y)
+                )
+                if not done:
                     output = self._shared_run(fresh, method, X, token, y, params)
-                else:
-                    output = self._shared_call(fresh.transform, token, (X,), {}) if method != "fit" else None
-                    cache.count_saved(1)
             entry = self._shared_entry(fresh, output, method)
             if entry is None:
                 return self._shared_use_private(fresh, output)
             entry.fits = cache.fits_requested - before
             entry = cache.put(key, entry)
-            if alike is not None and not entry.volatile:
-                if not self._shared_only_reads:
-                    keep_own_arrays(entry.fitted)
-                cache.note_alike(alike, key)
         else:
             cache.count_saved(entry.fits)
         if cache.rowwise is not None and entry.has_output:
             cache.rowwise.follow(inner, token, key)
         return self._shared_use(entry, key)
 
-    def _shared_nested_key(self, X: int | None, y: Any) -> int | None:
-        """The key of all fits to this input that one fit may serve; None if each is made."""
-        key = nested_key(self._shared_inner)
-        return (
-            None if key is None else self._shared_cache.work_key("alike", key, X, self._shared_cache.token(y))
+    def _shared_fit_nested(
+        self, fresh: Any, method: str, X: Any, token: int | None, y: Any
+    ) -> tuple[bool, Any]:
+        """Fit by a fit that serves several settings: whether there is one, and the output."""
+        nested = NestedFit(
+            fresh,
+            self._shared_cache,
+            (token, self._shared_cache.token(y)),
+            X,
+            lambda one, how: self._shared_run(one, how, X, token, y, {}),
+            lambda call: self._shared_call(call, token, (X,), {}),
+            only_reads=self._shared_only_reads,
         )
-
-    def _shared_fitted_alike(self, fresh: Any, alike: int | None) -> Any:
-        """The transformer with the fit of another setting, for a parameter that this fit does not read."""
-        entry = None if alike is None else self._shared_cache.get_alike(alike)
-        return None if entry is None else fitted_as(fresh, entry.fitted)
+        return nested.fit(method)
 
     def _shared_run(
         self, estimator: Any, method: str, X: Any, token: int | None, y: Any, params: dict[str, Any]

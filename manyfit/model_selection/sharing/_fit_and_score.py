@@ -7,16 +7,17 @@ import time
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors, score
+from manyfit._compat import fit_and_score, needs_estimator, raise_scorer_errors, safe_split, score
 from manyfit.arrays import label_transfers
 from manyfit.folds import Unsupported
 from manyfit.introspection.randomness import is_deterministic
-from manyfit.model_selection.job._job import Result
+from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
@@ -72,29 +73,44 @@ def fit_with_sklearn(
     A `HostFallbackError` in a fit or score is raised, whatever ``error_score`` is.
     """
     options = folds.options
-    train, test = folds.split(i)
+    arguments = {**arguments_of_fits(options), **arguments_of_fit(params, folds.split(i), progress), **more}
     with folds.sklearn_fits() as refused, label_transfers("scores"):  # fits have labels of their own
-        result: Result = fit_and_score(
-            clone(estimator),
-            folds.X,
-            folds.y,
-            train=train,
-            test=test,
-            parameters=dict(params),
-            scorer=options.scorer,
-            fit_params=dict(options.fit_params),
-            score_params=dict(options.score_params),
-            return_train_score=options.return_train_score,
-            return_times=True,
-            return_estimator=options.return_estimator,
-            error_score=options.error_score,
-            candidate_progress=progress[0],
-            split_progress=progress[1],
-            **{"verbose": options.verbose, **more},
-        )
+        model, stopping = clone(estimator), None
+        if options.early_stopping is not None:
+            train, test = folds.split(i)
+            X_test, y_test = safe_split(model, folds.X, folds.y, test, train)
+            stopping = folds.stopping(X_test, y_test, test)
+            model = stopping.attach(model)
+        result: Result = fit_and_score(model, folds.X, folds.y, **arguments)
+    result |= {} if stopping is None else stopping.found
     if refused and options.error_score != "raise" and _has_failed(result, options.error_score):
         raise refused[0]
     return result
+
+
+def arguments_of_fits(options: Options) -> dict[str, Any]:
+    """Arguments of `fit_and_score` that all fits of a search have in common."""
+    return {
+        "scorer": options.scorer,
+        "fit_params": dict(options.fit_params),
+        "score_params": dict(options.score_params),
+        "return_train_score": options.return_train_score,
+        "return_times": True,
+        "return_estimator": options.return_estimator,
+        "error_score": options.error_score,
+        "verbose": options.verbose,
+    }
+
+
+def arguments_of_fit(params: Mapping[str, Any], split: tuple[Any, Any], progress: Any) -> dict[str, Any]:
+    """Arguments of `fit_and_score` for one setting on one split."""
+    return {
+        "train": split[0],
+        "test": split[1],
+        "parameters": dict(params),
+        "candidate_progress": progress[0],
+        "split_progress": progress[1],
+    }
 
 
 def _has_failed(result: Result, error_score: Any) -> bool:
@@ -178,7 +194,12 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     if folds.share_steps:
         model = share_prefixes(model, fold.cache, copies=copies if copies_X else None)
     targets = () if fold.y_train is None else (cached(fold.y_train, copies_X),)
-    model.fit(cached(fold.X_train, copies_X), *targets, **folds.cut(options.fit_params, fold.train))
+    fit, stopping = model.fit, None
+    if options.early_stopping is not None:
+        X_test, y_test = cached(fold.X_test, copies_X), cached(fold.y_test, copies_X)
+        stopping = folds.stopping(X_test, y_test, fold.test)
+        fit = partial(stopping.fit, model)
+    fit(cached(fold.X_train, copies_X), *targets, **folds.cut(options.fit_params, fold.train))
     fitted = time.perf_counter()
     if calls_scorer:
         model = unshare(model)
@@ -188,4 +209,4 @@ def _shared_fit(ready: _SharedSetting, folds: FoldStore) -> Result:
     if options.return_train_score:
         result["train_scores"] = scored(fold.X_train, fold.y_train, fold.train)
     copies.require_unchanged()
-    return result
+    return result if stopping is None else result | stopping.found

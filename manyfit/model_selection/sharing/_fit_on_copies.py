@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from traceback import format_exception
 from types import TracebackType
 from typing import Any
@@ -65,8 +66,12 @@ def fit_on_copies(
     model, fold, fit_params, score_params = ready
     start, failed = time.perf_counter(), None
     X, y = deep_copy(fold.X_train), deep_copy(fold.y_train)
+    fit, stopping = model.fit, None
+    if options.early_stopping is not None:
+        stopping = folds.stopping(deep_copy(fold.X_test), deep_copy(fold.y_test), fold.test)
+        fit = partial(stopping.fit, model)
     try:
-        model.fit(X, *(() if y is None else (y,)), **fit_params)
+        fit(X, *(() if y is None else (y,)), **fit_params)
     except Exception as error:
         failed = error
     fitted = time.perf_counter()
@@ -86,7 +91,7 @@ def fit_on_copies(
         result["train_scores"] = scored(X, y, score_params[1])
     if options.return_estimator:
         result["estimator"] = model
-    return result
+    return result if stopping is None else result | stopping.found
 
 
 def _failed(error: Exception, i: int, folds: FoldStore, progress: tuple[Any, Any]) -> Result:

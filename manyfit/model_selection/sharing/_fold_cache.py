@@ -7,7 +7,7 @@ import math
 import threading
 import weakref
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from manyfit.folds import Unsupported
 from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.structural_key import structural_key
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
+from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.sharing.rows._read_only import (
     SPARSE_PARTS,
     frame_kind,
@@ -58,6 +59,7 @@ class FoldCache:
         # Arrays of other libraries than NumPy are shared, unprotected, with `device_arrays`.
         self.memory_limit, self._device_arrays = memory_limit, device_arrays
         self.rowwise: FoldRowwise | None = None  # of steps that transform all rows of a search at once
+        self.requests: NestedRequests | None = None  # of the settings that read this cache
         # Fits of transformers (parts of composites), fits saved, and work repeated after drops.
         self.fits = self.saved = self.repeated = 0
         self._unasked = 0  # fits that were made, or counted as saved, for no setting yet
@@ -74,7 +76,6 @@ class FoldCache:
             self._lent: dict[int, tuple[weakref.ref[Any], Any, int]] = {}
             self._entries: OrderedDict[int, CacheEntry] = OrderedDict()
             self._done: set[int] = set()
-            self._alike: dict[int, int] = {}  # the last of the entries whose fits serve each other
             self._held: Counter[int] = Counter()  # how many entries hold each piece of memory
 
     # Keys and tokens
@@ -191,16 +192,13 @@ class FoldCache:
                 self._entries.move_to_end(key)
             return entry
 
-    def get_alike(self, alike: int) -> CacheEntry | None:
-        """The entry of the last fit that was noted for `alike`, or None."""
-        with self._lock:
-            key = self._alike.get(alike)
-            return None if key is None else self.get(key)
+    def is_new(self, key: int) -> bool:
+        """Whether the work under a key was neither done nor tried before."""
+        return key not in self._done and key not in self._failed
 
-    def note_alike(self, alike: int, key: int) -> None:
-        """Note the entry of a fit that may serve others."""
-        with self._lock:
-            self._alike[alike] = key
+    def nested_requests(self, key: Hashable) -> Sequence[Any]:
+        """The unfitted transformers of all settings that one fit may serve, by their `nested_key`."""
+        return () if self.requests is None else self.requests.of(key)
 
     def put(self, key: int, entry: CacheEntry) -> CacheEntry:
         """Store an entry if it fits, and return the one to use: another thread may have stored it before."""

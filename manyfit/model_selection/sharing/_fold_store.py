@@ -18,10 +18,12 @@ from manyfit._config import config_context
 from manyfit.arrays import TransferCache, collect_fallback_errors, is_xp_array, share_host_copies
 from manyfit.exceptions import HostFallbackError
 from manyfit.folds import Splits, Unsupported, take_rows
+from manyfit.model_selection.early_stopping._fold_stopping import FoldStopping
 from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.sharing._fold_cache import FoldCache, nbytes_of
+from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.sharing.rows._known_readers import strangers_among_scorers
 
 
@@ -29,7 +31,8 @@ class SharedFold:
     """The rows of one split, cut once for all settings that are fitted on it, and their cache.
 
     The estimator says whether X is a kernel, which is cut in rows and columns. `memory_limit`: bytes of
-    cached outputs. `rowwise`: outputs of steps that transform all rows of the search at once.
+    cached outputs. `rowwise`: outputs of steps that transform all rows of the search at once. `requests`:
+    transformers of all settings that are fitted on the fold, where one fit may serve several.
     """
 
     def __init__(
@@ -40,10 +43,12 @@ class SharedFold:
         split: tuple[Any, Any],
         memory_limit: int,
         rowwise: RowwiseOutputs | None = None,
+        requests: NestedRequests | None = None,
     ) -> None:
         # As arrays, as in scikit-learn, which thereby refuses slices.
         self.train, self.test = train, test = tuple(map(np.asarray, split))
         self.cache = FoldCache(memory_limit, device_arrays=is_xp_array(X))
+        self.cache.requests = requests
         if is_xp_array(X):
             self.X_train, self.y_train = _device_rows(X, y, train)
             self.X_test, self.y_test = _device_rows(X, y, test)
@@ -81,9 +86,10 @@ class FoldStore:
         share_steps: bool,
         in_turn: bool = True,
         rowwise: RowwiseOutputs | None = None,
+        requests: NestedRequests | None = None,
     ) -> None:
         self.X, self.y, self.options, self.share_steps = X, y, options, share_steps
-        self._rowwise = rowwise if share_steps else None
+        self._rowwise, self._requests = (rowwise, requests) if share_steps else (None, None)
         self._splits = splits
         self.writers = set[Hashable]()
         self._folds: dict[tuple[int, bool], SharedFold] = {}
@@ -124,12 +130,18 @@ class FoldStore:
                 self._dropped_counts.update(newest.cache.counts)
             limit = self.options.memory_limit // 2 // self._max_folds
             rowwise = None if key[1] else self._rowwise  # a kernel is cut in columns, too
-            self._folds[key] = SharedFold(estimator, self.X, self.y, self.split(i), limit, rowwise)
+            self._folds[key] = SharedFold(
+                estimator, self.X, self.y, self.split(i), limit, rowwise, self._requests
+            )
         return self._folds[key]
 
     def cut(self, params: Mapping[str, Any], rows: Any) -> dict[str, Any]:
         """Fit or score parameters for some rows: copies that each fit may change."""
         return dict(check_method_params(self.X, params=dict(params), indices=rows))
+
+    def stopping(self, X_test: Any, y_test: Any, test: Any) -> FoldStopping:
+        """What stops a fit early by these test rows."""
+        return FoldStopping(X_test, y_test, lambda: self.cut(self.options.fit_params, test))
 
     @contextmanager
     def shared_fits(self) -> Iterator[None]:

@@ -51,6 +51,7 @@ from manyfit.model_selection.strategies._fold_rows import (
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
     TimeLimit,
+    nested_requests,
     progress_of,
     retained_store,
 )
@@ -165,10 +166,12 @@ class FoldFamilyStrategy(Strategy):
     def _folds(self, item: WorkItem, context: RunContext, job: Job) -> FoldStore:
         if context.keeps_folds and context.by_candidate and context.may_fit_rest:
             if context.folds is None:
-                context.folds = retained_store(context, job)
+                context.folds = retained_store(context, job, range(len(job.candidates)))
             return context.folds
         split = {item.split: job.splits.indices(item.split)}
-        return FoldStore(job.X, job.y, split, job.options, True, rowwise=job.rowwise)
+        # Settings of a group have their steps in common.
+        requests = nested_requests(job, [*(group.candidates[0] for group in item.groups), *item.others])
+        return FoldStore(job.X, job.y, split, job.options, True, rowwise=job.rowwise, requests=requests)
 
     def rowwise_candidates(self, item: WorkItem) -> Sequence[int]:
         """See `Strategy`."""

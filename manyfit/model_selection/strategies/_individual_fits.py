@@ -5,7 +5,7 @@
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,6 +23,7 @@ from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
 from manyfit.model_selection.sharing._fold_store import FoldStore
+from manyfit.model_selection.sharing.nested import NestedRequests
 from manyfit.model_selection.strategies._strategy import Batch, RunContext, Schedule, Strategy, WorkItem
 
 # Fits that share steps are handed back after so long, and so many times as long as the first of them took.
@@ -133,17 +134,23 @@ def individual_items(pairs: Sequence[Pair], schedule: Schedule) -> list[WorkItem
     return [WorkItem(strategy, tuple((c, i) for c in cs)) for i, cs in pieces]
 
 
-def retained_store(context: RunContext, job: Job) -> FoldStore:
-    """The folds of a job for fits that follow each other in this process."""
+def retained_store(context: RunContext, job: Job, candidates: Iterable[int]) -> FoldStore:
+    """The folds of a job for fits of some settings that follow each other in this process."""
     order = context.order
     in_turn = order is not None and not context.by_candidate
-    return FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.rowwise)
+    requests = nested_requests(job, candidates)
+    return FoldStore(job.X, job.y, job.splits, job.options, order is not None, in_turn, job.rowwise, requests)
+
+
+def nested_requests(job: Job, candidates: Iterable[int]) -> NestedRequests:
+    """The transformers of some settings of a job, where one fit may serve several."""
+    return NestedRequests(job.estimator, [job.candidates[c] for c in candidates])
 
 
 def _fit_in_order(item: WorkItem, context: RunContext) -> TaskResult:
     """Fit in this process, on folds that are cut once."""
     order, job, kept, pairs = context.order, context.fitted, context.folds, item.pairs
-    folds = retained_store(context, job) if kept is None else kept.with_options(job.options)
+    folds = retained_store(context, job, item.candidates) if kept is None else kept.with_options(job.options)
     # Rows that a single fit reads need no protection, and that of a frame costs more than cutting it again.
     once = len({i for _, i in pairs}) == len(pairs)
     fit = fit_with_sklearn if order is None and (once or hasattr(job.X, "iloc")) else evaluate
@@ -160,7 +167,10 @@ def _fit_piece(
     job, i = context.fitted, item.split
     if folds is None:
         share_steps, split = fit is evaluate, {i: context.split_indices(i)}
-        folds = FoldStore(job.X, job.y, split, job.options, share_steps, rowwise=job.rowwise)
+        requests = nested_requests(job, item.candidates)
+        folds = FoldStore(
+            job.X, job.y, split, job.options, share_steps, rowwise=job.rowwise, requests=requests
+        )
     return _fit_pairs(item, context, fit, folds)
 
 

@@ -52,14 +52,20 @@ class FoldScores:
         `times`: seconds of the fit and score of one setting. `left`: other refused settings.
         Warnings of scorers are shown for shared settings only: an individual fit warns again.
         """
-        counted, results = set(), {}
+        counted, results, left = set(), {}, left or {}
+        test, train, (fit_time, score_time) = self.scores["test"], self.scores.get("train"), times
         for j, c in enumerate(candidates):
-            why = self._reason_refused(j) or (left or {}).get(j)
+            why = self._reason_refused(j) or left.get(j)
             if why is not None:
                 outcome.refused[c, i] = why
-            else:
-                counted.add(j)
-                results[c, i] = _result(self.scores, j, *times)
+                continue
+            counted.add(j)
+            # As scikit-learn's ``_fit_and_score`` gives it.
+            result: Result = {"fit_error": None, "test_scores": test[j]}
+            if train is not None:
+                result["train_scores"] = train[j]
+            result["fit_time"], result["score_time"] = fit_time, score_time
+            results[c, i] = result
         outcome.results.update(results)
         self.warned.emit(counted)
         return results
@@ -72,14 +78,6 @@ class FoldScores:
             if isinstance(of_role[j], Exception):
                 return str(of_role[j]) if isinstance(of_role[j], Unsupported) else "a scorer failed"
         return None
-
-
-def _result(scores: Mapping[str, Sequence[Any]], j: int, fit_time: float, score_time: float) -> Result:
-    """A result as scikit-learn's ``_fit_and_score`` gives it."""
-    result: Result = {"fit_error": None, "test_scores": scores["test"][j]}
-    if "train" in scores:
-        result["train_scores"] = scores["train"][j]
-    return {**result, "fit_time": fit_time, "score_time": score_time}
 
 
 def start_scores(
@@ -171,12 +169,11 @@ class _SubsetScores:
 
     def _take(self, table: Array, settings: Sequence[int]) -> None:
         """Scores by scorer and setting, of which those that are finite count."""
-        exact = dict(zip(settings, np.asarray(np.isfinite(table).all(axis=0)), strict=True))
-        names, missing = list(self._scoring.named), set(self._missing)
-        for column, j in enumerate(settings):
+        exact = dict(zip(settings, np.asarray(np.isfinite(table).all(axis=0)).tolist(), strict=True))
+        names, missing, multimetric = list(self._scoring.named), set(self._missing), self._scoring.multimetric
+        for j, values in zip(settings, np.asarray(table, dtype=np.float64).T.tolist(), strict=True):
             if exact[j] and j in missing:
-                values = dict(zip(names, map(float, table[:, column]), strict=True))
-                self._scores[j] = _as_scorer_result(self._scoring, values)
+                self._scores[j] = dict(zip(names, values, strict=True)) if multimetric else values[0]
         self._missing = [j for j in self._missing if not exact.get(j, False)]
 
     @cached_property

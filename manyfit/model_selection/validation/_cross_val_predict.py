@@ -46,7 +46,7 @@ def predict_on_any_device(function: Callable[..., Any]) -> Callable[..., Any]:
         else:
             warn_moved_to_host("cross_val_predict", on_device, "its estimator is fitted on the host")
             moved["X"] = to_host(X)
-        return _placed(function(**{**given, **moved}), given)
+        return _place_result(function(**{**given, **moved}), given)
 
     return cross_val_predict
 
@@ -68,7 +68,7 @@ def _by_row_numbers(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _placed(result: Any, given: dict[str, Any]) -> Any:
+def _place_result(result: Any, given: dict[str, Any]) -> Any:
     labels = given.get("method", "predict") == "predict" and is_classifier(given["estimator"])
     place = container_place(given.get("y") if labels else given["X"])
     return result if place is None else place.move(result)

@@ -17,40 +17,15 @@ from sklearn.model_selection import check_cv as check_cv
 from sklearn.model_selection import permutation_test_score as permutation_test_score
 
 __all__ = [
-    "BaseCrossValidator",
-    "BaseShuffleSplit",
-    "FixedThresholdClassifier",
-    "GroupKFold",
-    "GroupShuffleSplit",
-    "HalvingGridSearchCV",
-    "HalvingRandomSearchCV",
-    "KFold",
-    "LearningCurveDisplay",
-    "LeaveOneGroupOut",
-    "LeaveOneOut",
-    "LeavePGroupsOut",
-    "LeavePOut",
-    "ParameterGrid",
-    "ParameterSampler",
-    "PredefinedSplit",
-    "RepeatedKFold",
-    "RepeatedStratifiedKFold",
-    "ShuffleSplit",
-    "StratifiedGroupKFold",
-    "StratifiedKFold",
-    "StratifiedShuffleSplit",
-    "TimeSeriesSplit",
-    "TunedThresholdClassifierCV",
-    "ValidationCurveDisplay",
-    "check_cv",
-    "cross_val_predict",
-    "cross_val_score",
-    "cross_validate",
-    "learning_curve",
-    "permutation_test_score",
-    "train_test_split",
-    "validation_curve",
-]
+    "BaseCrossValidator", "BaseShuffleSplit", "FixedThresholdClassifier", "GroupKFold",
+    "GroupShuffleSplit", "HalvingGridSearchCV", "HalvingRandomSearchCV", "KFold",
+    "LearningCurveDisplay", "LeaveOneGroupOut", "LeaveOneOut", "LeavePGroupsOut", "LeavePOut",
+    "ParameterGrid", "ParameterSampler", "PredefinedSplit", "RepeatedKFold",
+    "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold", "StratifiedKFold",
+    "StratifiedShuffleSplit", "TimeSeriesSplit", "TunedThresholdClassifierCV",
+    "ValidationCurveDisplay", "check_cv", "cross_val_predict", "cross_val_score", "cross_validate",
+    "learning_curve", "permutation_test_score", "train_test_split", "validation_curve"
+]  # fmt: skip
 
 class GroupKFold(sklearn.model_selection.GroupKFold): ...
 class GroupShuffleSplit(sklearn.model_selection.GroupShuffleSplit): ...

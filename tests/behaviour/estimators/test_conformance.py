@@ -9,6 +9,7 @@ The array API checks, which need SciPy's switch, have a test of their own (`test
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,8 @@ def checks() -> Any:
         rare = len(kept) % EVERY or type(param.values[0]).__name__ in META_ESTIMATORS
         marks = [pytest.mark.thorough] if rare else []
         kept.append(pytest.param(*param.values, marks=[*param.marks, *marks]))
-    return pytest.mark.parametrize(names, kept, **made.kwargs)
+    # An instance has one text for all of its checks: making it takes long.
+    return pytest.mark.parametrize(names, kept, ids=cache(made.kwargs["ids"]))
 
 
 @pytest.mark.invariant("Drop-in estimators pass scikit-learn's own checks")

@@ -20,6 +20,7 @@ from sklearn.svm import SVC
 from manyfit import model_selection as ours
 from manyfit.cluster import local_cluster
 from tests._same_results import assert_same_results
+from tests.cluster._clusters import forking
 
 WORDS = ["red", "apple", "pie", "green", "car", "fast", "blue", "train", "tree", "slow", "bike", "sea"]
 TEXTS = [" ".join(np.random.default_rng(seed).choice(WORDS, 4)) for seed in range(60)]
@@ -133,7 +134,7 @@ def test_functions(kind, name):
 
 def test_on_a_cluster():
     expected = theirs.GridSearchCV(COUNTS, SMOOTHED, cv=3).fit(TEXTS, LABELS)
-    with local_cluster(1) as client:
+    with forking(), local_cluster(1) as client:
         for kind in ("series", "polars", "array of objects", "list"):
             search = ours.GridSearchCV(clone(COUNTS), SMOOTHED, cv=3, error_score="raise", client=client)
             assert_same_results(search.fit(CONTAINERS[kind], LABELS), expected)

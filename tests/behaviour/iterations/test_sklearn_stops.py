@@ -17,6 +17,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 from manyfit.estimators import Cost, family_of
+from manyfit.families.smooth.solver import _coarse_to_fine
 from manyfit.model_selection import GridSearchCV
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -179,6 +180,25 @@ def test_a_split_with_rows_on_another_scale_is_asked_for_itself():
     for i in range(1, 5):
         name = f"split{i}_test_score"
         np.testing.assert_array_equal(ours.cv_results_[name], theirs.cv_results_[name])
+
+
+@pytest.mark.parametrize("quick", [0, 2**20], ids=["one split first", "all splits at once"])
+def test_no_pair_is_tried_twice_and_each_split_for_a_slow_setting(monkeypatch, quick):
+    tried, try_columns = [], _coarse_to_fine.try_columns
+
+    def watched(problem, zero, columns, *rest):
+        tried.append(columns)
+        return try_columns(problem, zero, columns, *rest)
+
+    monkeypatch.setattr(_coarse_to_fine, "try_columns", watched)
+    monkeypatch.setattr(_coarse_to_fine, "QUICK_ENTRIES", quick)
+    ours, *_ = searched(GridSearchCV, LogisticRegression(max_iter=1000), C, X, Y)
+    assert ours.report_.fits_shared == 15
+    pairs = np.concatenate(tried)
+    assert len(np.unique(pairs)) == len(pairs) < 15
+    assert len(tried[0]) == (7 if quick else 3)
+    # Three settings on each of five splits: all on one of them, the smallest penalty on all.
+    np.testing.assert_array_equal(np.sort(pairs[pairs % 3 == 2]), [2, 5, 8, 11, 14])
 
 
 @pytest.mark.parametrize("max_iter", [1000, 10**9])

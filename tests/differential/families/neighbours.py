@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    RadiusNeighborsClassifier,
+    RadiusNeighborsRegressor,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -46,3 +51,32 @@ def neighbours(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 @register("neighbours regression")
 def neighbours_regression(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     return _search(draw, KNeighborsRegressor)
+
+
+def _radius_search(draw: st.DrawFn, cls: Any, **params: Any) -> tuple[Any, Grid]:
+    """Half of the time on whole numbers, of which many are exactly at a radius."""
+    params |= draw(st.sampled_from(METRICS))
+    if "metric" not in params:
+        params["algorithm"] = draw(st.sampled_from(ALGORITHMS))
+    model = cls(
+        leaf_size=draw(st.sampled_from([2, 30])), n_jobs=draw(st.sampled_from([None, None, 2])), **params
+    )
+    grid = {
+        "radius": some(draw, 0.3, 0.9, 1.0, 1.5, 2, 2.5, 3.0, 5.0, 1e3),
+        "weights": some(draw, "uniform", "distance", None),
+    }
+    if draw(st.booleans()):
+        return model, grid
+    step = FunctionTransformer(whole, accept_sparse=True)
+    return make_pipeline(step, model), {f"{cls.__name__.lower()}__{name}": v for name, v in grid.items()}
+
+
+@register("radius neighbours", classes=True, scorers=(*CLASS_SCORERS, "roc_auc_ovr"))
+def radius_neighbours(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    label = draw(st.sampled_from([None, "most_frequent", "most_frequent"]))
+    return _radius_search(draw, RadiusNeighborsClassifier, outlier_label=label)
+
+
+@register("radius neighbours regression")
+def radius_neighbours_regression(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    return _radius_search(draw, RadiusNeighborsRegressor)

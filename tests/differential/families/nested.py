@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 from lightgbm import LGBMRegressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import (
     AdaBoostClassifier,
     AdaBoostRegressor,
@@ -17,7 +18,13 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
 )
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -111,6 +118,37 @@ def pruned_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     kind = draw(st.sampled_from([DecisionTreeRegressor, ExtraTreeRegressor]))
     model = kind(random_state=_seed(draw), max_features=draw(st.sampled_from([None, 1])))
     return model, {"ccp_alpha": some(draw, *ALPHAS), "max_leaf_nodes": some(draw, *LEAVES)}
+
+
+@register("sizes of forests", classes=True, scorers=SCORERS)
+def sizes_of_forests(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = RandomForestClassifier(bootstrap=draw(st.booleans()), random_state=_seed(draw))
+    sizes = {"ccp_alpha": some(draw, *ALPHAS), "max_leaf_nodes": some(draw, *LEAVES)}
+    return model, {"n_estimators": some(draw, 1, 3, 8), **sizes}
+
+
+@register("members of ensembles, classes", classes=True, scorers=SCORERS)
+def members_of_classifiers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    tree = DecisionTreeClassifier(max_depth=3, random_state=_seed(draw))
+    members = [("tree", tree), ("scaled", make_pipeline(StandardScaler(), GaussianNB()))]
+    kind = draw(st.sampled_from(["hard", "soft", "stack", "calibrate"]))
+    if kind == "calibrate":
+        return CalibratedClassifierCV(tree, cv=2), {"method": ["sigmoid", "isotonic"]}
+    if kind == "stack":
+        return StackingClassifier(members, KNeighborsClassifier(), cv=2), {
+            "final_estimator__n_neighbors": some(draw, 1, 3),
+            "passthrough": [False, True],
+        }
+    weights = {"weights": some(draw, None, [1, 1], [2, 1], [1, 0], [1, 2, 3])}
+    return VotingClassifier(members, voting=kind), {"tree__max_depth": some(draw, 1, 3), **weights}
+
+
+@register("members of ensembles, numbers")
+def members_of_regressors(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    members = [("tree", DecisionTreeRegressor(max_depth=3, random_state=_seed(draw))), ("ridge", Ridge())]
+    if draw(st.booleans()):
+        return StackingRegressor(members, Ridge(), cv=2), {"final_estimator__alpha": some(draw, 0.1, 1.0)}
+    return VotingRegressor(members), {"weights": some(draw, None, [1, 1], [2, 1], [0, 1])}
 
 
 @register("boosting of other libraries")

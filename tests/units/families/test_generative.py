@@ -192,8 +192,9 @@ def test_a_row_on_the_boundary_of_a_linear_discriminant_is_left_alone():
     y = np.array([0, 0, 0, 1, 1, 1])
     fold = FoldArrays(X, y, np.zeros((1, 2)), y[:1], None, X, y, y[:1])
     out = answers(LinearDiscriminantAnalysis(solver="lsqr"), [DISCRIMINANTS[0][1][0]], fold)
-    with pytest.raises(Unsupported, match="boundary"):
-        out.respond("test", fold)
+    for method in ("predict", "decision_function"):
+        with pytest.raises(Unsupported, match="boundary"):
+            out.respond("test", fold)[method]
 
 
 def refused(estimator, setting, X, y=Y, weights=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from manyfit.estimators import family_of
-from manyfit.families.neighbours._queries import Neighbors
+from manyfit.families.neighbours._queries import Neighbors, distance_weights
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
 
 rng = np.random.default_rng(0)
@@ -119,7 +120,7 @@ def test_few_rows_are_asked_again_in_whole_chunks(monkeypatch):
         return predict(self, rows)
 
     monkeypatch.setattr(KNeighborsClassifier, "predict", watched)
-    near.ask(3, "distance", "predict", np.array([300, 650]))
+    near.ask_at(3, "distance", "predict", np.array([300, 650]))
     assert asked == [256 + 700 - 512]
 
 
@@ -169,3 +170,47 @@ def test_kernel_ridge_with_weights():
     for y in (TARGETS, TARGETS[:, 0]):
         fold = fold_of(NUMBERS, y, weights)
         assert_same(KernelRidge(kernel="rbf", gamma=0.1), ALPHAS, fold, rtol=1e-10, weights=weights)
+
+
+@pytest.mark.parametrize("weights", ["uniform", "distance"])
+def test_rows_whose_label_no_choice_changes_are_not_asked_again(weights, monkeypatch):
+    """A row is asked again only if two choices of equally far neighbours give two labels."""
+    asked = set()
+    ask = Neighbors.ask
+    monkeypatch.setattr(
+        Neighbors,
+        "ask",
+        lambda self, params, method, rows: asked.update(rows.tolist()) or ask(self, params, method, rows),
+    )
+    n_asked = n_open = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        X, y, k = (
+            draw.integers(0, 2, (24, 4)).astype(float),
+            draw.integers(0, 3, 24),
+            int(draw.integers(2, 8)),
+        )
+        fold = FoldArrays(X[:14], y[:14], X[14:], y[14:], None, X[:14], y[:14], y[14:])
+        model = KNeighborsClassifier(algorithm="brute", weights=weights)
+        # The largest number of neighbours sees all training rows, so every group of equal distances is whole.
+        settings = [{"n_neighbors": k, "weights": weights}, {"n_neighbors": 14, "weights": weights}]
+        asked.clear()
+        answers(model, settings, fold).subset([0]).respond("test", fold)["predict"]
+        for i, row in enumerate(X[14:]):
+            distances = np.linalg.norm(X[:14] - row, axis=1)
+            last = np.sort(distances)[k - 1]
+            inner, tied = np.flatnonzero(distances < last), np.flatnonzero(distances == last)
+            labels, close = set(), False
+            for choice in combinations(tied, k - len(inner)):
+                taken = np.concatenate([inner, choice]).astype(int)
+                weight = distance_weights(distances[taken][None])[0] if weights == "distance" else None
+                votes = np.bincount(y[:14][taken], weight, minlength=3)
+                close |= weights == "distance" and bool(np.diff(np.sort(votes))[-1] < 1e-6)
+                labels.add(int(votes.argmax()))
+            n_open += len(y[:14][tied]) > k - len(inner) and len(set(y[:14][tied])) > 1
+            n_asked += i in asked
+            if not close and weights == "uniform":
+                assert (i in asked) == (len(labels) > 1)
+            elif not close and len(labels) > 1:
+                assert i in asked
+    assert 0 < n_asked < n_open

@@ -69,6 +69,10 @@ CASES = [
     *((model, {"ccp_alpha": [0.01, 0.0, 0.1, 10.0]}) for model in TREES),
     *((model, {"max_leaf_nodes": [5, None, 2, 1000], "ccp_alpha": [0.02, 0.0]}) for model in TREES[:1]),
     *((model, {"max_leaf_nodes": [4, 9]}) for model in LIMITED),
+    *(
+        (model, {"n_estimators": [4, 9], "max_leaf_nodes": [5, None, 12], "ccp_alpha": [0.0, 0.01, 10.0]})
+        for model in (ENSEMBLES[0], ExtraTreesRegressor(max_features=2, bootstrap=True, **SEED))
+    ),
 ]
 
 
@@ -158,8 +162,9 @@ def test_rows_to_score_with_gaps_fail_as_in_scikit_learn():
                 rows[:90], NUMBERS[:90], rows[90:], NUMBERS[90:], None, rows[:90], NUMBERS[:90], NUMBERS[90:]
             )
         )
+        size = {"n_estimators": 2, "max_leaf_nodes": None, "ccp_alpha": 0.0}
         alone = clone(model).set_params(n_estimators=2).fit(rows[:90], NUMBERS[:90])
-        (answers,) = family_of(type(model)).fit_many(model, [{"n_estimators": 2}], folded)
+        (answers,) = family_of(type(model)).fit_many(model, [size], folded)
         try:
             expected = alone.predict(rows[90:])
         except ValueError:

@@ -119,6 +119,22 @@ def test_hessians_of_the_way_are_renewed_where_the_loss_has_become_flatter(monke
         assert far < 0.3, (rows, penalty, far)
 
 
+@pytest.mark.parametrize("factor", [0.6, 1.4])
+def test_a_hessian_that_is_a_little_off_is_corrected_without_another(factor, monkeypatch):
+    own, solve = stage(), _hessians.Hessians.solve
+    own._waves = lambda _: [np.argsort(-PENALTIES)]
+    zero, goal = np.zeros((2, 1, P + 1)), Tolerance(1e-9, 1e-9, 1.0)
+    columns = np.arange(8)
+    W = own.solve(None, zero, goal).W
+    own.hessians.renew(W, columns, 1e-3)
+    G = own.problem.gradient(W, columns)
+    expected = own._sensitivity(W, G, columns, 1e-9)
+    monkeypatch.setattr(own.hessians, "renew", None)  # is not called
+    monkeypatch.setattr(_hessians.Hessians, "solve", lambda *given: factor * solve(*given))
+    found = own._sensitivity(W, G, columns, 1e-9)
+    assert np.abs(found - expected).max() <= 0.17 * np.abs(expected).max()  # 0.4 squared
+
+
 def test_a_start_of_their_own_and_one_that_is_worse_than_zero():
     one, zero = stage(), np.zeros((2, 1, P + 1))
     goal = Tolerance(1e-9, 0.0, 0.5)

@@ -31,6 +31,11 @@ ROUNDING = 30.0
 SMALL_ROWS = 20
 # Rows for each coefficient of a sample on which scikit-learn's solver is tried.
 TRIAL_ROWS = 40
+# Numbers of the rows of a trial up to which a pass takes no longer than the steps between two: the
+# setting with the smallest penalty is then tried on all splits at once.
+QUICK_ENTRIES = 2**20
+# Settings that take this share of the steps of the slowest are as slow.
+SLOW = 0.9
 # Each problem has so many times the rows of the one before it.
 COARSER = 4
 # Training sets whose weights differ by no more than this factor are tried as one.
@@ -154,49 +159,45 @@ class _Group:
         share = self._shares(TRIAL_ROWS)[-1]
         sample = self._sample(share) if share > 1 else None
         rows, margin = (self.every, MARGIN) if sample is None else (sample, MARGIN_OF_SAMPLE)
-        tried = self._try(rows, splits, stopping, margin, np.arange(shape[1]))
-        trusted = np.asarray(tried.trusted.reshape(len(splits), shape[1]).all(axis=0))
+        trials = _Trials(self, rows, stopping, margin)
+        first = np.zeros(shape, dtype=bool)
+        first[splits] = True
+        if rows.n_entries <= QUICK_ENTRIES:
+            first[:, self.penalties[0].argmin()] = True
+        W = trials.run(first)
+        trusted = np.asarray(trials.trusted[splits].all(axis=0))
         if shape[0] == 1:
-            return trusted[None], tried.W[trusted] if sample is None else None
-        return self._on_all_splits(trusted, tried, splits, rows, stopping, margin), None
+            return trusted[None], W[trusted] if sample is None else None
+        return self._on_all_splits(trusted, splits, trials), None
 
-    def _on_all_splits(
-        self,
-        trusted: Array,
-        tried: Trial,
-        splits: Array,
-        rows: TrainingRows,
-        stopping: Stopping,
-        margin: float,
-    ) -> Array:
+    def _on_all_splits(self, trusted: Array, splits: Array, trials: "_Trials") -> Array:
         """The settings to trust on each split: the same as on some splits if the others are alike.
 
-        They are tried for the slowest setting and for that with the smallest penalty, and if these fail for
-        all.
+        They are tried for one of the slowest settings and for that with the smallest penalty, and if these
+        fail for all.
         """
-        n_splits, m = self.penalties.shape
+        n_splits = len(self.penalties)
         kept, others = np.flatnonzero(trusted), np.setdiff1d(np.arange(n_splits), splits)
-        if not kept.size or not others.size:
-            return np.tile(trusted, (n_splits, 1))
-        steps = tried.steps.reshape(len(splits), m).max(axis=0)
-        hard = np.unique([kept[steps[kept].argmax()], kept[self.penalties[0, kept].argmin()]])
-        if self._try(rows, others, stopping, margin, hard).trusted.all():
-            return np.tile(trusted, (n_splits, 1))
-        every = np.zeros((n_splits, m), dtype=bool)
-        every[splits] = trusted
-        found = self._try(rows, others, stopping, margin, kept).trusted
-        every[np.ix_(others, kept)] = found.reshape(len(others), len(kept))
-        return every
+        if kept.size and others.size:
+            kept = kept[np.argsort(self.penalties[0, kept], kind="stable")]
+            steps = trials.steps[np.ix_(splits, kept)].max(axis=0)
+            slow = (steps >= SLOW * steps.max()).argmax()
+            hard = np.ix_(others, kept[[0, slow]])
+            trials.run_at(hard)
+            if not trials.trusted[hard].all():
+                trials.run_at(np.ix_(others, kept))
+                every = trials.trusted & trusted
+                every[splits] = trusted
+                return np.asarray(every)
+        return np.tile(trusted, (n_splits, 1))
 
-    def _try(
-        self, rows: TrainingRows, splits: Array, stopping: Stopping, margin: float, settings: Array
-    ) -> Trial:
-        """Try some settings on some splits, over some rows."""
-        columns = (splits[:, None] * self.penalties.shape[1] + settings).ravel()
+    def try_pairs(self, rows: TrainingRows, chosen: Array, stopping: Stopping, margin: float) -> Trial:
+        """Try some pairs of a split and a setting, (n_splits, m), over some rows."""
         room, before = self.data.memory_limit / 2, rows.passes.rows_read
         tried = try_columns(
-            self.problems.over(rows), self._zero(), columns, self.model.tol, stopping, margin, room
-        )
+            self.problems.over(rows), self._zero(), np.flatnonzero(chosen), self.model.tol, stopping,
+            margin, room,
+        )  # fmt: skip
         if rows is not self.every:
             self._read += rows.passes.rows_read - before
         return tried
@@ -258,3 +259,27 @@ class _Group:
         m = self.penalties.shape[1]
         theta = self.problem.to_X(W[i * m : (i + 1) * m], np.full(m, i))
         return LinearPredictors(theta[:, :, :-1].transpose(2, 0, 1), theta[:, :, -1], self.passes.origin)
+
+
+class _Trials:
+    """What is known of pairs of a split and a setting, (n_splits, m) each; none is tried twice."""
+
+    def __init__(self, group: _Group, rows: TrainingRows, stopping: Stopping, margin: float) -> None:
+        self._group, self._rows, self._stopping, self._margin = group, rows, stopping, margin
+        shape = group.penalties.shape
+        self.trusted, self._tried = np.zeros((2, *shape), dtype=bool)
+        self.steps = np.zeros(shape, dtype=int)
+
+    def run(self, chosen: Array) -> Array:
+        """Try the chosen pairs that are still to be tried, and return where they ended."""
+        new = chosen & ~self._tried
+        tried = self._group.try_pairs(self._rows, new, self._stopping, self._margin)
+        self.trusted[new], self.steps[new], self._tried[new] = tried.trusted, tried.steps, True
+        return tried.W
+
+    def run_at(self, index: Any) -> None:
+        """Try the pairs at an index."""
+        chosen = np.zeros_like(self._tried)
+        chosen[index] = True
+        if (chosen & ~self._tried).any():
+            self.run(chosen)

@@ -34,6 +34,9 @@ ROUND = 12
 # Columns whose curvatures differ by at most this share have one Hessian; the share shrinks in each round.
 HESSIAN_SHARE = 0.25
 NEARER = 0.3
+# A gradient that is missed by this share is missed by its square after it is solved for: no more than
+# `HESSIAN_SHARE`.
+REFINED = 0.5
 # Vectors that are kept for each column in the end.
 OF_ALL = 5
 # A start whose gradient is so many times as large as that at zero is worse than zero. The size at zero may be
@@ -167,14 +170,19 @@ class Stage:
         """Change of the coefficients of columns for a gradient of size one.
 
         The Hessians were taken on the way. One pass shows whether a gradient of `size` leads to a point where
-        the gradient is as large. If it does not, the loss has become flatter or steeper since, as at the edge
-        of a hinge, and the column gets a Hessian at its end.
+        the gradient is as large. If it is not, what is missing is solved for as well. If that is much, the
+        loss has become flatter or steeper since, as at the edge of a hinge, and the column gets a Hessian at
+        its end.
         """
         unit = self._unit_gradient(W, columns)
         change = self.hessians.solve(unit, columns)
         with np.errstate(over="ignore", invalid="ignore"):
-            seen = self.problem.size(self.problem.gradient(W + size * change, columns) - G, columns) / size
-        wrong = np.flatnonzero(~(np.abs(seen - 1.0) <= HESSIAN_SHARE))
+            seen = (self.problem.gradient(W + size * change, columns) - G) / size
+            right = np.abs(self.problem.size(seen, columns) - 1.0) <= HESSIAN_SHARE
+            near = ~right & (self.problem.size(unit - seen, columns) <= REFINED)
+        if near.any():
+            change[near] += self.hessians.solve((unit - seen)[near], columns[near])
+        wrong = np.flatnonzero(~(right | near))
         if wrong.size:
             self.hessians.renew(W[wrong], columns[wrong], HESSIAN_SHARE * NEARER)
             change[wrong] = self.hessians.solve(unit[wrong], columns[wrong])

@@ -69,6 +69,7 @@ class Hessians:
         self._references: list[_ReferenceHessian] = []  # the newest last
         self._used: dict[int, _ReferenceHessian] = {}
         self._factors: dict[int, HessianFactor] = {}
+        self._factored: dict[int, _ReferenceHessian] = {}  # what the factors are of
 
     def solve(self, G: Array, columns: Array) -> Array:
         """The inverse of the Hessian of each column times its gradient, (m, K, d)."""
@@ -95,6 +96,7 @@ class Hessians:
         """Forget the factors of some columns; the Hessians stay for others while there is room."""
         for c in map(int, columns):
             self._factors.pop(c, None)
+            self._factored.pop(c, None)
 
     def _choose(self, W: Array, columns: Array, share: float) -> None:
         """Find a Hessian for each column, and take the missing ones."""
@@ -129,12 +131,16 @@ class Hessians:
         return sorted(sorted(range(n_known), key=lambda a: (a in serving, a))[too_many:])
 
     def _factor(self, columns: Array) -> float:
-        """Factor the Hessians of some columns; returns the weakest pivot."""
+        """Factor the new Hessians of some columns; returns the weakest pivot."""
         problem, K = self.problem, self.problem.rowwise.loss.n_outputs
         split, penalty = problem.columns.split, problem.columns.penalty
         weakest = 1.0
         for reference in self._references:
-            users = [c for c in map(int, columns) if self._used[c] is reference]
+            users = [
+                c
+                for c in map(int, columns)
+                if self._used[c] is reference and self._factored.get(c) is not reference
+            ]
             splits = sorted({int(split[c]) for c in users})
             found = map_threads(partial(self._hessian, reference, n_outputs=K), splits)
             hessians = dict(zip(splits, found, strict=True))
@@ -145,6 +151,7 @@ class Hessians:
                 return HessianFactor(known[int(split[c])], float(penalty[c]), problem.intercept, K, dtype)
 
             self._factors.update(zip(users, map_threads(factor, users), strict=True))
+            self._factored.update(dict.fromkeys(users, reference))
             weakest = min([weakest, *(self._factors[c].weakest for c in users)])
         return weakest
 

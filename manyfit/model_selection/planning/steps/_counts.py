@@ -10,16 +10,18 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit.introspection.composites import children, composite_class
-from manyfit.introspection.randomness import is_shareable
+from manyfit.introspection.randomness import Sizes, is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
+from manyfit.model_selection.planning.steps._random import DrawingSteps
 from manyfit.model_selection.sharing._fold_store import retained_folds
-from manyfit.model_selection.sharing._nested_steps import nested_key, nested_param
+from manyfit.model_selection.sharing.nested import nested_key, nested_rule
 
 Key = Hashable
+_UNKNOWN = Sizes()
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class StepCounts:
     """Counts the transformer fits of settings that share steps.
 
     `n_once` gives the number of steps of a setting that are applied to all rows at once, `tokens_key` the
-    key of the tokens that its first step makes of all texts, `first_drawing` the first step that draws, if
-    any: it is fitted for each setting, and so is every step behind it.
+    key of the tokens that its first step makes of all texts, `drawing` the first step that draws, if any: it
+    is fitted for each setting, and so is every step behind it.
     """
 
     def __init__(
@@ -53,11 +55,11 @@ class StepCounts:
         chains: Sequence[PipelineSpec | str],
         n_once: Callable[[PipelineSpec], int],
         tokens_key: Callable[[PipelineSpec], Key | None],
-        first_drawing: Callable[[PipelineSpec], int | None],
+        drawing: DrawingSteps,
         n_workers: int,
     ) -> None:
         self._job, self._chains, self._n_workers = job, chains, n_workers
-        self._n_once, self._tokens_key, self._drawing = n_once, tokens_key, first_drawing
+        self._n_once, self._tokens_key, self._drawing = n_once, tokens_key, drawing
 
     def counted(
         self, groups: Sequence[Group], order: Sequence[Any] | None, by_candidate: bool
@@ -124,14 +126,13 @@ class StepCounts:
         chain = self._chains[c] if self._chains else ""
         if not isinstance(chain, PipelineSpec):
             return _Fits(tuple(_last_step_keys(self._model(c), (), c)))
-        n_once, drawing, tokens = self._n_once(chain), self._drawing(chain), self._tokens_key(chain)
+        n_once, drawing, tokens = self._n_once(chain), self._drawing.first(chain), self._tokens_key(chain)
         source: Key = ()
         found: tuple[list[Key], list[Key]] = ([], [])
-        for j, step in enumerate(chain.steps):
-            one = step.build()
+        for j, (one, sizes) in enumerate(self._drawing.sized_steps(chain.steps)):
             if j == drawing and not _holds_parts(one):  # of parts some may draw, and others not
                 source = (source, c)
-            fits, source = _step_keys(one, source, c)
+            fits, source = _step_keys(one, source, c, sizes)
             if j == 0 and tokens is not None:
                 n_once, fits = 1, [("tokens", tokens)]
             found[j < n_once].extend(fits)
@@ -162,7 +163,7 @@ def _is_family_behind_steps(group: Group) -> bool:
     return group.strategy.shares_steps and group.strategy.shares_fits
 
 
-def _step_keys(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
+def _step_keys(step: Any, source: Key, own: int, sizes: Sizes = _UNKNOWN) -> tuple[list[Key], Key]:
     """Keys of the fits of a step of a pipeline, and of its output.
 
     `own` is the setting: steps that draw are fitted for it anew, and so is every step behind them.
@@ -177,21 +178,22 @@ def _step_keys(step: Any, source: Key, own: int) -> tuple[list[Key], Key]:
         return fits, source
     output = (source, _key(step, own))
     if not _holds_parts(step):
-        return [_fit_key(step, output)], output
+        return [_fit_key(step, output, sizes)], output
     for one, columns in _parts(step):
         fits += _step_keys(one, (source, columns), own)[0]
     return fits, output
 
 
-def _fit_key(step: Any, output: tuple[Key, Key]) -> Key:
-    """The key of the fit of a step with a key of its output."""
+def _fit_key(step: Any, output: tuple[Key, Key], sizes: Sizes) -> Key:
+    """The key of the fit of a step with a key of its output, for input of some sizes."""
+    rule = nested_rule(step)
     try:
         alike = nested_key(step) if is_shareable(step) else None
     except (Unkeyable, RecursionError):
         alike = None
-    if alike is None:
+    if rule is None or alike is None or not rule.nests(step, sizes):
         return output
-    text = f"{type(step).__name__} serves every {nested_param(step)}"
+    text = f"{type(step).__name__} serves every {' and '.join(rule.params)}"
     return _NestedFit((output[0], alike), text, output[1])
 
 

@@ -1,7 +1,8 @@
 """Finds the step of a setting that draws random numbers anew in each fit, and its cost for a search."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from functools import cached_property
 from typing import Any
 
 import scipy.sparse
@@ -26,11 +27,16 @@ class DrawingSteps:
 
     def __init__(self, job: Job) -> None:
         self._job = job
+        self._first: dict[Any, int | None] = {}
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        """The size of the first training set."""
+        job = self._job
         shape: tuple[int, ...] = getattr(job.X, "shape", ())
         train = job.splits.indices(0)[0] if job.splits.n_splits else None
         n = len(train) if isinstance(train, Sized) else None
-        self._sizes = Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
-        self._first: dict[Any, int | None] = {}
+        return Sizes(n, shape[1] if len(shape) == 2 else None, scipy.sparse.issparse(job.X))
 
     def first(self, chain: PipelineSpec) -> int | None:
         """The position of the first step that draws, or cannot be compared with others; or None."""
@@ -40,14 +46,19 @@ class DrawingSteps:
         return self._first[key]
 
     def _found(self, steps: Sequence[StepSpec]) -> int | None:
-        sizes = self._sizes
-        for j, step in enumerate(steps):
-            one = step.build()
-            if step.unshared_reason is not None or is_deterministic(one, sizes) is False:
+        for j, (one, sizes) in enumerate(self.sized_steps(steps)):
+            if steps[j].unshared_reason is not None or is_deterministic(one, sizes) is False:
                 return j
+        return None
+
+    def sized_steps(self, steps: Sequence[StepSpec]) -> Iterator[tuple[Any, Sizes]]:
+        """Each step, unfitted, and the sizes of its input as far as parameters show them."""
+        sizes = self._sizes
+        for step in steps:
+            one = step.build()
+            yield one, sizes
             sparse = _is_sparse_behind(one, sizes.sparse)
             sizes = Sizes(sizes.n_samples, n_columns(one, sizes.n_features), sparse)
-        return None
 
     def last_draws(self, chain: PipelineSpec) -> bool:
         """Whether the last estimator of a setting draws random numbers, or may do so."""

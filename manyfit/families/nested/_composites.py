@@ -1,0 +1,197 @@
+"""Ensembles of given members: voting, stacking, calibration. Members that settings share are fitted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier, StackingRegressor, VotingClassifier, VotingRegressor
+
+from manyfit.families.nested._member_fits import MemberFit, MemberMemory
+from manyfit.families.nested._prefix import (
+    CLASSIFIER_METHODS,
+    REGRESSOR_METHODS,
+    fit_silently,
+    require_known_parts,
+)
+from manyfit.families.protocol import Answers, Cost, Family, FoldRows, Responses, Role, Shape, register_family
+from manyfit.folds import Fold, FoldedData, Unsupported
+from manyfit.introspection.randomness import is_deterministic
+from manyfit.introspection.structural_key import structural_key
+
+Array = NDArray[Any]
+# A final estimator reads few columns: the part that its fit takes of a member's.
+_FINAL = 0.1
+
+
+@dataclass(frozen=True)
+class FittedEnsembles(Answers):
+    """Answers of ensembles that scikit-learn's own code has fitted, with members that remember.
+
+    Attributes
+    ----------
+    models : tuple of estimator or None
+        One for each setting; None for one that is refused.
+    refused, classes, fits_made : see `Answers`
+    """
+
+    models: tuple[Any, ...]
+    refused: Mapping[int, str] = field(default_factory=dict)
+    classes: Array | None = None
+    fits_made: int = 0
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """Classes, or 1."""
+        return 1 if self.classes is None else len(self.classes)
+
+    def subset(self, settings: Sequence[int]) -> FittedEnsembles:
+        """See `Answers`."""
+        return replace(self, models=tuple(self.models[j] for j in settings), refused={}, fits_made=0)
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`."""
+        X, models = fold.rows(role), self.models
+
+        def later(method: str) -> Callable[[], Array]:
+            return lambda: np.stack([getattr(model, method)(X) for model in models])
+
+        return Responses(**{name: later(name) for name in _methods(models[0])})
+
+
+def _methods(model: Any) -> tuple[str, ...]:
+    """The methods that scorers may read."""
+    names = CLASSIFIER_METHODS if is_classifier(model) else REGRESSOR_METHODS
+    return tuple(name for name in names if hasattr(model, name))
+
+
+class CompositeFamily(Family):
+    """Ensembles that clone their members, fit and ask each: equal members are fitted once a fold."""
+
+    result: Literal["exact"] = "exact"
+    reads = FoldRows(sparse=True, weights=True, device=False)
+
+    def members(self, ensemble: Any) -> dict[str, Any]:
+        """The members of an ensemble by name, without those that are dropped."""
+        return {name: one for name, one in ensemble.estimators if not isinstance(one, str)}
+
+    def with_members(self, ensemble: Any, members: Mapping[str, Any]) -> Any:
+        """Put members in place of those of the same name."""
+        return ensemble.set_params(
+            estimators=[(name, members.get(name, one)) for name, one in ensemble.estimators]
+        )
+
+    def inner_fits(self, ensemble: Any) -> int:
+        """How often an ensemble fits each member on a part of the rows."""
+        return 0
+
+    def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
+        for setting in settings:
+            model = clone(estimator).set_params(**clone(dict(setting), safe=False))
+            if not self.members(model):
+                raise Unsupported("no member is given")
+            if getattr(model, "cv", None) == "prefit":
+                raise Unsupported("cv='prefit' fits no member")
+            for name, value in model.get_params(deep=True).items():
+                leaf = name.rpartition("__")[2]
+                if leaf.startswith("copy") and value is False:
+                    raise Unsupported(f"{name}=False may write into the rows of other members")
+                if leaf == "verbose" and value:
+                    raise Unsupported(f"{name}={value!r} prints each fit")
+            require_known_parts(model)
+            if is_deterministic(model) is not True:
+                raise Unsupported("a member draws random numbers anew in each fit")
+
+    def cost(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> Cost:
+        distinct, made, fits, asked = set[Any](), 0.0, 0, 0.0
+        for setting in settings:
+            model = clone(estimator).set_params(**clone(dict(setting), safe=False))
+            keys = {structural_key(one) for one in self.members(model).values()}
+            inner = 1 + self.inner_fits(model)
+            asked += len(keys) * inner + _FINAL
+            made += len(keys - distinct) * inner + _FINAL
+            fits += bool(keys - distinct)
+            distinct |= keys
+        columns = shape.n_features if shape.n_entries is None else shape.n_entries / shape.n_train
+        one = shape.n_splits * shape.n_train * columns * 100
+        # Rows are read once more, for the keys of fits: sharing nothing is no gain.
+        memory = 8 * shape.n_train * (shape.n_classes or 1) * len(distinct)
+        return Cost(one * made * 1.01, one * asked, fits=fits * shape.n_splits, memory=memory)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[Answers]:
+        for i in range(folded.n_splits):
+            memory, refused, made = MemberMemory(), dict[int, str](), 0
+            models: list[Any] = []
+            for j, setting in enumerate(settings):
+                model = clone(estimator).set_params(n_jobs=1, **clone(dict(setting), safe=False))
+                own = {name: MemberFit(one, memory) for name, one in self.members(model).items()}
+                before = memory.n_fits
+                try:
+                    models.append(fit_silently(self.with_members(model, own), folded.fold(i)))
+                    first = next(one for one in models if one is not None)
+                    if _methods(models[-1]) != _methods(first):  # a scorer would read another one
+                        models[-1] = None
+                        raise Unsupported("it predicts by other methods than the first setting")
+                except Unsupported as why:
+                    refused[j] = str(why)
+                    models += [None] * (j + 1 - len(models))
+                made += memory.n_fits > before
+            if len(refused) == len(models):
+                raise Unsupported(refused[0])
+            first = next(one for one in models if one is not None)
+            classes = first.classes_ if is_classifier(estimator) else None
+            yield FittedEnsembles(tuple(models), refused, classes, made)
+
+
+class VotingFamily(CompositeFamily):
+    """Voting by scikit-learn's estimators."""
+
+    serves = (VotingClassifier, VotingRegressor)
+    free = frozenset({"estimators", "weights"})
+
+
+class StackingFamily(CompositeFamily):
+    """Stacking: members and their cross-validated predictions are made once for all final estimators."""
+
+    serves = (StackingClassifier, StackingRegressor)
+    free = frozenset({"estimators", "final_estimator", "passthrough"})
+
+    def inner_fits(self, ensemble: Any) -> int:
+        """See `CompositeFamily`."""
+        return _n_splits(ensemble.cv)
+
+
+class CalibrationFamily(CompositeFamily):
+    """Calibrated classifiers: one fit of the classifier on each inner fold serves all methods."""
+
+    serves = (CalibratedClassifierCV,)
+    free = frozenset({"estimator", "method"})
+
+    def members(self, ensemble: Any) -> dict[str, Any]:
+        """See `CompositeFamily`."""
+        return {} if ensemble.estimator is None else {"estimator": ensemble.estimator}
+
+    def with_members(self, ensemble: Any, members: Mapping[str, Any]) -> Any:
+        """See `CompositeFamily`."""
+        return ensemble.set_params(**members)
+
+    def inner_fits(self, ensemble: Any) -> int:
+        """See `CompositeFamily`."""
+        return _n_splits(ensemble.cv)
+
+
+def _n_splits(cv: Any) -> int:
+    """How many folds an ensemble cuts; scikit-learn's default where they are no number."""
+    return cv if isinstance(cv, int) else 5
+
+
+register_family(VotingFamily())
+register_family(StackingFamily())
+register_family(CalibrationFamily())

@@ -1,0 +1,18 @@
+"""The public names of `manyfit.model_selection`, which imports them when the first of them is read."""
+
+from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
+from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
+from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.validation import _published
+from manyfit.model_selection.validation._published import *  # noqa: F403
+
+__all__ = [
+    "BaseSearchCV",
+    "GridSearchCV",
+    "Group",
+    "Plan",
+    "RandomizedSearchCV",
+    "Report",
+    "WorkPlace",
+]
+__all__ += _published.__all__

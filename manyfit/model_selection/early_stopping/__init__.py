@@ -1,0 +1,1 @@
+"""Early stopping by the test part of each fold, for boosting estimators."""

@@ -1,0 +1,153 @@
+"""The boosting estimators that a validation set can stop, and what each calls it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+
+class Booster:
+    """How one library's estimators are given a validation set, and say where they have stopped.
+
+    Attributes
+    ----------
+    limit : str
+        The parameter that is the most iterations of a fit.
+    row_params : mapping of str to str
+        Parameters of ``fit`` with a value for each row, and the names of those for the validation set.
+    """
+
+    limit: ClassVar[str] = "n_estimators"
+    row_params: ClassVar[Mapping[str, str]]
+
+    def why_not(self, estimator: Any) -> str | None:
+        """What to set so that fits of an unfitted estimator stop early; None if nothing."""
+        raise NotImplementedError
+
+    def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters of ``fit`` for a validation set; `rows` has its values of `row_params`."""
+        raise NotImplementedError
+
+    def n_iter(self, estimator: Any) -> int:
+        """How many iterations of a fitted estimator its predictions use."""
+        raise NotImplementedError
+
+    def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
+        """Parameters for a fit of so many iterations that does not stop early."""
+        raise NotImplementedError
+
+
+class XGBoost(Booster):
+    """Estimators of XGBoost; boosting only, since its random forests have one iteration."""
+
+    row_params: ClassVar[Mapping[str, str]] = {
+        "sample_weight": "sample_weight_eval_set",
+        "base_margin": "base_margin_eval_set",
+        "qid": "eval_qid",
+    }
+
+    def why_not(self, estimator: Any) -> str | None:
+        """See `Booster`."""
+        if estimator.early_stopping_rounds or len(_other_callbacks(estimator)) < len(_callbacks(estimator)):
+            return None
+        return "early_stopping_rounds"
+
+    def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Booster`; without `verbose` XGBoost prints every iteration."""
+        lists = {self.row_params[name]: [value] for name, value in rows.items()}
+        return {"verbose": False, "eval_set": [(X, y)], **lists}
+
+    def n_iter(self, estimator: Any) -> int:
+        """See `Booster`."""
+        return int(estimator.best_iteration) + 1
+
+    def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
+        """See `Booster`."""
+        callbacks = _other_callbacks(estimator) or None
+        return {self.limit: n_iter, "early_stopping_rounds": None, "callbacks": callbacks}
+
+
+def _callbacks(estimator: Any) -> list[Any]:
+    return list(estimator.callbacks or ())
+
+
+def _other_callbacks(estimator: Any) -> list[Any]:
+    """The callbacks of an XGBoost estimator that do not stop it."""
+    from xgboost.callback import EarlyStopping
+
+    return [one for one in _callbacks(estimator) if not isinstance(one, EarlyStopping)]
+
+
+class LightGBM(Booster):
+    """Estimators of LightGBM."""
+
+    row_params: ClassVar[Mapping[str, str]] = {
+        "sample_weight": "eval_sample_weight",
+        "init_score": "eval_init_score",
+    }
+    _names = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+
+    def why_not(self, estimator: Any) -> str | None:
+        """See `Booster`."""
+        given = estimator.get_params()
+        return None if any(given.get(name) for name in self._names) else self._names[0]
+
+    def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Booster`; LightGBM 4.7 has deprecated `eval_set`, which older versions need."""
+        lists = {self.row_params[name]: [value] for name, value in rows.items()}
+        newer = "eval_X" in inspect.signature(type(estimator).fit).parameters
+        return {"eval_X": (X,), "eval_y": (y,), **lists} if newer else {"eval_set": [(X, y)], **lists}
+
+    def n_iter(self, estimator: Any) -> int:
+        """See `Booster`; a fit of trees that are dropped at random has no best iteration."""
+        best = int(estimator.best_iteration_ or 0)
+        return best if best > 0 else int(estimator.n_iter_)
+
+    def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
+        """See `Booster`."""
+        given = estimator.get_params()
+        return {self.limit: n_iter, **{name: None for name in self._names if name in given}}
+
+
+class HistogramBoosting(Booster):
+    """Histogram boosting of scikit-learn, whose predictions use all iterations until it stops."""
+
+    limit = "max_iter"
+    row_params: ClassVar[Mapping[str, str]] = {"sample_weight": "sample_weight_val"}
+
+    def why_not(self, estimator: Any) -> str | None:
+        """See `Booster`."""
+        return None if estimator.early_stopping is True else "early_stopping=True"
+
+    def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Booster`."""
+        return {"X_val": X, "y_val": y, **{self.row_params[name]: value for name, value in rows.items()}}
+
+    def n_iter(self, estimator: Any) -> int:
+        """See `Booster`."""
+        return int(estimator.n_iter_)
+
+    def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
+        """See `Booster`."""
+        return {self.limit: n_iter, "early_stopping": False}
+
+
+_XGBOOST, _LIGHTGBM, _HISTOGRAM = XGBoost(), LightGBM(), HistogramBoosting()
+
+
+def booster_of(estimator: Any) -> Booster | None:
+    """What an estimator needs to stop by a validation set; None if it cannot."""
+    if isinstance(estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
+        return _HISTOGRAM
+    # An estimator's library is imported already.
+    xgboost, lightgbm = sys.modules.get("xgboost"), sys.modules.get("lightgbm")
+    if xgboost is not None and isinstance(estimator, xgboost.XGBModel):
+        forests = xgboost.XGBRFClassifier, xgboost.XGBRFRegressor
+        return None if isinstance(estimator, forests) else _XGBOOST
+    if lightgbm is not None and isinstance(estimator, lightgbm.LGBMModel):
+        return _LIGHTGBM
+    return None

@@ -1,0 +1,31 @@
+"""Individual fits in a process of joblib, which imports for them what scikit-learn's search would import."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sklearn.base import clone
+
+from manyfit._config import config_context
+
+Results = tuple[int, list[dict[str, Any]], float]
+"""The number of a bundle, the result of each of its fits, and the seconds that they took together."""
+
+
+def make_fits(
+    number: int,
+    function: Callable[..., dict[str, Any]],
+    data: tuple[Any, Any, Any],
+    common: Mapping[str, Any],
+    fits: Sequence[Mapping[str, Any]],
+    host_fallback: str,
+) -> Results:
+    """Make a bundle of fits by scikit-learn's `function` for a fit and its scores.
+
+    `data` are the estimator, X and y, and `common` the arguments that all fits have in common.
+    """
+    estimator, X, y = data
+    start = time.perf_counter()
+    with config_context(host_fallback=host_fallback):
+        results = [function(clone(estimator), X, y, **common, **fit) for fit in fits]
+    return number, results, time.perf_counter() - start

@@ -1,0 +1,49 @@
+"""Collects the transformers of a task's settings that one fit of a fold may serve."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import Any
+
+from sklearn.base import clone
+
+from manyfit.model_selection.sharing.nested._rule import nested_key, nested_params, nested_rule
+
+
+class NestedRequests:
+    """The unfitted transformers of some settings, by `nested_key`.
+
+    A wide fit looks here for the values that it has to serve. Nothing is built before it does.
+    """
+
+    def __init__(self, estimator: Any, candidates: Sequence[Mapping[str, Any]]) -> None:
+        self._estimator, self._candidates = estimator, candidates
+
+    def of(self, key: Hashable) -> Sequence[Any]:
+        """The transformers with a key."""
+        return self._steps.get(key, ())
+
+    @cached_property
+    def _steps(self) -> Mapping[Hashable, Sequence[Any]]:
+        found = defaultdict[Hashable, list[Any]](list)
+        if any(_may_vary(params) for params in self._candidates):
+            for step in self._all_steps():
+                with suppress(Exception):  # a parameter without a key: its fits are not shared
+                    found[nested_key(step)].append(step)
+        return found
+
+    def _all_steps(self) -> Iterator[Any]:
+        for params in self._candidates:
+            with suppress(Exception):  # scikit-learn raises it again, in its own words, when it is fitted
+                model = clone(self._estimator).set_params(**clone(dict(params), safe=False))
+                parts = [model, *model.get_params(deep=True).values()]
+                yield from [part for part in parts if nested_rule(part) is not None]
+
+
+def _may_vary(params: Mapping[str, Any]) -> bool:
+    """Whether a setting may change a parameter that nests."""
+    names = nested_params()
+    return any(name.rpartition("__")[2] in names or hasattr(value, "fit") for name, value in params.items())

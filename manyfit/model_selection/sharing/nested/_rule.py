@@ -1,0 +1,109 @@
+"""The protocol of transformers of which one fit, the wide one, serves several values of a parameter."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Hashable, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from manyfit._compat import learned_attributes
+from manyfit.introspection.randomness import Sizes
+from manyfit.introspection.structural_key import structural_key
+
+
+class NestedRule:
+    """How the wide fit of a transformer becomes its fits with other values of some parameters.
+
+    Attributes
+    ----------
+    serves : tuple of type
+        The exact types of the transformers.
+    params : tuple of str
+        The parameters that nest.
+    """
+
+    serves: ClassVar[tuple[type, ...]]
+    params: ClassVar[tuple[str, ...]]
+
+    def kind(self, step: Any) -> Hashable:
+        """What else tells apart transformers that no fit serves together, beside all other parameters."""
+        return None
+
+    def nests(self, step: Any, sizes: Sizes) -> bool:
+        """Whether a wide fit may serve an unfitted transformer, for input of some sizes."""
+        return True
+
+    def wide(self, step: Any, asked: Sequence[Any], X: Any) -> Any:
+        """An unfitted transformer whose fit serves `step`, or `step` itself; None if `step` needs its own.
+
+        `asked` are the unfitted transformers of all settings that may read the fit.
+        """
+        return step if self.holds(step, None, X) else None
+
+    def needs_output(self, wide: Any, X: Any) -> bool:
+        """Whether the output of the wide fit is read."""
+        return False
+
+    def holds(self, step: Any, wide: Any, X: Any) -> bool:
+        """Whether a fitted `wide` serves `step`, whose own fit neither warns nor raises.
+
+        `wide` is None before there is one: the answer is then about the value of `step` alone.
+        """
+        raise NotImplementedError
+
+    def narrow(self, step: Any, wide: Any, X: Any) -> None:
+        """Give an unfitted `step` what its own fit would learn, from a fitted `wide`."""
+        vars(step).update(learned_attributes(wide))
+
+    def output(self, step: Any, output: Any) -> Any:
+        """The output of ``fit_transform`` of a narrowed `step`; None if it is that of ``transform``.
+
+        `output` is that of the wide fit, as an array; None if it was not read.
+        """
+        return None
+
+
+_RULES: dict[type, NestedRule] = {}
+
+
+def register_rule(rule: NestedRule) -> None:
+    """Let a rule serve its types."""
+    _RULES.update(dict.fromkeys(rule.serves, rule))
+
+
+def nested_rule(step: Any) -> NestedRule | None:
+    """The rule of an unfitted transformer, if it has one."""
+    return _RULES.get(type(step))
+
+
+def nested_params() -> frozenset[str]:
+    """The names of all parameters that nest."""
+    return frozenset(name for rule in _RULES.values() for name in rule.params)
+
+
+def nested_key(step: Any) -> Hashable | None:
+    """A key that is equal for transformers that one fit may serve; None for one without a rule."""
+    rule = nested_rule(step)
+    if rule is None:
+        return None
+    one = copy.copy(step)
+    vars(one).update(dict.fromkeys(rule.params))
+    return "nested", rule.kind(step), structural_key(one)
+
+
+def is_number(value: Any, kind: type, least: float = 0, most: float = np.inf) -> bool:
+    """Whether a value is a number of a kind in a range, and no bool."""
+    return isinstance(value, kind) and not isinstance(value, bool) and least <= value <= most  # type: ignore[operator]
+
+
+def is_count(value: Any, least: int, most: int) -> bool:
+    """Whether a value is an integer in a range."""
+    return is_number(value, Integral, least, most)
+
+
+def is_fraction(value: Any) -> bool:
+    """Whether a value is a number above 0 and up to 1, and no integer."""
+    return is_number(value, Real, 0, 1) and value > 0 and not isinstance(value, Integral)
