@@ -38,13 +38,17 @@ def constant_features(view: TransformedMoments) -> Array:
     eps = max(moments.rows * np.finfo(np.float64).eps, view.eps)
     rounding = (DOUBTFUL_STD * eps * moments.x_mean) ** 2
     if view.columns is None:
-        # A rotated constant is the rounding of the largest feature.
-        rounding = np.maximum(rounding, _min_whiten_ratio(view) * moments.variances.max(initial=0.0))
+        # A rotated constant is the rounding of the largest feature, and one that columns make up is theirs.
+        largest = moments.variances.max(initial=0.0) if view.sizes is None else view.sizes
+        rounding = np.maximum(rounding, _min_whiten_ratio(view) * largest)
     doubtful = np.flatnonzero(~(moments.variances > rounding))
     constant = np.zeros(view.n_features, dtype=bool)
     if doubtful.size:
         if view.columns is None:
-            raise Unsupported("a rotated feature has (nearly) no variance")
+            if not isinstance(view.linear, np.ndarray) or view.linear[:, doubtful].any():
+                raise Unsupported("a rotated feature has (nearly) no variance")
+            constant[doubtful] = True  # they read no column of X, as a bias
+            return constant
         constant[doubtful] = view.is_constant(view.columns[doubtful])
         if not constant[doubtful].all():
             raise Unsupported("a feature is nearly constant: rounding decides")

@@ -19,6 +19,7 @@ from manyfit.folds.encodings._columns import (
     from_moments,
 )
 from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.encodings._products import product_columns
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.encodings._term_counts import TermCounts
 from manyfit.folds.encodings._term_selection import TermSelection
@@ -128,6 +129,7 @@ __all__ = [
     "moments_of_rows",
     "n_rows",
     "own_row_source",
+    "product_columns",
     "register_row_source",
     "require_classes",
     "row_blocks",

@@ -94,7 +94,10 @@ def both(model, grid, y, rtol=1e-9, **options):
 def test_as_on_the_host(model, grid, y, options):
     rtol = 1e-9 if not hasattr(model[-1], "tol") or model[-1].tol > 1e-8 else 1e-6
     found, wanted = both(model, grid, y, rtol, cv=KFold(3, shuffle=True, random_state=0), **options)
-    for count in ("fits_done", "fits_shared", "transformer_fits", "steps_repeated"):
+    counts = ["fits_done", "fits_shared", "steps_repeated"]
+    if "polynomialfeatures" not in model.named_steps:  # products of columns are encoded once on the host
+        counts.append("transformer_fits")
+    for count in counts:
         assert getattr(found.report_, count) == getattr(wanted.report_, count), count
 
 

@@ -100,6 +100,8 @@ CASES = {
         CS | DEGREES, Y, {},
     ),
 }  # fmt: skip
+# Products of columns, which are encoded once on the host and made for each fold on a device.
+ENCODED_ON_HOST = ("all on the device", "a host step in the middle", "predictions")
 
 
 def add_up(report, crossed=None):
@@ -138,8 +140,8 @@ def test_the_totals_are_the_sums_over_labels(name, y_there, crossed):
     assert host.report_.transfers == {} and "crossed" not in str(host.report_)
     alike(search, host)
     if options.get("sharing") != "none":
-        for count in ("fits_done", "transformer_fits"):
-            assert getattr(report, count) == getattr(host.report_, count), count
+        assert report.fits_done == host.report_.fits_done
+        assert report.transformer_fits == host.report_.transformer_fits or name in ENCODED_ON_HOST
 
 
 @QUIET

@@ -23,9 +23,12 @@ from sklearn.preprocessing import (
     KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
+    PolynomialFeatures,
     RobustScaler,
+    SplineTransformer,
     StandardScaler,
 )
 
@@ -212,6 +215,22 @@ SCALERS = (
     VarianceThreshold(),
     "passthrough",
 )
+# Steps that make columns of others, and learn nothing.
+MAKERS = (
+    PolynomialFeatures(),
+    PolynomialFeatures(3, include_bias=False),
+    PolynomialFeatures((2, 3), interaction_only=True),
+    PolynomialFeatures(2, order="F"),
+    Normalizer(),
+    Normalizer("l1"),
+    Normalizer("max"),
+    SplineTransformer(degree=2, knots=np.array([[-2.0], [0.0], [1.0], [3.0]])),
+    SplineTransformer(knots=np.array([[-1.0] * 2, [0.5] * 2, [2.0] * 2]), extrapolation="linear"),
+    SplineTransformer(
+        degree=1, knots=np.array([[-1.0], [2.0]]), extrapolation="continue", include_bias=False
+    ),
+    SplineTransformer(degree=2, knots="quantile"),
+)
 WORD_IMPUTERS = (
     "passthrough",
     SimpleImputer(strategy="most_frequent"),
@@ -268,6 +287,8 @@ def _kind(draw: st.DrawFn, kinds: dict[str, Column], refused: tuple[str, ...]) -
 def _number_steps(draw: st.DrawFn) -> Any:
     steps = [mostly(draw, IMPUTERS[0], IMPUTERS, odds=1)]
     steps += draw(st.lists(st.sampled_from(SCALERS), max_size=2))
+    if draw(st.integers(0, 2)) == 0:
+        steps.insert(draw(st.integers(0, len(steps))), draw(st.sampled_from(MAKERS)))
     if draw(st.booleans()):
         steps.reverse()
     return make_pipeline(*steps) if draw(st.booleans()) else steps[0]
@@ -337,7 +358,7 @@ def frame_problems(draw: st.DrawFn, model: str) -> FrameProblem:
         first = Pipeline([("inner", first)])
     steps: list[tuple[str, Any]] = [("first", first)]
     if draw(st.integers(0, 2)) == 0:
-        steps.append(("second", draw(st.sampled_from((*SCALERS, *IMPUTERS)))))
+        steps.append(("second", draw(st.sampled_from((*SCALERS, *IMPUTERS, *MAKERS)))))
     grid: dict[str, list[Any]] = {}
     if model == "ridge":
         solver = mostly(draw, "auto", ("cholesky", "svd", "sparse_cg"), odds=3)

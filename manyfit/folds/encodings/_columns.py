@@ -129,6 +129,18 @@ class LinearColumns:
         rows, columns, numbers = map(np.concatenate, zip(empty, *self.entries, strict=True))
         return scipy.sparse.csr_array((numbers, (rows, columns)), shape=(height, self.width))
 
+    @property
+    def selection(self) -> tuple[Array, Array, Array] | None:
+        """Columns g of the matrix, with shifts and scales, if all are ``(g - shift) / scale``; or None."""
+        empty = (np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
+        rows, columns, numbers = map(np.concatenate, zip(empty, *self.entries, strict=True))
+        order = np.argsort(columns, kind="stable")
+        rows, numbers = rows[order], numbers[order]
+        is_one_each = np.array_equal(columns[order], np.arange(self.width)) and numbers.all()
+        if not is_one_each or np.unique(rows).size < rows.size:
+            return None
+        return rows, -self.constant / numbers, 1.0 / numbers
+
     def moved(self, by: int) -> tuple[tuple[Array, Array, Array], ...]:
         """The entries with all columns moved to the right."""
         return tuple((rows, columns + by, numbers) for rows, columns, numbers in self.entries)
@@ -307,7 +319,7 @@ class FoldColumns:
         """The training moments of the columns."""
         linear = self._in_double  # asks for its columns of G
         root = self.fold.moments
-        view = root.mapped(linear.matrix(root.origin.size), linear.constant)
+        view = _behind(root, linear)
         eps = float(np.finfo(np.float32 if linear.is_rounded else np.float64).eps)
         return replace(view, is_sparse=linear.stored is not None, eps=max(view.eps, eps))
 
@@ -319,6 +331,16 @@ class FoldColumns:
         return TransformedMoments.of_map(
             encoding.middle, linear.matrix(encoding.shape[1]), linear.constant, self.fold.n_train
         )
+
+
+def _behind(root: TransformedMoments, linear: LinearColumns) -> TransformedMoments:
+    """The moments of linear columns of the matrix, whose moments are `root`."""
+    selection = linear.selection
+    if selection is None:
+        return root.mapped(linear.matrix(root.origin.size), linear.constant)
+    index, shift, scale = selection
+    view = root if np.array_equal(index, np.arange(root.n_features)) else root.selected(index)
+    return view if (shift == 0.0).all() and (scale == 1.0).all() else view.scaled(shift, scale)
 
 
 def as_categories(encoding: Encoding, part: Part) -> CategoryColumn:

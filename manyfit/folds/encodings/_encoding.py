@@ -1,8 +1,9 @@
-"""The global matrix of a search: numbers, marks of gaps and one-hot categories of all rows."""
+"""The global matrix of a search: numbers, marks of gaps, products and one-hot categories of all rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,17 +17,31 @@ from manyfit.folds.rows._mixed import MixedRows
 
 Array = NDArray[Any]
 
+# The columns of G are made for so many rows at a time, which a cache holds.
+MADE_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Neighbouring columns of G: numbers of some rows, made when G is, or the codes of one-hot columns."""
+
+    start: int
+    width: int
+    numbers: Callable[[slice], Array] | None = None  # (n_rows,) or (n_rows, width)
+    codes: Array | None = None
+
 
 class Encoding(MixedRows):
     """The columns that the steps of a search read, as one matrix G that holds no gaps.
 
     A column of numbers has one column in G, with its median in place of gaps, and another that marks the
     gaps, if there are any. A column of categories has one column in G for each category; only the position of
-    the one that is set is stored. What a step learns from the training rows of a fold is a linear map of G,
-    see `FoldColumns`.
+    the one that is set is stored. What a step makes of columns and learns nothing for, as a product of two,
+    has columns of its own. What a step learns from the training rows of a fold is a linear map of G, see
+    `FoldColumns`.
 
-    Steps ask for columns while a search is planned. The matrix is made when it is first read, and has no room
-    for further columns from then on.
+    Steps ask for columns while a search is planned. `only` chooses some of these; a matrix that is made has
+    no room for further ones.
 
     Attributes
     ----------
@@ -34,18 +49,40 @@ class Encoding(MixedRows):
         The columns of X.
     n_divisions : int
         How often a fold has asked to divide a column into ranges.
+    asked : set
+        Keys of the columns that were asked for since it was last emptied.
+    most_made : int or None
+        How many columns a step may make; None for no limit.
     """
 
-    def __init__(self, table: Table) -> None:
-        self.table = table
-        self._columns: list[tuple[int, Callable[[], Array]]] = []  # of numbers: their place in G, and they
-        self._blocks: list[OneHot] = []
-        self._starts: dict[Hashable, int] = {}
+    def __init__(self, table: Table, most_made: int | None = None) -> None:
+        self.table, self.most_made = table, most_made
+        self.asked = set[Hashable]()
+        self._pieces: dict[Hashable, _Piece] = {}
         self._width = 0
+        self._is_closed = False
         self._numbers: dict[Hashable, tuple[Array, float]] = {}
+        self._spreads: dict[Hashable, tuple[float, float]] = {}
         self._cuts: dict[tuple[int, Any], set[int]] = {}  # of columns that folds divide into ranges
         self._is_planned = False
         self.n_divisions = 0
+        self.product_maps: dict[Hashable, Any] = {}  # see `product_columns`
+
+    def only(self, keys: Collection[Hashable]) -> Encoding:
+        """The encoding of some of the columns, by the keys under which they were asked for."""
+        part = Encoding(self.table)
+        part._numbers, part._spreads, part._cuts = self._numbers, self._spreads, self._cuts
+        part._is_planned = True
+        for key, piece in self._pieces.items():
+            if key in keys:
+                part._place(key, piece.width, piece.numbers, piece.codes)
+        part._is_closed = True
+        return part
+
+    def numbers_stored(self, keys: Collection[Hashable]) -> int:
+        """Numbers that a row stores for the columns of some keys."""
+        found = (self._pieces[key] for key in keys)
+        return sum(piece.width if piece.codes is None else 1 for piece in found)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -76,20 +113,38 @@ class Encoding(MixedRows):
         values, middle = self.derived(j, function)
         gaps = np.isnan(values)
         has_gaps = bool(gaps.any())
-        start, is_new = self._place(("numbers", j, function), 1 + has_gaps)
-        if is_new:
-            self._columns.append((start, lambda: np.where(gaps, middle, values)))
-            if has_gaps:
-                self._columns.append((start + 1, lambda: gaps))
+
+        def numbers(rows: slice) -> Array:
+            own, missing = values[rows], gaps[rows]
+            return np.column_stack([np.where(missing, middle, own), missing]) if has_gaps else own
+
+        start = self._place(("numbers", j, function), 1 + has_gaps, numbers)
         return start, start + 1 if has_gaps else None
+
+    def require_room(self, width: int) -> None:
+        """Raise `Unsupported` if a step makes more columns than `most_made`."""
+        if self.most_made is not None and width > self.most_made:
+            raise Unsupported(f"{width} columns would need more than memory_limit")
+
+    def made_start(self, key: Hashable, width: int, make: Callable[[slice], Array]) -> int:
+        """The first column of G of some that a step makes; the others follow.
+
+        `make` returns them for some rows, as an array, when G is made.
+        """
+        return self._place(("made", key), width, make)
 
     def category_start(self, j: int) -> int:
         """The column of G of the first category of a column of X; the others follow."""
         categories = self.table.categories(j)
-        start, is_new = self._place(("categories", j), len(categories.labels))
-        if is_new:
-            self._blocks.append(OneHot(start, len(categories.labels), categories.codes))
-        return start
+        return self._place(("categories", j), len(categories.labels), codes=categories.codes)
+
+    def spread(self, j: int, function: Callable[[Array], Array] | None) -> tuple[float, float]:
+        """Mean and standard deviation of the numbers of a column."""
+        key = (j, function)
+        if key not in self._spreads:
+            values = self.derived(j, function)[0]
+            self._spreads[key] = float(np.nanmean(values)), float(np.nanstd(values))
+        return self._spreads[key]
 
     def number_has_gaps(self, j: int, function: Callable[[Array], Array] | None) -> bool:
         """Whether a column of numbers has gaps."""
@@ -114,7 +169,10 @@ class Encoding(MixedRows):
             cuts.update(places.tolist())
         elif not cuts.issuperset(places.tolist()):
             raise Unsupported("a fold divides a column in another way than the plan foresaw")
-        return self._starts.get(("ranges", j, function), 0), np.array(sorted(cuts), dtype=np.intp)
+        key = ("ranges", j, function)
+        self.asked.add(key)
+        start = self._pieces[key].start if key in self._pieces else 0
+        return start, np.array(sorted(cuts), dtype=np.intp)
 
     def finish_plan(self) -> None:
         """Make columns of the ranges that all folds need."""
@@ -125,33 +183,49 @@ class Encoding(MixedRows):
             width = len(cuts) + 1 + bool(gaps.any())
             rank = np.searchsorted(self.distinct(j, function), values)
             codes = np.where(gaps, width - 1, np.searchsorted(sorted(cuts), rank, side="right"))
-            start, _ = self._place(("ranges", j, function), width)
-            self._blocks.append(OneHot(start, width, codes))
+            self._place(("ranges", j, function), width, codes=codes)
 
     def categories(self, j: int) -> Categories:
         """The categories of a column of X."""
         return self.table.categories(j)
 
-    def _place(self, key: Hashable, width: int) -> tuple[int, bool]:
-        """The first column of some in G, and whether they are new."""
-        is_new = key not in self._starts
-        if is_new:
-            if "mixed" in vars(self):
+    def _place(
+        self,
+        key: Hashable,
+        width: int,
+        numbers: Callable[[slice], Array] | None = None,
+        codes: Array | None = None,
+    ) -> int:
+        """The first column of some in G, which are new if their key is."""
+        self.asked.add(key)
+        if key not in self._pieces:
+            if self._is_closed or "mixed" in vars(self):
                 raise Unsupported("a fold reads a column that the plan did not foresee")
-            self._starts[key] = self._width
+            self._pieces[key] = _Piece(self._width, width, numbers, codes)
             self._width += width
-        return self._starts[key], is_new
+        return self._pieces[key].start
 
     @property
     def entries_a_row(self) -> int:
         """Numbers that a row of G stores."""
-        return len(self._columns) + len(self._blocks)
+        return self.numbers_stored(self._pieces)
 
     @cached_property
     def mixed(self) -> MixedMatrix:  # type: ignore[override]
         """G."""
-        numbers = np.empty((self.shape[0], len(self._columns)))
-        for k, (_, values) in enumerate(self._columns):
-            numbers[:, k] = values()
-        places = np.array([place for place, _ in self._columns], dtype=np.intp)
-        return MixedMatrix(numbers, places, tuple(self._blocks))
+        of_numbers = [piece for piece in self._pieces.values() if piece.numbers is not None]
+        out = np.empty((self.shape[0], sum(piece.width for piece in of_numbers)))
+        for start in range(0, len(out), MADE_ROWS):
+            rows, done = slice(start, start + MADE_ROWS), 0
+            for piece in of_numbers:
+                own = out[rows, done : done + piece.width]
+                assert piece.numbers is not None
+                own[:] = piece.numbers(rows).reshape(own.shape)
+                done += piece.width
+        places = [np.arange(piece.start, piece.start + piece.width) for piece in of_numbers]
+        blocks = [
+            OneHot(piece.start, piece.width, piece.codes)
+            for piece in self._pieces.values()
+            if piece.codes is not None
+        ]
+        return MixedMatrix(out, np.concatenate([np.empty(0, dtype=np.intp), *places]), tuple(blocks))

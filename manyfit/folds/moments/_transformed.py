@@ -211,6 +211,9 @@ class TransformedMoments:
         Whether y is one-dimensional.
     is_sparse : bool
         Whether scikit-learn has the features as a sparse matrix.
+    sizes : ndarray of shape (p,) or None
+        Variances that the features would have if the columns that make up each of them all moved together:
+        rounding of the variances is relative to these. None if that is not known.
     """
 
     plain: FeatureMoments
@@ -222,6 +225,7 @@ class TransformedMoments:
     eps: float
     single_target: bool
     is_sparse: bool = False
+    sizes: Array | None = None
 
     @classmethod
     def root(
@@ -276,6 +280,7 @@ class TransformedMoments:
             plain=plain,
             weighted=weighted,
             linear=1.0 / scale if self.linear is None else self.linear / scale,
+            sizes=None if self.sizes is None else self.sizes / scale**2,
         )
 
     def selected(self, index: Array) -> "TransformedMoments":
@@ -288,6 +293,7 @@ class TransformedMoments:
             weighted=weighted,
             linear=linear[..., index],
             columns=None if self.columns is None else self.columns[index],
+            sizes=None if self.sizes is None else self.sizes[index],
         )
 
     def rotated(self, shift: Array, vectors: Array, diagonal: Array | None = None) -> "TransformedMoments":
@@ -300,6 +306,7 @@ class TransformedMoments:
             weighted=plain if same else self.weighted.rotated(shift, vectors),
             linear=self.to_X(vectors),
             columns=None,
+            sizes=None,
         )
 
     def with_targets(self, shift: Array, scale: Array) -> "TransformedMoments":
@@ -316,7 +323,10 @@ class TransformedMoments:
         """Features ``x @ matrix + constant`` of the columns of X, with a sparse matrix of shape (p_X, p)."""
         assert self.linear is None
         plain, weighted = self._both(lambda m: m.mapped(matrix, constant))
-        return replace(self, plain=plain, weighted=weighted, linear=matrix.toarray(), columns=None)
+        sizes = (abs(matrix).T @ np.sqrt(self.plain.variances)) ** 2
+        return replace(
+            self, plain=plain, weighted=weighted, linear=matrix.toarray(), columns=None, sizes=sizes
+        )
 
     @property
     def _columns(self) -> Array:

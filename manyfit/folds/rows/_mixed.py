@@ -12,7 +12,9 @@ from manyfit.folds._row_index import n_rows, row_blocks
 from manyfit.folds.moments._mixed import mixed_middle, mixed_ranges, sum_mixed_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._mixed import MixedPasses
+from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan
+from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Rows
 
@@ -38,6 +40,11 @@ class MixedRows(RowSource):
         return self.mixed.places.size + len(self.mixed.blocks)
 
     @cached_property
+    def _numbers_only(self) -> NumPyRows | None:
+        """The rows as a dense array, if there are no one-hot columns."""
+        return None if self.mixed.blocks else NumPyRows(self.mixed.numbers)
+
+    @cached_property
     def middle(self) -> Array:
         """A point amid the rows, (p,)."""
         return mixed_middle(self.mixed)
@@ -47,20 +54,30 @@ class MixedRows(RowSource):
         return self.mixed.dense(rows)
 
     def scan(self) -> Scan:
+        if self._numbers_only is not None:
+            return self._numbers_only.scan()
         return Scan(self.middle, bool(np.isfinite(self.mixed.numbers.sum())))
 
     def moments(
         self, Y: Any, atoms: Sequence[Rows], weights: Any = None, *, in_pieces: bool = True
     ) -> SummedMoments:
+        if self._numbers_only is not None:
+            return self._numbers_only.moments(Y, atoms, weights, in_pieces=in_pieces)
         return sum_mixed_atoms(self.mixed, Y, atoms, weights, in_pieces=in_pieces)
 
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
+        if self._numbers_only is not None:
+            return self._numbers_only.ranges(atoms, columns)
         return mixed_ranges(self.mixed, atoms, columns)
 
-    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> MixedPasses:
+    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> Passes:
+        if self._numbers_only is not None:
+            return self._numbers_only.passes(atoms, self.middle if origin is None else origin)
         return MixedPasses(self.mixed, atoms, self.middle if origin is None else origin)
 
     def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Array:
+        if self._numbers_only is not None:
+            return self._numbers_only.predict(linear, rows)
         X = self.mixed if rows is None else self.mixed.take(rows)
         p, m, q = linear.coef.shape
         flat = linear.coef.reshape(p, m * q)

@@ -35,7 +35,7 @@ from manyfit.model_selection.sharing.rows._read_only import can_be_shared
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, SHARED_STEPS
 from manyfit.model_selection.strategies._iterations import ITERATIONS
-from manyfit.model_selection.strategies._moments import MOMENTS
+from manyfit.model_selection.strategies._moments import MOMENTS, moment_data
 from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
 
 # The first that matches the settings of a family serves them; single fits get what it refuses.
@@ -91,7 +91,7 @@ class _Planner:
             fitted = {c: spec for c in may_be_left if isinstance(spec := self.specs[c], PipelineSpec)}
             advice = facts.drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
         shared = [group for group in self.groups if group.strategy.shares_fits]
-        sums_moments = any(group.strategy == MOMENTS for group in shared)
+        summed = [moment_data(group, facts.data) for group in shared if group.strategy == MOMENTS]
         refit_places: tuple[WorkPlace, ...] = ()
         if facts.on_device:
             places = WorkPlaces(job)
@@ -101,7 +101,7 @@ class _Planner:
             tuple(self.groups),
             len(candidates),
             job.splits.n_splits,
-            facts.data.moment_passes() if sums_moments else 0.0,
+            facts.data.moment_passes(summed),
             order=order,
             by_candidate=by_candidate,
             n_workers=n_workers,

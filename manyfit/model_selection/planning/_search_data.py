@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.estimators import Shape
 from manyfit.families import TargetFunction
 from manyfit.folds import (
+    Encoding,
     FoldedMatrix,
     MixedRows,
     RowSource,
@@ -43,9 +44,9 @@ class SearchData:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        # By whether y has labels, whether X is encoded, and the function of y; a text is the reason why not.
-        self._moments: dict[tuple[bool, bool, Any], FoldedMatrix | str] = {}
-        self._iterations: dict[tuple[bool, bool], FoldedMatrix] = {}
+        # By whether y has labels, the encoding of X, if any, and the function of y; a text says why not.
+        self._moments: dict[tuple[bool, Encoding | None, Any], FoldedMatrix | str] = {}
+        self._iterations: dict[tuple[bool, Encoding | None], FoldedMatrix] = {}
         self._raw_weights: tuple[Any, Any] | None = None
         self._n_classes: int | None = None
 
@@ -65,12 +66,10 @@ class SearchData:
 
         For a classifier the numbers of y are indicators of its classes; else `function` is applied to y.
         """
-        key = labels, encoded, _ = is_classifier(estimator), reads_columns(steps), function
-        if encoded:
-            self.columns.require_linear(steps)
+        key = labels, encoding, _ = is_classifier(estimator), self._encoding_behind(steps), function
         if key not in self._moments:
             try:
-                self._moments[key] = self._load(labels, encoded, function)
+                self._moments[key] = self._load(labels, encoding, function)
             except (Unsupported, IndexError) as why:
                 self._moments[key] = str(why)
         found = self._moments[key]
@@ -80,7 +79,7 @@ class SearchData:
 
     @cached_property
     def columns(self) -> EncodedColumns:
-        """The encoding of X that serves all settings."""
+        """The encodings of X that serve all settings."""
         return EncodedColumns(self.job)
 
     def is_sparse_behind(self, steps: Sequence[StepSpec]) -> bool:
@@ -91,17 +90,19 @@ class SearchData:
         """Whether scikit-learn rounds numbers of a frame to float32 in some steps, on the first split."""
         return reads_columns(steps) and self.columns.is_rounded_behind(steps)
 
-    def _rows_of_X(self, encoded: bool) -> RowSource:
-        if not encoded:
+    def _encoding_behind(self, steps: Sequence[StepSpec]) -> Encoding | None:
+        return self.columns.encoding_behind(steps) if reads_columns(steps) else None
+
+    def _rows_of_X(self, encoding: Encoding | None) -> RowSource:
+        if encoding is None:
             return as_row_source(self.job.X)
-        encoding = self.columns.encoding
         # Its numbers and codes, and a copy in the order of the atoms.
         require_memory(2 * 8 * encoding.shape[0] * encoding.entries_a_row, self.job.options.memory_limit // 2)
         return encoding
 
-    def _load(self, labels: bool, encoded: bool, function: TargetFunction | None) -> FoldedMatrix:
+    def _load(self, labels: bool, encoding: Encoding | None, function: TargetFunction | None) -> FoldedMatrix:
         job = self.job
-        X = self._rows_of_X(encoded)
+        X = self._rows_of_X(encoding)
         if X.nnz is not None:
             raise Unsupported(f"X is a {type(job.X).__name__}, not a dense array or DataFrame")
         read_y = self._indicators if labels else self._numbers
@@ -141,20 +142,18 @@ class SearchData:
 
     def for_iterations(self, estimator: Any, steps: Sequence[StepSpec]) -> FoldedMatrix:
         """X, dense or sparse, and the labels or the one target of an estimator; a sparse X has no steps."""
-        labels, encoded = is_classifier(estimator), reads_columns(steps)
-        if encoded:
-            self.columns.require_linear(steps)
-        if (labels, encoded) not in self._iterations:
-            self._iterations[labels, encoded] = self._rows(labels, encoded)
-        data = self._iterations[labels, encoded]
+        key = labels, encoding = is_classifier(estimator), self._encoding_behind(steps)
+        if key not in self._iterations:
+            self._iterations[key] = self._rows(labels, encoding)
+        data = self._iterations[key]
         if steps and data.X.nnz is not None:
             raise Unsupported("X is sparse, and steps are seen through moments of dense data only")
         return data
 
-    def _rows(self, labels: bool, encoded: bool) -> FoldedMatrix:
+    def _rows(self, labels: bool, encoding: Encoding | None) -> FoldedMatrix:
         job = self.job
         read_y = as_labels if labels else as_targets
-        X, y = self._rows_of_X(encoded), read_y(job.copy_to_host(job.y, "y"))
+        X, y = self._rows_of_X(encoding), read_y(job.copy_to_host(job.y, "y"))
         if y.ndim != 1:
             raise Unsupported("y has several columns")
         if X.shape[0] != len(y):
@@ -172,12 +171,11 @@ class SearchData:
             return weights
         return Weights(weights.fit, weights.fit if score is fit else as_weights(copy(score, "weights"), n))
 
-    def moment_passes(self) -> float:
-        """Passes over X that sum all moments: one for each group of atoms and each set of weights."""
+    def moment_passes(self, matrices: Iterable[FoldedMatrix]) -> float:
+        """Passes over X that sum moments: one for each matrix, group of atoms and set of weights."""
         sets = 0
-        for data in self._moments.values():
-            if isinstance(data, FoldedMatrix):
-                sets += len({id(None), id(data.weights.fit), id(data.weights.score)})
+        for data in {id(data): data for data in matrices}.values():
+            sets += len({id(None), id(data.weights.fit), id(data.weights.score)})
         return float(self.job.splits.n_atom_groups * sets)
 
     def shape(self, data: FoldedMatrix, estimator: Any) -> Shape:

@@ -17,8 +17,8 @@ from manyfit.model_selection.job._job import Options
 from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 from manyfit.model_selection.planning._plan import Group
+from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
-from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.strategies._left_out_rows import answer_left_out, leaves_out
 from manyfit.model_selection.strategies._score_answers import PendingScores, start_scores
@@ -116,7 +116,7 @@ class MomentStrategy(Strategy):
         facts.checks.require_affine_steps(batch.spec)
         if is_classifier(group.prototype):
             facts.checks.require_no_labels(batch.spec)
-        data = facts.data.for_moments(group.prototype, group.steps, target_function(batch.family))
+        data = moment_data(group, facts.data)
         assert batch.family is not None
         is_sparse = facts.data.is_sparse_behind(group.steps)
         require_dense(batch.family, is_sparse)
@@ -148,25 +148,27 @@ class MomentStrategy(Strategy):
             scorings = {group.candidates: scoring_of(group, context.job.options) for group in item.groups}
             for group in item.groups:
                 context.data.require_weights(group.candidates[0], group.path, scorings[group.candidates])
-            roots: dict[tuple[bool, bool, Any], _StepTree] = {}
+            roots: dict[int, _StepTree] = {}
+            data: dict[int, FoldedMatrix] = {}
             for group in item.groups:
-                function = target_function(group.family)
-                key = is_classifier(group.prototype), reads_columns(group.steps), function
-                roots.setdefault(key, _StepTree()).insert(group)
-            data = []
-            for (_, _, function), root in roots.items():
-                first = root.all_groups()[0]
-                data.append(context.data.for_moments(first.prototype, first.steps, function))
+                own = moment_data(group, context.data)
+                data[id(own)] = own
+                roots.setdefault(id(own), _StepTree()).insert(group)
         except Exception as error:
             leave(outcome, item.pairs, refusal_reason(error))
             return outcome
-        for root, own in zip(roots.values(), data, strict=True):
-            _run_folds(root, own, scorings, outcome, context)
+        for key, root in roots.items():
+            _run_folds(root, data[key], scorings, outcome, context)
         outcome.seconds = time.perf_counter() - start
         return outcome
 
 
 MOMENTS = MomentStrategy()
+
+
+def moment_data(group: Group, data: SearchData) -> FoldedMatrix:
+    """The matrix whose moments a group reads: settings have one in common as far as their steps allow."""
+    return data.for_moments(group.prototype, group.steps, target_function(group.family))
 
 
 def _run_folds(

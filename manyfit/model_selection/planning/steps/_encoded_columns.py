@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from manyfit._compat import own_output_container
@@ -30,16 +31,24 @@ def reads_columns(steps: Iterable[StepSpec]) -> bool:
     return any(column_step_of(step.cls) and not affine_step_of(step.cls) for step in steps)
 
 
+# Settings read one matrix if it has no more columns than this, or no more than twice those that each reads.
+ONE_MATRIX = 64
+
+
 @dataclass(frozen=True)
 class _Rows:
-    """The rows behind some steps: whether scikit-learn has a sparse matrix, or has rounded to float32."""
+    """The rows behind some steps: whether scikit-learn has a sparse matrix, or has rounded to float32.
+
+    `keys` are those of the columns of the encoding that the steps read.
+    """
 
     is_sparse: bool
     is_rounded: bool
+    keys: frozenset[Hashable] = frozenset()
 
 
 class EncodedColumns:
-    """The columns of X, encoded once for all settings.
+    """The columns of X, encoded once for settings that read about the same ones.
 
     The steps of all settings are applied to the first split, without moments: this shows which columns they
     read, and which of them are linear in these.
@@ -49,14 +58,37 @@ class EncodedColumns:
         self._job = job
         if not job.splits.n_splits:
             raise Unsupported("there are no splits")
-        self.encoding = Encoding(Table(job.X))
-        self._start = FoldColumns.start(EncodedFold(self.encoding, *job.splits.indices(0)))
+        table = Table(job.X)
+        self._planned = Encoding(table, _most_made(table.shape[0], job.options.memory_limit))
+        self._start = FoldColumns.start(EncodedFold(self._planned, *job.splits.indices(0)))
         self._found: dict[Any, _Rows | str] = {}  # by key of steps: their rows, or the reason
         reader = PipelineReader(job.estimator)
         for params in job.candidates:
             with suppress(Exception):  # settings that cannot be read have no steps to apply
                 self._find(reader.read(params).steps)
-        self.encoding.finish_plan()
+        self._planned.finish_plan()
+        self._encodings = self._shared()
+
+    def encoding_behind(self, steps: Sequence[StepSpec]) -> Encoding:
+        """The encoding that settings behind some steps read; raises `Unsupported` if they are not linear."""
+        self.require_linear(steps)
+        found = self._find(steps)
+        assert isinstance(found, _Rows)
+        return next(encoding for keys, encoding in self._encodings if found.keys <= keys)
+
+    def _shared(self) -> list[tuple[frozenset[Hashable], Encoding]]:
+        """Sets of columns that are read together, and their encodings; small sets come first."""
+        width, shared = self._planned.numbers_stored, list[tuple[int, frozenset[Hashable]]]()
+        read = {found.keys for found in self._found.values() if isinstance(found, _Rows)}
+        for keys in sorted(read, key=width, reverse=True):  # the smallest of a set decides, and comes last
+            for k, (_, others) in enumerate(shared):
+                if width(keys | others) <= max(ONE_MATRIX, 2 * width(keys)):
+                    shared[k] = width(keys), keys | others
+                    break
+            else:
+                shared.append((width(keys), keys))
+        sets = sorted((keys for _, keys in shared), key=width)
+        return [(keys, self._planned.only(keys)) for keys in sets]
 
     def require_linear(self, steps: Sequence[StepSpec]) -> None:
         """Raise `Unsupported` with the reason unless the output of some steps is linear in the columns."""
@@ -77,8 +109,9 @@ class EncodedColumns:
     def _find(self, steps: Sequence[StepSpec]) -> _Rows | str:
         key = tuple(step.key for step in steps)
         if key not in self._found:
+            self._planned.asked = set()
             try:
-                self._found[key] = self._apply(steps)
+                self._found[key] = replace(self._apply(steps), keys=frozenset(self._planned.asked))
             except Unsupported as why:
                 self._found[key] = str(why)
             except Exception as error:  # of a step that scikit-learn cannot fit either, say
@@ -87,16 +120,16 @@ class EncodedColumns:
 
     def _apply(self, steps: Sequence[StepSpec]) -> _Rows:
         """The rows behind some steps; each fold notes how it divides columns."""
-        before = self.encoding.n_divisions
+        before = self._planned.n_divisions
         found = _rows_behind(steps, self._start)
-        if self.encoding.n_divisions == before:
+        if self._planned.n_divisions == before:
             return found
         splits = self._job.splits
         if splits.n_splits > MOST_DIVIDED:
             raise Unsupported(f"more than {MOST_DIVIDED} splits divide columns into bins")
         for i in range(1, splits.n_splits):
             with suppress(Exception):  # a fold that cannot be read is left to scikit-learn
-                _rows_behind(steps, FoldColumns.start(EncodedFold(self.encoding, *splits.indices(i))))
+                _rows_behind(steps, FoldColumns.start(EncodedFold(self._planned, *splits.indices(i))))
         return found
 
 
@@ -113,3 +146,8 @@ def _rows_behind(steps: Sequence[StepSpec], view: View) -> _Rows:
     if not isinstance(view, FoldColumns):
         return _Rows(is_sparse=False, is_rounded=False)
     return _Rows(view.is_sparse, view.is_rounded)
+
+
+def _most_made(n: int, memory_limit: int) -> int:
+    """Columns of `n` rows that a step may make: with a copy, and moments of ten atoms, in `memory_limit`."""
+    return min(memory_limit // (4 * 8 * max(n, 1)), math.isqrt(memory_limit // (10 * 8)))

@@ -1,0 +1,171 @@
+"""Columns that a step makes of others and learns nothing for: made once a search, not once a fold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV as TheirSearch
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
+
+from manyfit.model_selection import GridSearchCV
+
+rng = np.random.default_rng(0)
+N = 400
+X = rng.normal(size=(N, 4)) * [1.0, 3.0, 0.5, 5.0] + [0.0, 1.0, 0.5, -2.0]
+GAPS = np.where(rng.random((N, 4)) < 0.1, np.nan, X)
+Y = X[:, 0] * (X[:, 1] - 1.0) + X[:, 0] ** 2 + rng.normal(size=N)
+ALPHAS = {"ridge__alpha": [0.1, 1.0, 10.0]}
+KNOTS = np.quantile(X, [0.05, 0.3, 0.6, 0.95], axis=0)
+
+
+def compared(model, grid, X=X, y=Y, **options):
+    theirs = TheirSearch(model, grid, cv=4, refit=False, return_train_score=True, **options).fit(X, y)
+    ours = GridSearchCV(model, grid, cv=4, refit=False, return_train_score=True, **options).fit(X, y)
+    for key in (key for key in theirs.cv_results_ if key.startswith("split")):
+        np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9, atol=1e-10)
+    return ours.report_
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        (),
+        (StandardScaler(),),
+        (MinMaxScaler(),),
+        (MaxAbsScaler(),),
+        (RobustScaler(with_centering=False),),
+        (FunctionTransformer(np.tanh),),
+        (FunctionTransformer(np.tanh), StandardScaler(with_std=False)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("behind", [(), (StandardScaler(),), (StandardScaler(), PCA(3))], ids=str)
+def test_products_behind_scalers(before, behind):
+    model = make_pipeline(*before, PolynomialFeatures(), *behind, Ridge())
+    report = compared(model, {"polynomialfeatures__degree": [1, 2, 3], **ALPHAS})
+    assert report.transformer_fits == 0
+    assert report.fits_done <= 12  # products of raw numbers may be too nearly dependent for a small alpha
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"interaction_only": True},
+        {"include_bias": False},
+        {"degree": (2, 3)},
+        {"degree": 0},
+        {"order": "F"},
+    ],
+    ids=str,
+)
+def test_each_option_of_products(options):
+    model = make_pipeline(StandardScaler(), PolynomialFeatures(**options), StandardScaler(), Ridge())
+    report = compared(model, ALPHAS)
+    assert report.fits_done == report.transformer_fits == 0
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median", "constant"])
+@pytest.mark.parametrize("scaler", ["passthrough", StandardScaler()], ids=str)
+def test_products_of_gaps_that_a_fold_fills(scaler, strategy):
+    """A gap counts as what its own fold has learned, in a square and in products with gaps and numbers."""
+    model = make_pipeline(
+        SimpleImputer(strategy=strategy), scaler, PolynomialFeatures(), StandardScaler(), Ridge()
+    )
+    report = compared(model, {"polynomialfeatures__degree": [2, 3], **ALPHAS}, GAPS[:, :3])
+    assert report.fits_shared == 24 and report.transformer_fits == 0
+
+
+def test_columns_that_are_constant_in_a_fold():
+    flat = X.copy()
+    flat[:, 2] = 0.1
+    flat[: N - 100, 3] = 2.0
+    model = make_pipeline(PolynomialFeatures(), StandardScaler(), Ridge())
+    report = compared(model, ALPHAS, flat)
+    assert report.fits_shared >= 8  # squares of 0 and 2 are nearly dependent on them for a small alpha
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        Normalizer(),
+        Normalizer("l1"),
+        Normalizer("max"),
+        SplineTransformer(knots=KNOTS),
+        SplineTransformer(degree=2, knots=KNOTS, extrapolation="linear", include_bias=False),
+        SplineTransformer(knots=KNOTS, extrapolation="periodic"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("behind", [(), (StandardScaler(),)], ids=str)
+def test_rows_by_themselves(step, behind):
+    report = compared(make_pipeline(step, *behind, Ridge()), ALPHAS)
+    assert report.fits_done == report.transformer_fits == 0
+
+
+def test_knots_of_a_fold_and_float32_are_left_alone():
+    report = compared(make_pipeline(SplineTransformer(), Ridge()), ALPHAS)
+    assert report.transformer_fits == 4
+    model = make_pipeline(PolynomialFeatures(), Ridge())
+    single = X[:, :2].astype(np.float32)
+    theirs = TheirSearch(model, ALPHAS, cv=4, refit=False).fit(single, Y)
+    ours = GridSearchCV(model, ALPHAS, cv=4, refit=False).fit(single, Y)
+    scores = (one.cv_results_["mean_test_score"] for one in (ours, theirs))
+    np.testing.assert_allclose(*scores, rtol=2e-6)
+    assert ours.report_.transformer_fits == 4
+
+
+def test_in_composites_of_a_frame():
+    frame = pd.DataFrame(GAPS, columns=list("abcd")).assign(word=rng.choice(["x", "y", "z"], N))
+    numbers = make_pipeline(SimpleImputer(), StandardScaler(), PolynomialFeatures())
+    model = make_pipeline(
+        make_column_transformer(
+            (numbers, ["a", "b"]),
+            (make_pipeline(SimpleImputer(), make_union(StandardScaler(), MinMaxScaler())), ["c", "d"]),
+            (OneHotEncoder(sparse_output=False), ["word"]),
+        ),
+        Ridge(),
+    )
+    path = "columntransformer__pipeline-1__polynomialfeatures__degree"
+    report = compared(model, {path: [1, 2], **ALPHAS}, frame)
+    assert report.fits_done == report.transformer_fits == 0
+
+
+def test_iterations_read_products():
+    model = make_pipeline(
+        StandardScaler(), PolynomialFeatures(include_bias=False), LogisticRegression(tol=1e-10, max_iter=1000)
+    )
+    grid = {"polynomialfeatures__degree": [1, 2], "logisticregression__C": [0.1, 1.0]}
+    options = {"cv": 4, "refit": False, "scoring": "neg_log_loss"}
+    theirs = TheirSearch(model, grid, **options).fit(X, Y > 1.0)
+    ours = GridSearchCV(model, grid, sharing="optimum", **options).fit(X, Y > 1.0)
+    assert ours.report_.fits_shared == 16 and ours.report_.transformer_fits == 0
+    scores = (one.cv_results_["mean_test_score"] for one in (ours, theirs))
+    np.testing.assert_allclose(*scores, rtol=1e-6)
+
+
+def test_each_degree_costs_a_pass_and_wide_ones_are_left_out():
+    model = make_pipeline(PolynomialFeatures(), StandardScaler(), Ridge())
+    wide = rng.normal(size=(600, 30))
+    grid = {"polynomialfeatures__degree": [1, 2, 4], "ridge__alpha": [1.0, 10.0, 100.0]}
+    search = GridSearchCV(model, grid, memory_limit=300_000_000)
+    plan = search.plan(wide, wide[:, 0])
+    reasons = [group.reason for group in plan.groups if len(group.candidates) == 3]
+    assert any("46376 columns would need more than memory_limit" in reason for reason in reasons)
+    two = GridSearchCV(model, {"polynomialfeatures__degree": [1, 2], **ALPHAS}, cv=4, refit=False)
+    assert two.fit(np.repeat(wide, 3, axis=0)[:, :12], np.repeat(wide[:, 0], 3)).report_.passes == 2
