@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.extmath import row_norms
 
 from manyfit.families.kernels._band_form import BandForm
 from manyfit.families.protocol import (
@@ -98,6 +99,8 @@ class Kernel:
         names = ("gamma", "degree", "coef0")
         self.name, self.params = estimator.kernel, {name: getattr(estimator, name) for name in names}
         self.X = _readable(X)
+        if self.name == "rbf":
+            _require_near_distances(self.X, estimator.gamma)
 
     def __call__(self, X: Any = None) -> Array:
         """The kernel matrix (n, n_train) of rows X, or of the training rows; refused with a warning."""
@@ -157,6 +160,16 @@ class KernelAnswers(Answers):
         found = self.kernel.products(X, self.dual.transpose(1, 0, 2).reshape(n, m * q))
         predicted = np.ascontiguousarray(found.reshape(-1, m, q).transpose(1, 0, 2))
         return predicted[:, :, 0] if self.flat else predicted
+
+
+def _require_near_distances(X: Any, gamma: float | None) -> None:
+    """Refuse rows so far from zero that their distances, differences of squares, are rounding.
+
+    scikit-learn's are others between rows of one matrix than between equal rows of two.
+    """
+    farthest = float(row_norms(X.astype(np.float64, copy=False), squared=True).max(initial=0.0))
+    if np.finfo(np.float64).eps * farthest * (1.0 / X.shape[1] if gamma is None else gamma) > MOST_LOSS:
+        raise Unsupported("rows are so far from zero that their distances are rounding")
 
 
 def _readable(X: Any) -> Any:
