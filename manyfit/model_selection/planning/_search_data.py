@@ -179,7 +179,7 @@ class SearchData:
         sets = 0
         for data in {id(data): data for data in matrices}.values():
             sets += len({id(None), id(data.weights.fit), id(data.weights.score)})
-        return float(self.job.splits.n_atom_groups * sets)
+        return float(self.job.splits.n_atom_groups * sets) if sets else 0.0  # splits may be no indices
 
     def shape(self, data: FoldedMatrix, estimator: Any) -> Shape:
         """The size of one fit, for estimates of cost."""
