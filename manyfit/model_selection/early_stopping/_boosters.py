@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 
@@ -31,6 +33,10 @@ class Booster:
     def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters of ``fit`` for a validation set; `rows` has its values of `row_params`."""
         raise NotImplementedError
+
+    def fit(self, estimator: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
+        """Fit with parameters, among them those of `fit_params`."""
+        return estimator.fit(X, y, **params)
 
     def n_iter(self, estimator: Any) -> int:
         """How many iterations of a fitted estimator its predictions use."""
@@ -90,6 +96,10 @@ class LightGBM(Booster):
         "init_score": "eval_init_score",
     }
     _names = ("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change")
+    _limits = (
+        "n_estimators", "num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees", "num_round",
+        "num_rounds", "nrounds", "num_boost_round", "max_iter",
+    )  # fmt: skip
 
     def why_not(self, estimator: Any) -> str | None:
         """See `Booster`."""
@@ -97,10 +107,22 @@ class LightGBM(Booster):
         return None if any(given.get(name) for name in self._names) else self._names[0]
 
     def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Booster`; LightGBM 4.7 has deprecated `eval_set`, which older versions need."""
+        """See `Booster`.
+
+        LightGBM 4.7 has deprecated `eval_set`, which older versions need. But its classifiers encode the
+        labels of `eval_set` alone: those of `eval_y` are not what the fit calls the classes.
+        """
         lists = {self.row_params[name]: [value] for name, value in rows.items()}
-        newer = "eval_X" in inspect.signature(type(estimator).fit).parameters
-        return {"eval_X": (X,), "eval_y": (y,), **lists} if newer else {"eval_set": [(X, y)], **lists}
+        known = inspect.signature(type(estimator).fit).parameters
+        if "eval_X" in known and not (is_classifier(estimator) and "eval_set" in known):
+            return {"eval_X": (X,), "eval_y": (y,), **lists}
+        return {"eval_set": [(X, y)], **lists}
+
+    def fit(self, estimator: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Any:
+        """See `Booster`; the user has not chosen `eval_set`, and need not hear that it is deprecated."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The argument 'eval_set' is deprecated")
+            return super().fit(estimator, X, y, params)
 
     def n_iter(self, estimator: Any) -> int:
         """See `Booster`; a fit of trees that are dropped at random has no best iteration."""
@@ -110,7 +132,8 @@ class LightGBM(Booster):
     def fixed(self, estimator: Any, n_iter: int) -> dict[str, Any]:
         """See `Booster`."""
         given = estimator.get_params()
-        return {self.limit: n_iter, **{name: None for name in self._names if name in given}}
+        limits = {name: n_iter for name in self._limits if name in given}
+        return {**limits, **{name: None for name in self._names if name in given}}
 
 
 class HistogramBoosting(Booster):

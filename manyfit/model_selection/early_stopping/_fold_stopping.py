@@ -81,7 +81,7 @@ class FoldStopping:
         if is_classifier(last) and (known := _known(y, y_test)) is not None:
             X_test, y_test = safe_indexing(X_test, known), safe_indexing(y_test, known)
             rows = {name: safe_indexing(value, known) for name, value in rows.items()}
-        last.fit(X, y, **{**booster.fit_params(last, X_test, y_test, rows), **own})
+        booster.fit(last, X, y, {**booster.fit_params(last, X_test, y_test, rows), **own})
         self._n_iter = booster.n_iter(last)
         return last
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -158,6 +160,28 @@ def test_test_rows_of_a_class_that_training_lacks_count_in_scores_only(model):
     )
     assert search.cv_results_["split0_best_n_iter"][0] == n_iter
     assert search.cv_results_["split0_test_score"][0] == own.score(X_CLASS[:80], labels[:80])
+
+
+@pytest.mark.parametrize("names", [np.array(["a", "b", "c"]), np.array([2, 1, 7])], ids=["texts", "integers"])
+def test_lightgbm_validates_labels_of_any_kind_by_its_classes(names):
+    labels = names[LABELS]
+    search = GridSearchCV(BOOSTERS[2], GRID, cv=FOLDS, early_stopping="fold")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.fit(X_CLASS, labels)
+    encoded = np.unique(labels, return_inverse=True)[1]
+    for i, (train, test) in enumerate(FOLDS.split(X)):
+        own, n_iter = fitted(clone(BOOSTERS[2]).set_params(learning_rate=0.5), X_CLASS, encoded, train, test)
+        assert search.cv_results_[f"split{i}_best_n_iter"][1] == n_iter
+        assert search.cv_results_[f"split{i}_test_score"][1] == own.score(X_CLASS[test], encoded[test])
+
+
+def test_the_refit_of_lightgbm_makes_its_iterations_whatever_name_limits_them():
+    given = {name: value for name, value in LGBM.items() if name != "n_estimators"}
+    search = GridSearchCV(
+        LGBMRegressor(**given, num_iterations=60), GRID, cv=FOLDS, early_stopping="fold"
+    ).fit(X, Y)
+    assert search.best_estimator_.booster_.num_trees() == search.report_.refit_n_iter < 60
 
 
 def worst_error(y_true, y_score):
