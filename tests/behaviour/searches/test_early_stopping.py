@@ -171,9 +171,7 @@ def test_lightgbm_validates_labels_of_any_kind_by_its_classes(names):
         search.fit(X_CLASS, labels)
     encoded = np.unique(labels, return_inverse=True)[1]
     for i, (train, test) in enumerate(FOLDS.split(X)):
-        own, n_iter = fitted(
-            clone(BOOSTERS[2]).set_params(learning_rate=0.5), X_CLASS, encoded, train, test
-        )
+        own, n_iter = fitted(clone(BOOSTERS[2]).set_params(learning_rate=0.5), X_CLASS, encoded, train, test)
         assert search.cv_results_[f"split{i}_best_n_iter"][1] == n_iter
         assert search.cv_results_[f"split{i}_test_score"][1] == own.score(X_CLASS[test], encoded[test])
 

@@ -214,13 +214,13 @@ def test_training_rows_are_at_no_distance_from_themselves_if_rounding_leaves_som
     rows = NUMBERS[np.arange(N) // 2 % 20] * np.repeat([1.0, 3.0], N // 2)[:, np.newaxis]
     estimator = RadiusNeighborsClassifier(metric="cosine", outlier_label="most_frequent")
     settings = settings_of([0.05, 0.5, 1.0], ("uniform", "distance"))
-    train = rows[:TRAIN]
-    fold = SingleFold(FoldArrays(train, CODES[:TRAIN], rows[TRAIN:], CODES[TRAIN:], None, train, CODES[:TRAIN], CODES[TRAIN:]))  # fmt: skip
+    train, known, later = rows[:TRAIN], CODES[:TRAIN], CODES[TRAIN:]
+    fold = SingleFold(FoldArrays(train, known, rows[TRAIN:], later, None, train, known, later))
     family = family_of(type(estimator))
     (out,) = family.fit_many(estimator, settings, fold)
     found = out.respond("train", fold.fold(0))["predict_proba"]
     for j, setting in enumerate(settings):
-        own = clone(estimator).set_params(**setting).fit(train, CODES[:TRAIN])
+        own = clone(estimator).set_params(**setting).fit(train, known)
         np.testing.assert_array_equal(found[j], own.predict_proba(train))
 
 
