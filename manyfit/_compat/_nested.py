@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.cluster._agglomerative import _hc_cut
 from sklearn.feature_selection import RFE, SequentialFeatureSelector
 from sklearn.feature_selection._base import _get_feature_importances
 from sklearn.utils._set_output import _wrap_data_with_container
@@ -15,6 +14,8 @@ __all__ = ["RFEPath", "SequentialPath", "cut_tree", "learned_attributes", "wrap_
 
 def cut_tree(n_clusters: int, children: Any, n_leaves: int) -> Any:
     """The labels of the leaves that ``AgglomerativeClustering`` cuts from a whole tree."""
+    from sklearn.cluster._agglomerative import _hc_cut  # only now: few searches need scikit-learn's clusters
+
     return _hc_cut(n_clusters, children, n_leaves)
 
 

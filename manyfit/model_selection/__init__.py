@@ -4,7 +4,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from manyfit.model_selection._public import *  # noqa: F403
+    from manyfit.model_selection._public import (
+        BaseSearchCV,
+        GridSearchCV,
+        Group,
+        Plan,
+        RandomizedSearchCV,
+        Report,
+        WorkPlace,
+    )
+    from manyfit.model_selection.validation import _published
+    from manyfit.model_selection.validation._published import *  # noqa: F403
+
+    __all__ = [
+        "BaseSearchCV",
+        "GridSearchCV",
+        "Group",
+        "Plan",
+        "RandomizedSearchCV",
+        "Report",
+        "WorkPlace",
+    ]
+    __all__ += _published.__all__
 else:  # a type checker would take any name for one of the module
 
     def __getattr__(name: str) -> Any:

@@ -55,14 +55,7 @@ def _edges(step: Any, columns: FoldColumns) -> list[Array]:
     """The inner edges of the bins of each column."""
     if step.subsample is not None and columns.fold.n_train > step.subsample:
         raise Unsupported("KBinsDiscretizer draws rows")
-    for part in columns.parts:
-        if not isinstance(part, NumberColumn):
-            raise Unsupported("bins are made of columns that are not numbers of X")
-        if columns.fold.has_gaps(part):
-            raise Unsupported("KBinsDiscretizer reads gaps")
-    if columns.dtype == np.float32:
-        raise Unsupported("bins are made of float32 numbers")
-    Z = np.column_stack([columns.fold.numbers(part) for part in columns.parts])  # type: ignore[arg-type]
+    Z = np.column_stack([columns.fold.numbers(part) for part in columns.numbers_of(step)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

@@ -11,22 +11,10 @@ from sklearn.base import clone
 from sklearn.preprocessing import Normalizer, PolynomialFeatures, SplineTransformer
 
 from manyfit.families.protocol import register_column_step
-from manyfit.folds import FoldColumns, LinearColumns, NumberColumn, Unsupported, product_columns
+from manyfit.folds import FoldColumns, LinearColumns, Unsupported, product_columns
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 Array = NDArray[Any]
-
-
-def _numbers(step: Any, columns: FoldColumns) -> list[NumberColumn]:
-    """The columns that a step reads; raises `Unsupported` unless they are numbers without gaps."""
-    name, found = type(step).__name__, list[NumberColumn]()
-    for part in columns.parts:
-        if not isinstance(part, NumberColumn):
-            raise Unsupported(f"{name} reads columns that are not numbers of X")
-        if columns.fold.has_gaps(part):
-            raise Unsupported(f"{name} reads gaps")
-        found.append(part)
-    return found
 
 
 class PolynomialFeaturesStep:
@@ -39,9 +27,7 @@ class PolynomialFeaturesStep:
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns of products."""
-        parts = _numbers(step, columns)
-        if columns.dtype == np.float32:
-            raise Unsupported("PolynomialFeatures multiplies numbers of float32")
+        parts = columns.numbers_of(step)
         fitted = clone(step).set_output(transform="default").fit(np.zeros((1, len(parts))))
         columns.fold.encoding.require_room(fitted.n_output_features_)
         return columns.changed([product_columns(columns.fold, parts, fitted.powers_)])
@@ -57,12 +43,12 @@ class _RowFunction:
 
     def apply(self, step: Any, columns: FoldColumns) -> FoldColumns:
         """The columns that scikit-learn's own step makes of all rows."""
-        parts, name = _numbers(step, columns), type(step).__name__
+        parts, name = columns.numbers_of(step), type(step).__name__
         if not all(part.is_unscaled for part in parts):
             raise Unsupported(f"{name} reads columns that a step has changed")
         if columns.fold.n_train < 2:
             raise Unsupported(f"{name} is fitted to one row")
-        encoding, dtype = columns.fold.encoding, columns.dtype
+        encoding = columns.fold.encoding
         values = [encoding.derived(part.j, part.function)[0] for part in parts]
         if any(np.isnan(one).any() for one in values):
             raise Unsupported(f"{name} reads gaps that were filled")
@@ -71,20 +57,20 @@ class _RowFunction:
             key = structural_key(step), tuple((part.j, part.function) for part in parts)
         except Unkeyable as error:
             raise Unsupported(f"{name} has a parameter that cannot be compared") from error
-        first = fitted.fit_transform(_array(values, slice(0, 2), dtype))[:1]
+        first = fitted.fit_transform(_stacked(values, slice(0, 2)))[:1]
         encoding.require_room(first.shape[1])
 
         def make(rows: slice) -> Array:
-            return np.asarray(fitted.transform(_array(values, rows, dtype)), dtype=np.float64)
+            return np.asarray(fitted.transform(_stacked(values, rows)))
 
         index = encoding.made_start(key, first.shape[1], make) + np.arange(first.shape[1])
         entry = (index, np.arange(index.size), np.ones(index.size))
-        return columns.changed([LinearColumns((entry,), np.zeros(index.size), dtype=first.dtype)])
+        return columns.changed([LinearColumns((entry,), np.zeros(index.size))])
 
 
-def _array(values: Sequence[Array], rows: slice, dtype: np.dtype[Any]) -> Array:
-    """Some rows of columns, as scikit-learn has them."""
-    return np.column_stack([one[rows] for one in values]).astype(dtype, copy=False)
+def _stacked(values: Sequence[Array], rows: slice) -> Array:
+    """Some rows of columns, as an array."""
+    return np.column_stack([one[rows] for one in values])
 
 
 class NormalizerStep(_RowFunction):

@@ -29,6 +29,8 @@ STEPS, SHORTENINGS, DESCENT = 60, 30, 1e-4
 MARGIN = 4.0
 # What scikit-learn's own fits may be off for a certificate of another formula.
 ROUNDING = 1.02
+# liblinear makes no smaller step in a coefficient.
+SMALLEST_STEP = 1e-12
 # A curvature of less than this share of the largest is rounding: nothing that is scored depends on it.
 FLAT = 1e-10
 # Nanoseconds for each number of a training set: of a fit by liblinear, and of one here, with its products.
@@ -183,9 +185,12 @@ def _training(X: Array, y: Array, own: Array | None, of_class: Array | None, est
     counts = np.bincount(y[weight > 0], minlength=2)
     if not ((weight >= 0).all() and counts.all()):
         raise Unsupported("a weight is negative or NaN, or a class has no weight in a training part")
+    share = counts.min() / counts.sum()
+    if SMALLEST_STEP * np.abs(X).max(initial=0.0) > estimator.tol * share:
+        raise Unsupported("X has numbers so large that liblinear's smallest step exceeds tol")
     A = np.column_stack([X, np.ones(len(y))]) if estimator.fit_intercept else X
     weight = weight if of_class is None else weight * of_class[y]
-    return TrainingRows(np.asfortranarray(A), y, weight, counts.min() / counts.sum())
+    return TrainingRows(np.asfortranarray(A), y, weight, share)
 
 
 def _solution(

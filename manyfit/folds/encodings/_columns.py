@@ -123,17 +123,22 @@ class LinearColumns:
         """Number of columns."""
         return self.constant.size
 
-    def matrix(self, height: int) -> Any:
-        """The matrix, of shape (height, p), as a sparse array."""
+    @property
+    def _joined(self) -> tuple[Array, Array, Array]:
+        """All entries: their rows, columns and numbers."""
         empty = (np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
         rows, columns, numbers = map(np.concatenate, zip(empty, *self.entries, strict=True))
+        return rows, columns, numbers
+
+    def matrix(self, height: int) -> Any:
+        """The matrix, of shape (height, p), as a sparse array."""
+        rows, columns, numbers = self._joined
         return scipy.sparse.csr_array((numbers, (rows, columns)), shape=(height, self.width))
 
     @property
     def selection(self) -> tuple[Array, Array, Array] | None:
         """Columns g of the matrix, with shifts and scales, if all are ``(g - shift) / scale``; or None."""
-        empty = (np.empty(0, dtype=int), np.empty(0, dtype=int), np.empty(0))
-        rows, columns, numbers = map(np.concatenate, zip(empty, *self.entries, strict=True))
+        rows, columns, numbers = self._joined
         order = np.argsort(columns, kind="stable")
         rows, numbers = rows[order], numbers[order]
         is_one_each = np.array_equal(columns[order], np.arange(self.width)) and numbers.all()
@@ -247,6 +252,18 @@ class FoldColumns:
         """The dtype of the array of all columns of numbers."""
         found = [part.dtype for part in self.parts if isinstance(part, NumberColumn | LinearColumns)]
         return np.result_type(*found) if found else FLOAT64
+
+    def numbers_of(self, step: Any) -> tuple[NumberColumn, ...]:
+        """The columns as numbers that a step reads; raises `Unsupported` for gaps and for float32."""
+        name = type(step).__name__
+        numbers = tuple(part for part in self.parts if isinstance(part, NumberColumn))
+        if len(numbers) < len(self.parts):
+            raise Unsupported(f"{name} reads columns that are not numbers of X")
+        if any(self.fold.has_gaps(part) for part in numbers):
+            raise Unsupported(f"{name} reads gaps")
+        if self.dtype == np.float32 or self.is_rounded:
+            raise Unsupported(f"{name} reads numbers of float32")
+        return numbers
 
     def selected(self, index: Sequence[int]) -> FoldColumns:
         """Some of the columns."""

@@ -143,7 +143,8 @@ class Encoding(MixedRows):
         key = (j, function)
         if key not in self._spreads:
             values = self.derived(j, function)[0]
-            self._spreads[key] = float(np.nanmean(values)), float(np.nanstd(values))
+            with np.errstate(over="ignore"):
+                self._spreads[key] = float(np.nanmean(values)), float(np.nanstd(values))
         return self._spreads[key]
 
     def number_has_gaps(self, j: int, function: Callable[[Array], Array] | None) -> bool:

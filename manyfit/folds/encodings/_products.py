@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manyfit.exceptions import Unsupported
 from manyfit.folds.encodings._columns import EncodedFold, LinearColumns, NumberColumn
 from manyfit.folds.encodings._encoding import Encoding
 
 Array = NDArray[Any]
 
 MARK = -1  # in place of a power: the mark of a gap
-# Numbers of X stand for themselves if, by their mean and spread, a scaled power loses a digit or two at most.
-MOST_OFFSET, LEAST_SPREAD, MOST_SPREAD = 4.0, 1e-2, 1e2
+# Numbers of X stand for themselves if, by their mean and spread, a scaled power loses a digit at most.
+MOST_OFFSET, LEAST_SPREAD, MOST_SPREAD = 1.0, 1e-2, 1e2
+# The terms of a product may be so many times larger than the product. Variances lose twice as many digits.
+MOST_CANCELLED = 30.0
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,14 @@ class _Factor:
     @classmethod
     def of(cls, encoding: Encoding, part: NumberColumn) -> _Factor:
         has_gaps = encoding.number_has_gaps(part.j, part.function)
-        center, (mean, spread) = (
-            encoding.derived(part.j, part.function)[1],
-            encoding.spread(part.j, part.function),
-        )
-        spread = spread or 1.0
+        center = encoding.derived(part.j, part.function)[1]
+        mean, spread = encoding.spread(part.j, part.function)
+        if not math.isfinite(spread):
+            raise Unsupported("the squares of a column are not finite")
         is_plain = abs(mean) <= MOST_OFFSET * spread and LEAST_SPREAD <= spread <= MOST_SPREAD
         if not has_gaps and (part.is_unscaled or is_plain):
             center, spread = 0.0, 1.0
-        return cls(encoding, part.j, part.function, center, spread, has_gaps)
+        return cls(encoding, part.j, part.function, center, spread or 1.0, has_gaps)
 
     @property
     def key(self) -> Hashable:
@@ -79,9 +81,20 @@ class _Factor:
         """Whether a column is g itself."""
         return part.is_unscaled and not self.has_gaps and (self.center, self.spread) == (0.0, 1.0)
 
+    def cancelled(self, part: NumberColumn, fold: EncodedFold) -> float:
+        """How many times larger ``a g`` and b are than a column, in the training rows."""
+        g, z = self.power(1)[fold.train], fold.numbers(part)
+        a, b = self._line(part)
+        terms, size = abs(a) * _root_mean_square(g) + abs(b), _root_mean_square(z)
+        return 1.0 if terms == size else terms / size if size else math.inf
+
+    def _line(self, part: NumberColumn) -> tuple[float, float]:
+        """The numbers of ``a g + b``."""
+        return self.spread / part.scale, (self.center - part.shift) / part.scale
+
     def coefficient(self, part: NumberColumn, e: int, t: int) -> float:
         """What power `t`, or the mark, has for its factor in the power `e` of a column."""
-        a, b = self.spread / part.scale, (self.center - part.shift) / part.scale
+        a, b = self._line(part)
         if t == MARK:
             assert part.fill is not None
             return float(((part.fill - part.shift) / part.scale) ** e - b**e)
@@ -158,6 +171,11 @@ def _product_start(encoding: Encoding, parts: Sequence[tuple[_Factor, int]]) -> 
     return encoding.made_start(tuple((factor.key, t) for factor, t in parts), 1, make)
 
 
+def _root_mean_square(values: Array) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(np.mean(values**2)))
+
+
 def product_columns(fold: EncodedFold, parts: Sequence[NumberColumn], powers: Array) -> LinearColumns:
     """Products of powers of some columns, as scikit-learn has them behind scalers and imputers of a fold.
 
@@ -169,10 +187,19 @@ def product_columns(fold: EncodedFold, parts: Sequence[NumberColumn], powers: Ar
         The columns, of float64, without gaps that are left.
     powers : ndarray of int of shape (p, len(parts))
         For each product, the power of each column.
+
+    Raises
+    ------
+    Unsupported
+        If the terms of a product cancel, as where a column varies far less in the fold than in all rows.
     """
     encoding = fold.encoding
     factors = [_Factor.of(encoding, part) for part in parts]
     exact = all(factor.is_exact(part) for factor, part in zip(factors, parts, strict=True))
+    if not exact:
+        cancelled = [factor.cancelled(part, fold) for factor, part in zip(factors, parts, strict=True)]
+        if not (np.prod(np.array(cancelled) ** powers, axis=1) <= MOST_CANCELLED).all():
+            raise Unsupported("products of scaled columns would lose digits in a fold")
     key = tuple(factor.key for factor in factors), exact, powers.tobytes(), powers.shape
     if key not in encoding.product_maps:
         encoding.product_maps[key] = _ProductMap.of(encoding, factors, exact, powers)

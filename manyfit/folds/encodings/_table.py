@@ -47,7 +47,8 @@ class Table:
     def __init__(self, X: Any) -> None:
         is_frame = hasattr(X, "columns") and hasattr(X, "to_numpy")
         if not is_frame and not (type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "fiubO"):
-            raise Unsupported(f"columns are read of frames and matrices, and X is a {type(X).__name__}")
+            found = f"X is of class {type(X).__name__}"
+            raise Unsupported(f"columns are encoded in frames and NumPy arrays only, and {found}")
         if 0 in X.shape:
             raise Unsupported(f"X is empty: shape {X.shape}")
         self._X, self.is_frame, self.shape = X, is_frame, (int(X.shape[0]), int(X.shape[1]))

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import accuracy_score, explained_variance_score, r2_score
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 
 from manyfit._compat import (
@@ -173,6 +173,12 @@ class SharedScoring:
             if isinstance(self.named[name], PassthroughScorer)
             or (one is not None and one[0] is accuracy_score)
         )
+
+    @property
+    def explains_variance(self) -> bool:
+        """Whether a scorer is explained variance."""
+        found = [scorer_parts(one) for one in self.named.values()]
+        return any(one is not None and one[0] is explained_variance_score for one in found)
 
     def params_of(self, fold: Fold, role: str) -> dict[str, Any]:
         """The arguments of the scorer for the rows of a role."""

@@ -47,6 +47,7 @@ class SearchData:
         # By whether y has labels, the encoding of X, if any, and the function of y; a text says why not.
         self._moments: dict[tuple[bool, Encoding | None, Any], FoldedMatrix | str] = {}
         self._iterations: dict[tuple[bool, Encoding | None], FoldedMatrix] = {}
+        self._encodings = set[Encoding]()  # that are read
         self._raw_weights: tuple[Any, Any] | None = None
         self._n_classes: int | None = None
 
@@ -96,8 +97,10 @@ class SearchData:
     def _rows_of_X(self, encoding: Encoding | None) -> RowSource:
         if encoding is None:
             return as_row_source(self.job.X)
-        # Its numbers and codes, and a copy in the order of the atoms.
-        require_memory(2 * 8 * encoding.shape[0] * encoding.entries_a_row, self.job.options.memory_limit // 2)
+        # The numbers and codes of all encodings so far, each with a copy in the order of the atoms.
+        entries = sum(one.entries_a_row for one in self._encodings | {encoding})
+        require_memory(2 * 8 * encoding.shape[0] * entries, self.job.options.memory_limit // 2)
+        self._encodings.add(encoding)
         return encoding
 
     def _load(self, labels: bool, encoding: Encoding | None, function: TargetFunction | None) -> FoldedMatrix:
@@ -176,7 +179,7 @@ class SearchData:
         sets = 0
         for data in {id(data): data for data in matrices}.values():
             sets += len({id(None), id(data.weights.fit), id(data.weights.score)})
-        return float(self.job.splits.n_atom_groups * sets)
+        return float(self.job.splits.n_atom_groups * sets) if sets else 0.0  # splits may be no indices
 
     def shape(self, data: FoldedMatrix, estimator: Any) -> Shape:
         """The size of one fit, for estimates of cost."""

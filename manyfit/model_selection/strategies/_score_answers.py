@@ -137,13 +137,22 @@ class _SubsetScores:
         self._missing = [j for j in range(n_settings) if j not in answers.refused]
         self._from_moments()
         self.device_scores: list[Any] = []
-        if self._missing and answers.reads_moments and _has_constant_target(self._y):
-            # R2 of a constant target is 1 or 0 as the predictions are equal to it to the last bit or not.
+        if self._missing and self._has_rounded_ends():
             for j in self._missing:
                 self._scores[j] = Unsupported("a target is constant in the rows to score")
             self._missing = []
         if self._missing and has_device_rows(folded):
             self.device_scores = self._score_on_device()
+
+    def _has_rounded_ends(self) -> bool:
+        """Whether the last bit of a prediction may decide between the scores 1 and 0 of a constant target."""
+        by_moments, by_variance = self._answers.reads_moments, self._scoring.explains_variance
+        if not (by_moments or by_variance) or not (self._y == self._y[:1]).all(axis=0).any():
+            return False
+        if len(self._y) > 1:  # R2 is 1 if all residuals are 0, explained variance if they are their mean
+            return True
+        # One residual is its mean without weights; with one, their product is divided by it.
+        return by_variance and self._fold.score_weight(self.role) is not None
 
     def _from_moments(self) -> None:
         answers, scoring = self._answers, self._scoring
@@ -274,11 +283,6 @@ def _responses_on_host(responses: Mapping[str, Any], classes: Array | None) -> M
             host = to_host(values, label="predictions")
             on_host[method] = classes[host] if method == "predict" and classes is not None else host
     return on_host
-
-
-def _has_constant_target(y: Array) -> bool:
-    """Whether a target has one value in two or more rows to score."""
-    return len(y) > 1 and bool((y == y[:1]).all(axis=0).any())
 
 
 def _as_scorer_result(scoring: SharedScoring, values: dict[str, float]) -> Any:

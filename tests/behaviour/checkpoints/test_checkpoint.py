@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from manyfit.cluster.inspection.versions import process_versions
@@ -162,7 +162,7 @@ def test_failed_fits_are_restored_as_scikit_learn_reports_them(path):
 CASES = {
     "moments": (make_pipeline(StandardScaler(), Ridge()), {"ridge__alpha": [0.1, 1.0, 10.0]}, X, Y),
     "shared iterations": (LogisticRegression(), {"C": [0.1, 1.0]}, X_CLASS, LABELS),
-    "fold family": (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
+    "fold family": (make_pipeline(PowerTransformer(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
     "shared steps": (
         make_pipeline(StandardScaler(), SVC(kernel="sigmoid")),
         {"svc__C": [0.1, 1.0]},

@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV as TheirSearch
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -34,9 +35,10 @@ ALPHAS = {"ridge__alpha": [0.1, 1.0, 10.0]}
 KNOTS = np.quantile(X, [0.05, 0.3, 0.6, 0.95], axis=0)
 
 
-def compared(model, grid, X=X, y=Y, **options):
-    theirs = TheirSearch(model, grid, cv=4, refit=False, return_train_score=True, **options).fit(X, y)
-    ours = GridSearchCV(model, grid, cv=4, refit=False, return_train_score=True, **options).fit(X, y)
+def compared(model, grid, X=X, y=Y, cv=4):
+    options = {"cv": cv, "refit": False, "return_train_score": True}
+    theirs = TheirSearch(model, grid, **options).fit(X, y)
+    ours = GridSearchCV(model, grid, **options).fit(X, y)
     for key in (key for key in theirs.cv_results_ if key.startswith("split")):
         np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9, atol=1e-10)
     return ours.report_
@@ -98,6 +100,31 @@ def test_columns_that_are_constant_in_a_fold():
     model = make_pipeline(PolynomialFeatures(), StandardScaler(), Ridge())
     report = compared(model, ALPHAS, flat)
     assert report.fits_shared >= 8  # squares of 0 and 2 are nearly dependent on them for a small alpha
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()], ids=str)
+@pytest.mark.parametrize("spread", [1e-6, 1e-4, 1e-2])
+def test_a_column_that_varies_little_in_a_fold(scaler, spread):
+    """Its scaled square is a small difference of large terms, which the fold leaves to scikit-learn."""
+    late = X.copy()
+    late[: N // 2, 0] = 3.0 + spread * rng.normal(size=N // 2)
+    y = np.where(np.arange(N) < N // 2, (late[:, 0] - 3.0) / spread, 0.0) + X[:, 1]
+    model = make_pipeline(scaler, PolynomialFeatures(), Ridge())
+    report = compared(model, ALPHAS, late, y, cv=TimeSeriesSplit(3))
+    assert report.fits_shared == 9 and report.transformer_fits >= 2
+
+
+def test_a_column_that_is_constant_in_all_rows():
+    flat = X.copy()
+    flat[:, 2] = 0.7
+    report = compared(make_pipeline(StandardScaler(), PolynomialFeatures(), Ridge()), ALPHAS, flat)
+    assert report.fits_done == report.transformer_fits == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_squares_that_overflow():
+    report = compared(make_pipeline(MaxAbsScaler(), PolynomialFeatures(), Ridge()), ALPHAS, X * 1e160)
+    assert report.transformer_fits == 8
 
 
 @pytest.mark.parametrize(
@@ -169,3 +196,14 @@ def test_each_degree_costs_a_pass_and_wide_ones_are_left_out():
     assert any("46376 columns would need more than memory_limit" in reason for reason in reasons)
     two = GridSearchCV(model, {"polynomialfeatures__degree": [1, 2], **ALPHAS}, cv=4, refit=False)
     assert two.fit(np.repeat(wide, 3, axis=0)[:, :12], np.repeat(wide[:, 0], 3)).report_.passes == 2
+
+
+def test_the_matrices_of_a_search_fit_memory_limit_together():
+    """Ten sets of knots have five matrices of 100 columns, of which two would fit."""
+    knots = [np.linspace([0.0] * 5, [k + 1.0] * 5, 9) for k in range(10)]
+    grid = {"splinetransformer__knots": knots, **ALPHAS}
+    search = GridSearchCV(make_pipeline(SplineTransformer(), Ridge()), grid, memory_limit=30_000_000)
+    data = rng.random((4000, 5))
+    plan = search.plan(data, data[:, 0])
+    kinds = [group.strategy.kind for group in plan.groups for _ in group.candidates]
+    assert 0 < kinds.count("moments") < 30

@@ -20,7 +20,13 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -53,7 +59,13 @@ def test_a_shared_group_as_text():
             "shared steps",
             "no family serves HuberRegressor",
         ),
-        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, "fold family", ""),
+        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, "moments", ""),
+        (
+            make_pipeline(QuantileTransformer(n_quantiles=9), Ridge()),
+            {"ridge__alpha": [1, 2]},
+            "fold family",
+            "",
+        ),
         (
             Ridge(solver="lsqr"),
             ALPHAS,
@@ -69,7 +81,7 @@ def test_kinds_and_reasons(estimator, grid, kind, reason):
     assert reason in str(plan) and reason.replace("'", "&#x27;") in plan._repr_html_()
 
 
-@pytest.mark.parametrize("estimator", [Ridge(), make_pipeline(PolynomialFeatures(), Ridge())])
+@pytest.mark.parametrize("estimator", [Ridge(), make_pipeline(QuantileTransformer(n_quantiles=9), Ridge())])
 def test_scores_from_predictions_are_named(estimator):
     name = next(n for n in estimator.get_params() if n.endswith("alpha"))
     note = "; scores from predictions, by scikit-learn's scorer once a setting and split"
@@ -125,7 +137,7 @@ def test_one_bad_setting_leaves_the_others_shared():
     [
         (Ridge(), ALPHAS, X, Y),
         (SVC_PIPELINE, {"pca__n_components": [2, 3], "svc__C": [1, 2]}, X_CLASS, LABELS),
-        (make_pipeline(PolynomialFeatures(), Ridge()), {"ridge__alpha": [1, 2]}, X, Y),
+        (make_pipeline(QuantileTransformer(n_quantiles=9), Ridge()), {"ridge__alpha": [1, 2]}, X, Y),
     ],
 )  # fmt: skip
 def test_what_is_planned_is_done(estimator, grid, X, y):

@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manyfit.estimators import family_of
-from manyfit.folds import FoldArrays, SingleFold, Unsupported
+from manyfit.families.generative import _answers, _gaussian_nb
+from manyfit.folds import FoldArrays, SingleFold, Unsupported, _blas_threads
 from manyfit.model_selection import GridSearchCV
 
 rng = np.random.default_rng(0)
@@ -63,6 +64,14 @@ DISCRIMINANTS = [
         [{"shrinkage": None, "priors": p, "tol": t} for t in (1e-4, 1e-2) for p in (None, PRIORS)],
     )
 ]
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    """Classes and blocks of rows of any size by two threads, whatever the environment allows."""
+    monkeypatch.setattr(_blas_threads, "blas_threads", lambda: 2)
+    monkeypatch.setattr(_gaussian_nb, "MIN_THREADED_VALUES", 0)
+    monkeypatch.setattr(_answers, "MIN_BLOCKS", 2)
 
 
 def name_of(value):
@@ -169,6 +178,47 @@ def test_one_feature():
         if isinstance(estimator, LinearDiscriminantAnalysis) and estimator.solver == "svd":
             settings = settings[:1]
         assert_same(estimator, settings, fold_of(NUMBERS[:, :1], Y), rtol=1e-10)
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("y", [Y, Y > 0, Y.astype(np.uint8)], ids=["integers", "bools", "bytes"])
+def test_gaussian_classes_are_summed_by_threads(watch, two_threads, order, y):
+    calls = []
+    watch(_gaussian_nb, "map_threads", lambda *args: calls.append(args))
+    settings = [one for one in NUMERIC[0][1] if one["priors"] is None]
+    assert_same(GaussianNB(), settings, fold_of(np.asarray(NUMBERS, order=order), y))
+    assert calls
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
+def test_threads_refuse_what_scikit_learn_raises_or_warns_for(two_threads, value):
+    X = NUMBERS.copy()
+    X[-1, 2] = value  # a training row
+    assert refused(GaussianNB(), {}, X)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings"), [NUMERIC[0], *DISCRIMINANTS], ids=["gaussian", "lsqr", "eigen", "svd"]
+)
+def test_rows_are_scored_in_blocks_by_threads(monkeypatch, two_threads, estimator, settings):
+    monkeypatch.setattr(_answers, "BLOCK_VALUES", 1)
+    monkeypatch.setattr(_answers, "MIN_BLOCK_ROWS", 7)  # 40 rows to score, and 110: the last block is short
+    blocks = _answers.in_row_blocks(len, NUMBERS[TEST], 5)
+    assert blocks == [7, 7, 7, 7, 7, 5]
+    assert_same(estimator, settings, fold_of(NUMBERS, np.array(["a", "b", "c"])[Y]), rtol=1e-10)
+
+
+def test_a_row_on_a_boundary_is_found_in_any_block(monkeypatch, two_threads):
+    monkeypatch.setattr(_answers, "BLOCK_VALUES", 1)
+    monkeypatch.setattr(_answers, "MIN_BLOCK_ROWS", 2)
+    X = np.array([[-2.0, 1.0], [-1.0, -1.0], [-3.0, 0.0], [2.0, -1.0], [1.0, 1.0], [3.0, 0.0]])
+    y, rows = np.array([0, 0, 0, 1, 1, 1]), np.tile(X, (2, 1))
+    rows[7] = 0.0
+    fold = FoldArrays(X, y, rows, np.tile(y, 2), None, X, y, np.tile(y, 2))
+    out = answers(LinearDiscriminantAnalysis(solver="lsqr"), [DISCRIMINANTS[0][1][0]], fold)
+    with pytest.raises(Unsupported, match="boundary"):
+        out.respond("test", fold)["predict"]
+    assert_same(GaussianNB(), [{"var_smoothing": 0.5, "priors": None}], fold)
 
 
 def test_gaussian_weights():

@@ -105,6 +105,19 @@ def test_weights_steps_and_single_precision() -> None:
     assert search.report_.fits_done == 8, search.report_
 
 
+@pytest.mark.parametrize("scale", [1e8, 1e14])
+def test_numbers_too_large_for_the_steps_of_liblinear_are_scikit_learns(scale: float) -> None:
+    """Its coefficients stay zero, or stop short, where steps would be smaller than 1e-12."""
+    options = {"scoring": "neg_log_loss", "refit": False, "cv": KFold(4)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ours = GridSearchCV(MODEL, C, **options, sharing="optimum").fit(scale * X, TWO)
+        theirs = SklearnSearch(MODEL, C, **options).fit(scale * X, TWO)
+    found, expected = (one.cv_results_["mean_test_score"] for one in (ours, theirs))
+    np.testing.assert_array_equal(found, expected)
+    assert "smallest step" in str(ours.report_)
+
+
 def test_a_fit_that_ends_at_max_iter_is_scikit_learns() -> None:
     few = LogisticRegression(solver="liblinear", max_iter=3, random_state=0, **L1)
     options = {"scoring": "neg_log_loss", "refit": False, "cv": KFold(4)}

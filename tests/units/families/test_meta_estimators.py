@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, PolynomialFeatures, QuantileTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from manyfit.estimators import Cost, family_of
@@ -86,10 +86,13 @@ def test_all_fits_are_shared(model: Any, grid: dict[str, Any], y: Any, weighted:
 def test_behind_steps_that_are_not_affine() -> None:
     target = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
     grid = {"transformedtargetregressor__regressor__alpha": ALPHAS}
-    search = compared(make_pipeline(PolynomialFeatures(), target), grid, Z[:, 0])
+    search = compared(make_pipeline(QuantileTransformer(n_quantiles=9), target), grid, Z[:, 0])
     assert search.report_.fits_done == 0
     grid = {"regressor__ridge__alpha": ALPHAS}
     target = TransformedTargetRegressor(make_pipeline(PolynomialFeatures(), Ridge()), **LOG)
+    search = compared(target, grid, SIZES[:, 0])
+    assert search.report_.fits_done == 0
+    target = TransformedTargetRegressor(make_pipeline(QuantileTransformer(n_quantiles=9), Ridge()), **LOG)
     search = compared(target, grid, SIZES[:, 0])
     assert search.report_.fits_done == 9  # its steps are shared, as before
 

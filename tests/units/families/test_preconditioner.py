@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -335,3 +336,14 @@ def test_a_part_is_known_whole_and_the_rest_by_its_diagonal(head, K, make, inter
         if intercept == "none":
             matrix[d - 1 :: d] = 0.0
         np.testing.assert_allclose(matrix @ got[c].ravel(), G[c].ravel(), rtol=1e-5, atol=1e-5)
+
+
+def test_hessians_that_are_not_kept_take_no_memory():
+    """One after the other each column gets a Hessian of its own, and only one is kept."""
+    made, _ = hessians([0.1], most=1)
+    taken = []
+    for c in range(3):
+        made.renew(np.full((1, 1, P + 1), 3.0 * c), np.array([c]), 1e-9)
+        taken.append(weakref.ref(made._references[-1]))
+    assert [one() is not None for one in taken] == [False, False, True]
+    assert np.isfinite(made.solve(np.ones((3, 1, P + 1)), np.arange(3))).all()  # factors stay

@@ -73,6 +73,49 @@ def test_the_naive_formula_would_have_failed():
     assert abs(good - truth) < 1e-7 * truth
 
 
+@pytest.fixture
+def summed_about_zero(watch):
+    """The calls of the sums about zero."""
+    calls = []
+    watch(_host, "_sums_about_zero", lambda *args: calls.append(args))
+    return calls
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("as_rows", [lambda n: slice(0, n), np.arange], ids=["slice", "index"])
+@pytest.mark.parametrize("n", [1, 2, 300, 3 * BLOCK_VALUES // 5])
+def test_rows_about_zero_are_summed_without_a_copy(summed_about_zero, n, as_rows, order):
+    X, Y = np.random.default_rng(1).normal(size=(n, 4)), rng.normal(size=(n, 2)) + 1e8
+    X[:: max(n // 2, 1)] = 0.0  # with one row, or two, the sample is these
+    X[:, 3] = 0.0
+    moments = moments_of_rows(np.asarray(X, order=order), Y, as_rows(n))
+    assert summed_about_zero
+    assert_moments(moments, np.c_[X, Y], rtol=1e-7)  # Y has few digits
+    expected = exact(X)[2].astype(float)
+    np.testing.assert_allclose(moments.scatter[:4, :4], expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [3.0, 1e4, 1e8])
+def test_rows_that_only_seem_to_lie_about_zero_are_summed_again(summed_about_zero, offset):
+    """The sampled rows lie about zero, and all others far from it."""
+    n = 3000
+    X, Y = rng.normal(size=(n, 3)) + offset, rng.normal(size=(n, 1))
+    sampled = np.arange(SAMPLED_ROWS) * (n - 1) // (SAMPLED_ROWS - 1)
+    X[sampled] = np.linspace(-1.0, 1.0, SAMPLED_ROWS)[:, None] * offset
+    moments = moments_of_rows(X, Y, slice(0, n))
+    assert summed_about_zero
+    assert_moments(moments, np.c_[X, Y], rtol=1e-13 + 4e-16 * offset)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_rows_about_zero_that_are_not_finite_show_it(value):
+    X = rng.normal(size=(3000, 3))
+    X[1, 1] = value  # not among the sampled rows
+    scatter = moments_of_rows(X, X[:, :1], slice(0, 3000)).scatter
+    assert np.isfinite(scatter[np.ix_([0, 2, 3], [0, 2, 3])]).all()
+    assert not np.isfinite(scatter[1]).any()
+
+
 def test_weights_with_zeros():
     X, Y = rng.normal(size=(500, 3)), rng.normal(size=(500, 2))
     weights = rng.integers(0, 3, 500).astype(float)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,8 @@ class Hessians:
         self._references: list[_ReferenceHessian] = []  # the newest last
         self._used: dict[int, _ReferenceHessian] = {}
         self._factors: dict[int, HessianFactor] = {}
-        self._factored: dict[int, _ReferenceHessian] = {}  # what the factors are of
+        # What the factors are of, without the memory of Hessians that are not kept.
+        self._factored: WeakValueDictionary[int, _ReferenceHessian] = WeakValueDictionary()
 
     def solve(self, G: Array, columns: Array) -> Array:
         """The inverse of the Hessian of each column times its gradient, (m, K, d)."""

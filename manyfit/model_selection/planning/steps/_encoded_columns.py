@@ -65,7 +65,7 @@ class EncodedColumns:
         reader = PipelineReader(job.estimator)
         for params in job.candidates:
             with suppress(Exception):  # settings that cannot be read have no steps to apply
-                self._find(reader.read(params).steps)
+                self._find(reader.read(params).opened.steps)
         self._planned.finish_plan()
         self._encodings = self._shared()
 

@@ -88,10 +88,10 @@ def test_values_of_several_types_are_refused(values, without_pandas, monkeypatch
 @pytest.mark.parametrize(
     ("X", "why"),
     [
-        ([[1.0]], "X is a list"),
-        (np.ones(3), "X is a ndarray"),
-        (np.ones((2, 2), dtype=complex), "X is a ndarray"),
-        (np.ma.masked_array(np.ones((2, 2))), "X is a MaskedArray"),
+        ([[1.0]], "X is of class list"),
+        (np.ones(3), "X is of class ndarray"),
+        (np.ones((2, 2), dtype=complex), "X is of class ndarray"),
+        (np.ma.masked_array(np.ones((2, 2))), "X is of class MaskedArray"),
         (np.ones((0, 2)), "X is empty"),
         (np.ones((2, 0)), "X is empty"),
         (pd.DataFrame(np.ones((2, 2))), "names that are no strings"),
