@@ -99,7 +99,9 @@ class RadiusQuery(Query):
         """Those of all radii, block after block."""
         for rows in self._blocks():
             n = rows.stop - rows.start
-            distances, indices = self.fitted.radius_neighbors(self.X[rows], radius=self.radii[0])
+            # scikit-learn knows training rows by identity: their distances to themselves are zero.
+            X = self.X if n == self.X.shape[0] else self.X[rows]
+            distances, indices = self.fitted.radius_neighbors(X, radius=self.radii[0])
             lines = np.repeat(np.arange(n), [len(one) for one in indices])
             joined = np.concatenate(list(distances))  # some metrics have float32
             if not np.isfinite(joined).all():

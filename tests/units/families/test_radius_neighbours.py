@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.model_selection
 from sklearn.base import clone, is_classifier
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 
@@ -15,6 +16,7 @@ from manyfit._compat import votes_need_plain_labels
 from manyfit.estimators import family_of
 from manyfit.families.neighbours import _radius_query
 from manyfit.folds import FoldArrays, SingleFold, Unsupported
+from manyfit.model_selection import GridSearchCV
 
 rng = np.random.default_rng(0)
 N, TRAIN = 120, 90
@@ -205,3 +207,30 @@ def test_training_rows_without_neighbours_are_left_to_scikit_learn():
     out = answers(model, settings, fold)
     with pytest.raises(Unsupported, match="a row without neighbours"):
         out.subset([0]).respond("train", fold)
+
+
+def test_training_rows_are_at_no_distance_from_themselves_if_rounding_leaves_some_to_equal_rows():
+    # scikit-learn sets the distances of the fit's own array to zero: only a row itself then counts.
+    rows = NUMBERS[np.arange(N) // 2 % 20] * np.repeat([1.0, 3.0], N // 2)[:, np.newaxis]
+    estimator = RadiusNeighborsClassifier(metric="cosine", outlier_label="most_frequent")
+    settings = settings_of([0.05, 0.5, 1.0], ("uniform", "distance"))
+    train, known, later = rows[:TRAIN], CODES[:TRAIN], CODES[TRAIN:]
+    fold = SingleFold(FoldArrays(train, known, rows[TRAIN:], later, None, train, known, later))
+    family = family_of(type(estimator))
+    (out,) = family.fit_many(estimator, settings, fold)
+    found = out.respond("train", fold.fold(0))["predict_proba"]
+    for j, setting in enumerate(settings):
+        own = clone(estimator).set_params(**setting).fit(train, known)
+        np.testing.assert_array_equal(found[j], own.predict_proba(train))
+
+
+def test_a_search_scores_training_rows_by_their_own_labels():
+    rows = NUMBERS[np.arange(N) // 2 % 20]
+    grid = {"radius": [0.05, 0.5, 1.0], "weights": ["uniform", "distance"]}
+    estimator = RadiusNeighborsClassifier(metric="cosine", outlier_label="most_frequent")
+    own, shared = (
+        search(estimator, grid, cv=3, return_train_score=True).fit(rows, CODES).cv_results_
+        for search in (sklearn.model_selection.GridSearchCV, GridSearchCV)
+    )
+    for i in range(3):
+        np.testing.assert_allclose(shared[f"split{i}_train_score"], own[f"split{i}_train_score"], rtol=1e-12)
