@@ -18,11 +18,18 @@ def require_stops(job: Job) -> Job:
     """Raise ValueError if a setting cannot stop early by the test part of its fold; returns the job."""
     if job.options.early_stopping is None:
         return job
-    for name in job.options.fit_params:
+    for name, value in job.options.fit_params.items():
         if name.rpartition("__")[2] in _VALIDATION_SETS:
             raise ValueError(
                 f"early_stopping='fold' validates each fit on the test part of its fold; got {name} too."
                 f" Leave out {name}, or set early_stopping=None."
+            )
+        if name.rpartition("__")[2] == "callbacks" and any(
+            "stopping" in type(c).__name__.lower() for c in value
+        ):
+            raise ValueError(  # LightGBM's callback fails in the refit
+                f"early_stopping='fold' refits without a validation set, which early stopping by {name} needs."
+                " Set early_stopping_round of the estimator instead."
             )
     for params in job.candidates:
         try:

@@ -317,6 +317,13 @@ def test_a_validation_set_of_ones_own_is_refused():
         search.fit(X, Y, eval_set=[(X, Y)])
 
 
+def test_a_callback_that_stops_is_refused_before_the_fits_and_others_are_not():
+    search = GridSearchCV(LGBMRegressor(**LGBM), GRID, cv=FOLDS, early_stopping="fold")
+    with pytest.raises(ValueError, match="early stopping by callbacks needs"):
+        search.fit(X, Y, callbacks=[lightgbm.early_stopping(3, verbose=False)])
+    assert search.fit(X, Y, callbacks=[lightgbm.log_evaluation(0)]).report_.refit_n_iter > 0
+
+
 def test_other_values_of_the_option_are_scikit_learns_error():
     with pytest.raises(ValueError, match="'early_stopping' parameter"):
         GridSearchCV(XGBRegressor(**XGB), GRID, early_stopping=True).fit(X, Y)
