@@ -24,11 +24,9 @@ def require_stops(job: Job) -> Job:
                 f"early_stopping='fold' validates each fit on the test part of its fold; got {name} too."
                 f" Leave out {name}, or set early_stopping=None."
             )
-        if name.rpartition("__")[2] == "callbacks" and any(
-            "stopping" in type(c).__name__.lower() for c in value
-        ):
+        if name.endswith("callbacks") and any("Stopping" in type(one).__name__ for one in value):
             raise ValueError(  # LightGBM's callback fails in the refit
-                f"early_stopping='fold' refits without a validation set, which early stopping by {name} needs."
+                f"early_stopping='fold' refits without the validation set that early stopping by {name} needs."
                 " Set early_stopping_round of the estimator instead."
             )
     for params in job.candidates:
