@@ -26,7 +26,7 @@ def require_stops(job: Job) -> Job:
             )
         if name.endswith("callbacks") and any("Stopping" in type(one).__name__ for one in value):
             raise ValueError(  # LightGBM's callback fails in the refit
-                f"early_stopping='fold' refits without the validation set that early stopping by {name} needs."
+                f"early_stopping='fold' refits without the validation set that stops by {name} need."
                 " Set early_stopping_round of the estimator instead."
             )
     for params in job.candidates:

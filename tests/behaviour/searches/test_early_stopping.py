@@ -319,7 +319,7 @@ def test_a_validation_set_of_ones_own_is_refused():
 
 def test_a_callback_that_stops_is_refused_before_the_fits_and_others_are_not():
     search = GridSearchCV(LGBMRegressor(**LGBM), GRID, cv=FOLDS, early_stopping="fold")
-    with pytest.raises(ValueError, match="early stopping by callbacks needs"):
+    with pytest.raises(ValueError, match="validation set that stops by callbacks need"):
         search.fit(X, Y, callbacks=[lightgbm.early_stopping(3, verbose=False)])
     assert search.fit(X, Y, callbacks=[lightgbm.log_evaluation(0)]).report_.refit_n_iter > 0
 
