@@ -27,7 +27,7 @@ from manyfit.estimators._method_call import (
 from manyfit.exceptions import Unsupported
 
 LIBRARIES = ("cupy", "cudf")
-# What cuML raises for parameters and data that it does not support: its UnsupportedOnGPU is a ValueError.
+# cuML raises these for parameters and data that it does not support: its UnsupportedOnGPU is a ValueError.
 # scikit-learn raises its own error afterwards if they are wrong for any backend.
 _REFUSALS = (ValueError, TypeError, NotImplementedError)
 

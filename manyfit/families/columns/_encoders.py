@@ -77,7 +77,7 @@ class OneHotEncoderStep:
         if is_nan(dropped) and is_nan(labels[-1]):
             places = [len(labels) - 1]
         if len(places) != 1 or infrequent[places[0]]:
-            raise Unsupported("a category to drop is not there, or infrequent")
+            raise Unsupported("a category to drop is missing, or infrequent")
         return places[0] - int(infrequent[: places[0]].sum())
 
 

@@ -42,7 +42,7 @@ MIN_THREADED_VALUES = 2**18
 
 
 class OneFit(NamedTuple):
-    """What one fit of a fold tells of all settings.
+    """The numbers of one fit of a fold, which serve all settings.
 
     `means` and `variances` are (n_classes, n_features); `epsilon` is part of the variances, and `largest` is
     the largest variance of a column.

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 # A component with a smaller part of the largest sum of squares is known to too few digits.
 MIN_PART = 1e-5
-# Of the squares of a target this part has to be left; less is the rounding of their differences.
+# This part of the squares of a target has to be left; less is the rounding of their differences.
 MIN_LEFT = 1e-12
 # With several targets the iterations read their products with the features, of which this part is left.
 MIN_COVARIANCE = 1e-6

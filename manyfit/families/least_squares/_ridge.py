@@ -37,7 +37,7 @@ MIN_DAMPED = 1e-17
 
 
 class _LeastSquares(Family, LeavesOut):
-    """What is left out of a fit follows from the fit of all rows, for any direct solver."""
+    """Residuals of left-out rows follow from the fit of all rows, for any direct solver."""
 
     def leaves_out(self, estimator: Any, settings: Sequence[Mapping[str, Any]], shape: Shape) -> bool:
         """See `LeavesOut`."""

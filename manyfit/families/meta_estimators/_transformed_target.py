@@ -216,7 +216,7 @@ def _check_scaler(transformer: Any) -> None:
 
 
 def _shift_and_scale(scaler: Any, shift: Array, scale: Array) -> tuple[Array, Array]:
-    """Of a fitted scaler, which maps y to ``(y - shift) / scale``."""
+    """Shift and scale of a fitted scaler, which maps y to ``(y - shift) / scale``."""
     if isinstance(scaler, MinMaxScaler):
         return -scaler.min_.astype(np.float64) / scaler.scale_, 1.0 / scaler.scale_.astype(np.float64)
     center = scaler.center_ if isinstance(scaler, RobustScaler) else getattr(scaler, "mean_", None)

@@ -1,4 +1,4 @@
-"""What all families of neighbours leave to scikit-learn."""
+"""Checks of all families of neighbours: settings and data that are left to scikit-learn."""
 
 from typing import Any
 

@@ -84,7 +84,7 @@ class Neighbors(Query):
 
 
 def distance_weights(distances: Array) -> Array:
-    """What ``weights="distance"`` makes of sorted distances (n, k): of all neighbours, or of the first few.
+    """The weights of ``weights="distance"`` for sorted distances (n, k) of all neighbours, or the first few.
 
     References
     ----------

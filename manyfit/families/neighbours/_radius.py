@@ -94,7 +94,7 @@ class RadiusFamily(Family):
         return RadiusAnswers(fit, places, methods, outputs, refused, classes)
 
     def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], int, Array | None]:
-        """What to make of a ball, responses by method, numbers that one has a row, and classes."""
+        """How a ball is summed, responses by method, numbers that one has a row, and classes."""
         raise NotImplementedError
 
 

@@ -27,7 +27,7 @@ class Within(NamedTuple):
 
 
 class Found:
-    """What the neighbours of some rows say for each setting, and what scikit-learn says of the other rows.
+    """Predictions from the neighbours of some rows for each setting, and scikit-learn's for the other rows.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Ball:
 
     @cached_property
     def weights(self) -> Array:
-        """What ``weights="distance"`` makes of the distances.
+        """The weights of ``weights="distance"`` for the distances.
 
         References
         ----------

@@ -13,7 +13,7 @@ from manyfit.families.protocol import Responses, register_family, register_on_de
 from manyfit.folds import Unsupported
 
 Array = NDArray[Any]
-# What LightGBM calls `n_estimators`, among the parameters that its estimators hand on.
+# LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
 _OTHER_NAMES = frozenset(
     {
         *("n_iter", "num_iteration", "num_iterations", "num_tree", "num_trees", "num_round", "num_rounds"),

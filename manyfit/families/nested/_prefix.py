@@ -26,7 +26,7 @@ from manyfit.families.protocol import (
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
-# What scorers of a classifier read, and of a regressor.
+# The methods that scorers of a classifier call, and those of a regressor.
 CLASSIFIER_METHODS = ("predict", "predict_proba", "decision_function")
 REGRESSOR_METHODS = ("predict",)
 

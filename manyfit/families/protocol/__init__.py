@@ -1,4 +1,4 @@
-"""What a family is: its questions, its answers, their checks, and the registry."""
+"""The protocol of families: its questions, its answers, their checks, and the registry."""
 
 from manyfit.families.protocol._answer_checks import require_valid_answers
 from manyfit.families.protocol._answers import Answers, LinearAnswers, Predictions, Responses, Role

@@ -27,7 +27,7 @@ STEPS, SHORTENINGS, DESCENT = 60, 30, 1e-4
 # ended at `max_iter` in 5 of some 4,000 fits that were shared, with 2.5 and with 4 in none: see `python -m
 # benchmarks l1-iterations`. Most fits take a dozen iterations of 100, so that the larger margin costs little.
 MARGIN = 4.0
-# What scikit-learn's own fits may be off for a certificate of another formula.
+# scikit-learn's own fits may be off by this much for a certificate of another formula.
 ROUNDING = 1.02
 # liblinear makes no smaller step in a coefficient.
 SMALLEST_STEP = 1e-12

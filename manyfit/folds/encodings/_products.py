@@ -93,7 +93,7 @@ class _Factor:
         return self.spread / part.scale, (self.center - part.shift) / part.scale
 
     def coefficient(self, part: NumberColumn, e: int, t: int) -> float:
-        """What power `t`, or the mark, has for its factor in the power `e` of a column."""
+        """The factor of power `t`, or of the mark, in the power `e` of a column."""
         a, b = self._line(part)
         if t == MARK:
             assert part.fill is not None

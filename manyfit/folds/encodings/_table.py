@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from manyfit.exceptions import Unsupported
 
 Array = NDArray[Any]
-# Of pandas with gaps of its own, of Arrow, and of polars. float16 and longer floats are left to scikit-learn.
+# Names of dtypes of pandas (nullable), Arrow and polars. float16 and longer floats are left to scikit-learn.
 _FLOATS = ("float32", "float64", "float[pyarrow]", "double[pyarrow]")
 
 

@@ -1,4 +1,4 @@
-"""What a vectorizer learns from the training rows of a fold: a selection of the terms of all texts."""
+"""Selections of the terms of all texts, which vectorizers learn from the training rows of a fold."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Texts:
 
     @staticmethod
     def key_of(step: Any) -> tuple[Hashable, frozenset[str] | None, tuple[int, int]]:
-        """What decides the counts: a key of the tokens, and what `count_terms` does with them."""
+        """The key of the counts: of the tokens, and of the options of `count_terms`."""
         if step.analyzer != "word":
             return tokens_key(step), None, (1, 1)
         return tokens_key(step), step.get_stop_words(), tuple(step.ngram_range)
@@ -150,11 +150,11 @@ class FittedVectorizer:
         set_vocabulary(step, selection.vocabulary, self._tfidf)
 
     def transform_train(self) -> Any:
-        """What ``fit_transform`` of the vectorizer returns; the counts may be those of other vectorizers."""
+        """The output of ``fit_transform`` of the vectorizer; the counts may be those of other vectorizers."""
         counts = self._selection.train_counts
         return counts if self._tfidf is None else self._tfidf.transform(counts)
 
     def transform(self, rows: Any) -> Any:
-        """What ``transform`` of the vectorizer returns for some rows."""
+        """The output of ``transform`` of the vectorizer for some rows."""
         counts = self._selection.counts(rows)
         return counts if self._tfidf is None else self._tfidf.transform(counts, copy=False)

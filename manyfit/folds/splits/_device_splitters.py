@@ -119,7 +119,7 @@ def train_test_split(
     -------
     list
         Training and test rows of each array, twice as many as `arrays`: rows of an array on a device lie
-        there, taken by indices that are sent there once.
+        on this device, cut by indices that are sent to it once.
 
     Raises
     ------

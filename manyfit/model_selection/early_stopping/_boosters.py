@@ -27,7 +27,7 @@ class Booster:
     row_params: ClassVar[Mapping[str, str]]
 
     def why_not(self, estimator: Any) -> str | None:
-        """What to set so that fits of an unfitted estimator stop early; None if nothing."""
+        """The parameter to set so that fits of an unfitted estimator stop early; None if it is set."""
         raise NotImplementedError
 
     def fit_params(self, estimator: Any, X: Any, y: Any, rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +163,7 @@ _XGBOOST, _LIGHTGBM, _HISTOGRAM = XGBoost(), LightGBM(), HistogramBoosting()
 
 
 def booster_of(estimator: Any) -> Booster | None:
-    """What an estimator needs to stop by a validation set; None if it cannot."""
+    """The rules by which a class of estimators stops by a validation set; None if it cannot."""
     if isinstance(estimator, HistGradientBoostingClassifier | HistGradientBoostingRegressor):
         return _HISTOGRAM
     # An estimator's library is imported already.

@@ -36,7 +36,7 @@ class WorkPlace:
     where : {"device", "host", "workers"}
         The device of the data, the host's memory, or the workers of a cluster.
     reason : str
-        Why it is done there.
+        Why it is done in this place.
     """
 
     what: str

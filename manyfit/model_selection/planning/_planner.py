@@ -77,7 +77,7 @@ class _Planner:
             self.specs = self._read_settings()
             self.opened = [_opened(spec) for spec in self.specs]
             left, reasons = self._place_families()
-            # What families leave, once they see the data behind the steps, shares these steps too.
+            # Settings that families leave, once they see the data behind the steps, share these steps too.
             families = [group.candidates for group in self.groups if group.strategy.shares_steps]
             may_be_left = sorted([*left, *(c for candidates in families for c in candidates)])
             once = any(isinstance(s, PipelineSpec) and facts.tokens_key(s) for s in self.specs)

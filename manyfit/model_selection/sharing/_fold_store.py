@@ -140,7 +140,7 @@ class FoldStore:
         return dict(check_method_params(self.X, params=dict(params), indices=rows))
 
     def stopping(self, X_test: Any, y_test: Any, test: Any) -> FoldStopping:
-        """What stops a fit early by these test rows."""
+        """The early stopping of a fit by these test rows."""
         return FoldStopping(X_test, y_test, lambda: self.cut(self.options.fit_params, test))
 
     @contextmanager

@@ -342,7 +342,7 @@ def _require_deterministic_last_step(batch: Batch, facts: SearchFacts) -> None:
 
 
 def _planned_cost(group: Group, facts: SearchFacts) -> Cost:
-    """What the family says of data of the size of X; behind the steps they may be others."""
+    """The cost that the family gives for the size of X; behind the steps it may be another."""
     assert group.family is not None
     try:
         shape = facts.data.rough_shape(group.prototype)

@@ -262,7 +262,7 @@ class _Group:
 
 
 class _Trials:
-    """What is known of pairs of a split and a setting, (n_splits, m) each; none is tried twice."""
+    """Trials of pairs of a split and a setting, (n_splits, m) each; no pair is tried twice."""
 
     def __init__(self, group: _Group, rows: TrainingRows, stopping: Stopping, margin: float) -> None:
         self._group, self._rows, self._stopping, self._margin = group, rows, stopping, margin

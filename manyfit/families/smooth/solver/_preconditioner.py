@@ -70,7 +70,7 @@ class Hessians:
         self._references: list[_ReferenceHessian] = []  # the newest last
         self._used: dict[int, _ReferenceHessian] = {}
         self._factors: dict[int, HessianFactor] = {}
-        # What the factors are of, without the memory of Hessians that are not kept.
+        # The Hessians of the factors, by weak references: those that are not kept take no memory.
         self._factored: WeakValueDictionary[int, _ReferenceHessian] = WeakValueDictionary()
 
     def solve(self, G: Array, columns: Array) -> Array:

@@ -64,7 +64,7 @@ class DrawingSteps:
         """Whether the last estimator of a setting draws random numbers, or may do so."""
         return is_deterministic(chain.final.build()) is False
 
-    # What it costs
+    # The cost
 
     def advice(self, chains: Mapping[int, PipelineSpec], in_order: bool) -> tuple[str, ...]:
         """Parameters to set so that more is shared, for settings that may be fitted one by one.

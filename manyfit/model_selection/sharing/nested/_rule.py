@@ -29,7 +29,7 @@ class NestedRule:
     params: ClassVar[tuple[str, ...]]
 
     def kind(self, step: Any) -> Hashable:
-        """What else tells apart transformers that no fit serves together, beside all other parameters."""
+        """A key beside all other parameters: one fit serves only transformers with equal keys."""
         return None
 
     def nests(self, step: Any, sizes: Sizes) -> bool:
