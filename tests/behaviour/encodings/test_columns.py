@@ -63,7 +63,7 @@ def make_targets(frame):
 
 
 Y = make_targets(FRAME)
-RIDGE = {"ridge__alpha": [0.1, 1.0, 100.0]}
+RIDGE = {"ridge__alpha": [0.1, 100.0]}
 
 
 def one_hot(**params):
@@ -313,10 +313,10 @@ LEFT = {
 def test_folds_that_are_not_linear_are_fitted(transformer, X, n_left):
     sparse = getattr(transformer, "sparse_threshold", 0.3) == 1.0
     model = make_pipeline(transformer, LinearRegression() if sparse else Ridge())
-    grid = {"linearregression__tol": [1e-6, 1e-8, 1e-9]} if sparse else RIDGE
+    grid = {"linearregression__tol": [1e-6, 1e-8]} if sparse else RIDGE
     search = both(model, grid, X, Y, refit=False)
     on_moments = sum(one.fits_requested for one in search.plan(X, Y).groups if one.strategy.kind == "moments")
-    assert search.report_.fits_done == (3 * n_left if on_moments else search.report_.fits_done)
+    assert search.report_.fits_done == (2 * n_left if on_moments else search.report_.fits_done)
     assert bool(on_moments) == (n_left < 5)
 
 
