@@ -37,7 +37,6 @@ IN_ONE_PROCESS = (
     "mixed-ridge",
     "mixed-logistic",
     "text-tfidf",
-    "text-tfidf-svc",
     "lasso-path",
     "lda",
     "svc",
@@ -77,14 +76,12 @@ WITH_FLOOR = (
     "mixed-ridge",
     "lda",
     "gaussian-nb",
-    "kernel-ridge",
     "logistic",
     "logistic-multinomial",
     "poisson",
     "linear-svc",
     "mixed-logistic",
     "text-tfidf",
-    "text-tfidf-svc",
 )
 
 Cells = dict[str, str]

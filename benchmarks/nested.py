@@ -222,7 +222,7 @@ _register_step(
     (500, 60),
     make_pipeline(RFE(Ridge()), GaussianNB()),
     {"rfe__n_features_to_select": list(range(5, 55, 5))},
-    3.0,
+    2.5,
 )
 _register_step(
     "sfs-path",
@@ -238,5 +238,5 @@ _register_step(
     (1_000, 40),
     make_pipeline(SelectFromModel(ExtraTreesClassifier(50, random_state=0)), GaussianNB()),
     {"selectfrommodel__threshold": [f"{scale / 4}*mean" for scale in range(1, 11)]},
-    3.0,
+    2.0,
 )
