@@ -37,6 +37,7 @@ IN_ONE_PROCESS = (
     "mixed-ridge",
     "mixed-logistic",
     "text-tfidf",
+    "text-tfidf-svc",
     "lasso-path",
     "lda",
     "svc",
