@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -371,3 +374,23 @@ def test_columns_of_one_name_are_left_alone(X, chosen):
 def test_the_union_of_all_columns_reads_words_as_scikit_learn_does():
     model = make_pipeline(FeatureUnion([("words", one_hot()), ("again", one_hot(min_frequency=10))]), Ridge())
     assert_served(model, X=FRAME[WORDS])
+
+
+@pytest.mark.parametrize(
+    ("last", "grid", "n_shown"),
+    [(GaussianNB(), {"gaussiannb__var_smoothing": [1e-9, 1e-3]}, 0),
+     (KNeighborsClassifier(), {"kneighborsclassifier__n_neighbors": [3, 5]}, 1)],
+)  # fmt: skip
+def test_a_family_that_refuses_a_fold_leaves_its_warnings_to_the_fits(last, grid, n_shown):
+    """GaussianNB refuses sparse rows before those to score, with an unknown category, are transformed."""
+    encoder = OneHotEncoder(handle_unknown="warn", sparse_output=True)
+    model = make_pipeline(columns(word=encoder, sparse_threshold=1.0), last)
+    shown = []
+    for cls in (model_selection.GridSearchCV, GridSearchCV):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            with suppress(ValueError):  # all fits of GaussianNB fail
+                cls(model, grid, cv=KFold(5), refit=False).fit(rare(), np.arange(N) % 2)
+        shown.append(sum("unknown categories" in str(one.message) for one in found))
+    # The settings have the output of the encoder in common.
+    assert shown == [2 * n_shown, n_shown]
