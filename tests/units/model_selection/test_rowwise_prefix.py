@@ -18,7 +18,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
 
 from manyfit._compat import safe_indexing
 from manyfit.folds import Splits
@@ -88,6 +94,13 @@ CASES = [
     (Normalizer(), sp.csr_array(np.where(DENSE > 0, DENSE, 0.0))),
     (Binarizer(threshold=0.3), DENSE),
     (Binarizer(), np.arange(100).reshape(50, 2)),
+    (PolynomialFeatures(), DENSE),
+    (PolynomialFeatures((2, 3), include_bias=False), DENSE.astype(np.float32)),
+    (PolynomialFeatures(3, interaction_only=True), np.arange(150).reshape(50, 3)),
+    (PolynomialFeatures(0), DENSE),
+    (PolynomialFeatures(2), sp.csr_matrix(np.where(DENSE > 0, DENSE, 0.0))),
+    (PolynomialFeatures(3, interaction_only=True), sp.csr_array(np.where(DENSE > 0, DENSE, 0.0))),
+    (PolynomialFeatures(4, include_bias=False), sp.csr_array(np.where(DENSE > 0, DENSE, 0.0)[:, :3])),
 ]
 
 
@@ -149,6 +162,7 @@ def test_one_step_behind_another():
         CountVectorizer(),
         FunctionTransformer(lambda X: X - X.mean()),
         StandardScaler(),
+        PolynomialFeatures(order="F"),
         TfidfTransformer(),
         type("Own", (HashingVectorizer,), {})(),
     ],
