@@ -14,7 +14,7 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 
 settings.register_profile(
     "differential-ci",
-    max_examples=5,
+    max_examples=3,
     derandomize=True,
     deadline=None,
     database=None,
