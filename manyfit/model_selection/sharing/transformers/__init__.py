@@ -1,1 +1,1 @@
-"""Transformers whose fits and outputs are cached: wrapped steps, slices of columns, fits that hold smaller ones."""
+"""Transformers fitted once: wrapped steps, slices of columns, and fits that hold smaller ones."""
