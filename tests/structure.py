@@ -71,7 +71,6 @@ ORDER = (
     "folds.splits",
     "folds._blas_threads",
     "introspection",
-    "introspection.drop_in_classes",
     "arrays",
     "arrays.transfer",
     "arrays._namespace",
