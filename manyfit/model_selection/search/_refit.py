@@ -19,8 +19,12 @@ from manyfit.model_selection.job._fold_rowwise import FoldRowwise
 from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
+from manyfit.model_selection.sharing.transformers._step_wrappers import (
+    has_shareable_prefix,
+    share_prefixes,
+    unshare,
+)
 
 
 def fit_on_all_rows(
