@@ -10,6 +10,7 @@ from manyfit._compat import (
     _callbacks,
     _dask,
     _estimators,
+    _imputer,
     _joblib,
     _neighbors,
     _nested,
@@ -22,6 +23,7 @@ from manyfit._compat._array_api import *
 from manyfit._compat._callbacks import *
 from manyfit._compat._dask import *
 from manyfit._compat._estimators import *
+from manyfit._compat._imputer import *
 from manyfit._compat._joblib import *
 from manyfit._compat._neighbors import *
 from manyfit._compat._nested import *
@@ -35,6 +37,7 @@ __all__ += _array_api.__all__
 __all__ += _callbacks.__all__
 __all__ += _dask.__all__
 __all__ += _estimators.__all__
+__all__ += _imputer.__all__
 __all__ += _joblib.__all__
 __all__ += _neighbors.__all__
 __all__ += _nested.__all__
