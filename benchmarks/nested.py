@@ -231,7 +231,7 @@ _register_step(
     (500, 400),
     make_pipeline(PCA(svd_solver="full"), SVC()),
     {"pca__n_components": list(range(2, 41, 2)), "svc__C": [0.1, 1.0, 10.0]},
-    2.0,
+    5.0,
 )
 _register_step(
     "rfe-path",
@@ -244,7 +244,7 @@ _register_step(
 _register_step(
     "sfs-path",
     "SequentialFeatureSelector(GaussianNB) > GaussianNB, 4 n_features_to_select",
-    (200, 8),
+    (200, 12),
     make_pipeline(SequentialFeatureSelector(GaussianNB(), cv=2), GaussianNB()),
     {"sequentialfeatureselector__n_features_to_select": [1, 2, 3, 4]},
     2.0,
@@ -259,10 +259,10 @@ _register_step(
 )
 _register_step(
     "knn-imputer",
-    "KNNImputer > GaussianNB, 6 n_neighbors x 2 weights, a tenth of the numbers are gaps",
-    (1_000, 20),
+    "KNNImputer > GaussianNB, 4 n_neighbors x 2 weights, a tenth of the numbers are gaps",
+    (1_500, 20),
     make_pipeline(KNNImputer(), GaussianNB()),
-    {"knnimputer__n_neighbors": [1, 2, 3, 5, 10, 20], "knnimputer__weights": ["uniform", "distance"]},
-    2.0,
+    {"knnimputer__n_neighbors": [1, 2, 5, 10], "knnimputer__weights": ["uniform", "distance"]},
+    1.3,
     gaps=0.1,
 )
