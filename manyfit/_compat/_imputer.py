@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances_chunked
 
 from manyfit._compat._nested import wrap_output
 
-__all__ = ["DistanceMemory", "ImputerWithMemory", "impute"]
+__all__ = ["ImputerWithMemory", "impute"]
 
 Array = NDArray[Any]
 # The distances that a fit keeps take at most so many bytes.

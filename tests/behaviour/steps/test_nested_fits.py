@@ -30,11 +30,11 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit._compat import DistanceMemory
+from manyfit._compat._imputer import DistanceMemory
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import share_prefixes, unshare
 from manyfit.model_selection.sharing.nested import NestedRequests
+from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes, unshare
 
 
 @pytest.fixture(autouse=True)
