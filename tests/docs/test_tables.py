@@ -46,7 +46,7 @@ BESIDES = {
     "CalibratedClassifierCV": {"estimator": GaussianNB()},
     "FeatureUnion": {"transformer_list": []},
     "IsolationForest": {"random_state": 0},
-    "RFE": {"estimator": Ridge()},
+    "RFE": {"estimator": Ridge(), "n_features_to_select": 2},
 }
 VALUES = {"np": np, "f_regression": f_regression, "f_classif": f_classif, "r_regression": r_regression}
 
