@@ -100,7 +100,7 @@ _register(
         {"final_estimator__C": list(np.logspace(-3, 2, 6))},
         {"final_estimator__C": [0.1, 1.0]},
     ),
-    4.0,
+    3.5,
 )
 _register(
     "forest-prefix",
