@@ -247,7 +247,7 @@ _register_step(
     (200, 12),
     make_pipeline(SequentialFeatureSelector(GaussianNB(), cv=2), GaussianNB()),
     {"sequentialfeatureselector__n_features_to_select": [1, 2, 3, 4]},
-    2.0,
+    1.3,
 )
 _register_step(
     "select-from-model",
