@@ -80,6 +80,13 @@ class RFEPath(RFE):  # type: ignore[misc]
         ranking[np.setdiff1d(np.arange(len(ranking)), features)] += 1
         self.path_[k] = features, ranking, clone(self.estimator).fit(X[:, features], y)
 
+    def narrow(self, rfe: Any, k: int) -> None:
+        """Give an unfitted RFE what its own fit of `k` features learns, but for the names of its input."""
+        features, rfe.ranking_, rfe.estimator_ = self.path_[k]
+        rfe.support_ = np.zeros(len(self.support_), dtype=bool)
+        rfe.support_[features] = True
+        rfe.n_features_ = rfe.support_.sum()
+
 
 class SequentialPath(SequentialFeatureSelector):  # type: ignore[misc]
     """SequentialFeatureSelector whose fit notes each feature that it chooses, and the score with it."""

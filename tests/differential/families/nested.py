@@ -17,12 +17,14 @@ from sklearn.ensemble import (
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     StackingClassifier,
     StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -82,6 +84,31 @@ def ensembles_of_regressors(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]
     )
     pipeline = make_pipeline(StandardScaler(), model)
     return pipeline, {f"{type(model).__name__.lower()}__n_estimators": some(draw, *MEMBERS)}
+
+
+@register("isolation forests")
+def isolation_forests(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = IsolationForest(
+        max_samples=draw(st.sampled_from(["auto", 0.5, 3, 40])),
+        max_features=draw(st.sampled_from([1.0, 0.5])),
+        bootstrap=draw(st.booleans()),
+        random_state=_seed(draw),
+    )
+    shares = some(draw, "auto", 0.1, 0.5, 0.0, 0.7)
+    return model, {"n_estimators": some(draw, *MEMBERS), "contamination": shares}
+
+
+@register("eliminations, classes", classes=True, scorers=SCORERS)
+def eliminations_of_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    tree = DecisionTreeClassifier(max_depth=3, random_state=_seed(draw))
+    model = RFE(tree, step=draw(st.sampled_from([1, 2, 0.4])))
+    return model, {"n_features_to_select": some(draw, 1, 2, 3, 5, 99, 0.5)}
+
+
+@register("eliminations, numbers")
+def eliminations_of_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = make_pipeline(StandardScaler(), RFE(Ridge(), step=draw(st.sampled_from([1, 2]))))
+    return model, {"rfe__n_features_to_select": some(draw, 1, 2, 3, 5, 99)}
 
 
 @register("boosted trees, classes", classes=True, scorers=SCORERS)
