@@ -2,6 +2,7 @@
 
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
+from manyfit.folds._classed_fold import ClassedFold, ClassedFolds
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
 from manyfit.folds._folded_matrix import FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
@@ -30,6 +31,7 @@ from manyfit.folds.encodings._text import (
     selection_key,
     tokens_key,
 )
+from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
@@ -70,6 +72,10 @@ __all__ = [
     "AtomGroup",
     "AtomMoments",
     "CategoryColumn",
+    "ClassMoments",
+    "ClassSpreads",
+    "ClassedFold",
+    "ClassedFolds",
     "CsrRows",
     "DensePasses",
     "DevicePasses",
@@ -126,6 +132,7 @@ __all__ = [
     "is_row_source",
     "map_threads",
     "merge_rare_features",
+    "merge_spreads",
     "moments_of_rows",
     "n_rows",
     "own_row_source",

@@ -201,7 +201,7 @@ class FoldedMatrix:
             # Groups come one after the other, so atoms of earlier groups are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
             Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
-            self._atoms[key] = AtomMoments(self.X, Y, group, own)
+            self._atoms[key] = AtomMoments(self.X.moments(Y, group.rows, own))
             self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
 
