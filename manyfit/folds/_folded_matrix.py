@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from manyfit._compat import safe_indexing
 from manyfit.arrays import is_xp_array, label_transfers, to_host
 from manyfit.folds._fold import Fold
-from manyfit.folds._row_index import take_rows
+from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
@@ -256,7 +256,7 @@ class _SplitFold:
 
     def rows(self, role: str) -> Any:
         X, index = self._data.X, self._index(role)
-        return X.sample(index) if isinstance(X, Encoding) else X.take(index)
+        return X.sample(index) if isinstance(X, Encoding) else view_rows(X, index)
 
     def targets(self, role: str) -> Array:
         return take_rows(self._data.y, self._index(role))

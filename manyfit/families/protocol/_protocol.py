@@ -58,7 +58,11 @@ class ClassSums(FoldRows):
 
     Attributes
     ----------
-    sparse, weights, device : bool
+    sparse : bool
+        See `FoldRows`.
+    weights : bool
+        See `FoldRows`.
+    device : bool
         See `FoldRows`.
     products : bool
         Whether sums of products of columns are read, not of squares alone.
