@@ -26,8 +26,11 @@ UPSTREAM := SCIPY_ARRAY_API=1 $(PYTEST_BESIDE) -W default tests/upstream
 # What stands there under scikit-learn's names has its examples too, which scikit-learn tests.
 THEIRS := $(patsubst %,--ignore=manyfit/%.py,estimators/__init__ metrics/__init__ metrics/pairwise model_selection/__init__)
 PYTEST_OLDEST := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST))
-# Two cases of each test: what an old version lacks shows in any of them. `make test-oldest` runs everything.
-OLDEST_FOLDERS = $(addprefix tests/,units behaviour device cluster)
+# One problem of each family, and one case of each test that meets other libraries: what an old version lacks
+# shows in any of them. `make test-oldest` runs everything.
+OLDEST_FUZZER = $(addprefix tests/differential/,test_differential.py test_frames.py)
+OLDEST_FOLDERS = $(addprefix tests/,behaviour device units/introspection)
+OLDEST_BESIDE := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST_BESIDE))
 
 .PHONY: help demo test beside lint unit doctest suite upstream thorough oldest-short test-oldest python clean
 
@@ -67,9 +70,11 @@ upstream: $(VENV)/.test
 
 thorough: $(VENV)/.test
 	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough --ignore=tests/upstream tests
+	$(UPSTREAM) -m thorough
 
 oldest-short: $(OLDEST)/.test
-	$(subst $(VENV)/,$(OLDEST)/,$(PYTEST_BESIDE)) -m "not slow and not thorough" --cases 2 $(OLDEST_FOLDERS)
+	MANYFIT_FUZZ_EXAMPLES=1 $(OLDEST_BESIDE) $(OLDEST_FUZZER)
+	$(OLDEST_BESIDE) -m "not slow and not thorough" --cases 1 $(OLDEST_FOLDERS)
 
 test-oldest: $(OLDEST)/.test
 	$(PYTEST_OLDEST) --ignore=tests/upstream

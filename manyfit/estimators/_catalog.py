@@ -10,8 +10,8 @@ import numpy as np
 import sklearn
 from sklearn.preprocessing import FunctionTransformer
 
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators._ridge_checks import check_ridge
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 _VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 

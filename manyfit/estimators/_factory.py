@@ -9,13 +9,13 @@ from typing import Any
 from sklearn.utils.metaestimators import available_if
 
 from manyfit._compat import output_wrapping
-from manyfit._drop_in_classes import register_drop_in
 from manyfit.estimators._catalog import CATALOG, META_ESTIMATORS
 from manyfit.estimators._column_concat import join_columns_on_device
 from manyfit.estimators._method_call import RECORD
 from manyfit.estimators._method_wrapper import wrap_method
 from manyfit.estimators._pickling import getstate, setstate
 from manyfit.estimators.backends import _cuml
+from manyfit.introspection.drop_in_classes import register_drop_in
 
 # Methods that take data, or compute with fitted attributes.
 WRAPPED_METHODS = frozenset(

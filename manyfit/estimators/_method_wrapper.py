@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
     container_kind,
     container_place,
@@ -36,6 +35,7 @@ from manyfit.estimators._method_call import (
 from manyfit.estimators.backends import _cuml, array_api
 from manyfit.estimators.backends.selection import backends_of
 from manyfit.exceptions import Unsupported
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.functions.wrapper import FUNCTIONS
 from manyfit.metrics.scoring.glm_score import explained_power
 

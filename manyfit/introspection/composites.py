@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from manyfit._compat import COLUMN_TRANSFORMER_REMAINDER
-from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 __all__ = [

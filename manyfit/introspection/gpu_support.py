@@ -6,9 +6,9 @@ from typing import Any
 from sklearn import get_config
 from sklearn.utils import get_tags
 
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import is_on_device
 from manyfit.introspection.composites import params_of, pipeline_steps
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Estimators, frames and arrays of these packages belong to a GPU.
 _PACKAGES = frozenset(("cuml", "cudf", "cupy", "cupyx"))

@@ -29,8 +29,8 @@ from sklearn.preprocessing import (
 from sklearn.utils import get_tags
 
 from manyfit._compat import PassthroughScorer, has_callbacks
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.introspection._unused_seeds import UNKNOWN_SIZES, Sizes, ignores_random_state
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import BY_IDENTITY, DEEPEST, SCALARS, Wrapped, object_state
 
 __all__ = [

@@ -8,7 +8,7 @@ import pytest
 import manyfit
 from manyfit.arrays import place_of, to_device
 from manyfit.families.smooth.solver._objective import LinearProblem
-from manyfit.model_selection.planning import _data_location
+from manyfit.model_selection.planning.places import _data_location
 from tests._search_fixtures import *  # noqa: F403  (fixtures are found by name)
 from tests.behaviour.metrics._crossings import there
 

@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from manyfit import model_selection as ours
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import transfers
 from manyfit.folds import SPLITTERS, Splits
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from tests.behaviour.metrics._crossings import DEVICE, here, there
 
 N = 24

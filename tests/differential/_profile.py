@@ -1,6 +1,6 @@
 """Profiles: reproducible and short by default, ``MANYFIT_FUZZ=thorough`` for random examples by the thousand.
 
-``MANYFIT_FUZZ_EXAMPLES`` sets the number of examples of each family in the thorough profile.
+``MANYFIT_FUZZ_EXAMPLES`` sets the number of examples of each family in either.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from hypothesis import HealthCheck, Phase, settings
 # An example runs a few dozen small fits, and drawing one is many small choices: slow is no sign of a fault.
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
+THOROUGH = os.environ.get("MANYFIT_FUZZ") == "thorough"
+EXAMPLES = int(os.environ.get("MANYFIT_FUZZ_EXAMPLES", "500" if THOROUGH else "3"))
+
 settings.register_profile(
     "differential-ci",
-    max_examples=5,
+    max_examples=EXAMPLES,
     derandomize=True,
     deadline=None,
     database=None,
@@ -23,7 +26,7 @@ settings.register_profile(
 )
 settings.register_profile(
     "differential-thorough",
-    max_examples=int(os.environ.get("MANYFIT_FUZZ_EXAMPLES", "500")),
+    max_examples=EXAMPLES,
     derandomize=False,
     deadline=None,
     suppress_health_check=QUIET,
@@ -31,5 +34,4 @@ settings.register_profile(
     report_multiple_bugs=False,
     print_blob=False,
 )
-THOROUGH = os.environ.get("MANYFIT_FUZZ") == "thorough"
 PROFILE = settings.get_profile("differential-thorough" if THOROUGH else "differential-ci")

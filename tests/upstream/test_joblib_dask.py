@@ -39,6 +39,10 @@ def _aimed(options: str = "") -> ModuleType:
         ('context("dask")', f'context("manyfit"{options})'),
         ("from .._dask import DaskDistributedBackend", "from manyfit.joblib_backend import ManyfitBackend"),
         ("DaskDistributedBackend", "ManyfitBackend"),
+        # Our messages say what to do in other words.
+        ('"create a dask client" in', '"there is no dask client: create one" in'),
+        ('"ManyfitBackend has no worker after', '"The call of Parallel has no worker after'),
+        ('"ManyfitBackend has no active worker"', '"has no active worker"'),
     )
     return aimed("test_dask", changes)
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from manyfit._compat import validate_parameters
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import Place, container_kind, container_place, container_to_host
 from manyfit.estimators._catalog import Cuml
 from manyfit.estimators._method_call import (
@@ -25,6 +24,7 @@ from manyfit.estimators._method_call import (
     refuse_frame_output,
 )
 from manyfit.exceptions import Unsupported
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 LIBRARIES = ("cupy", "cudf")
 # cuML raises these for parameters and data that it does not support: its UnsupportedOnGPU is a ValueError.

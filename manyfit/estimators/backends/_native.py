@@ -14,7 +14,6 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, check_parameters, set_glm_loss
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
     TransferCache,
     array_namespace,
@@ -39,6 +38,7 @@ from manyfit.folds import (
     as_weights,
     finite_middle,
 )
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics import LinearPredictors, lost_to_rounding, residuals_from_moments
 
 Array = Any

@@ -17,7 +17,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
 from manyfit._compat import array_api_dispatch, has_glm_loss, set_glm_loss
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
     Place,
     array_namespace,
@@ -46,6 +45,7 @@ from manyfit.estimators._method_call import (
 from manyfit.estimators.backends._native_registry import fitter_of
 from manyfit.exceptions import Unsupported
 from manyfit.introspection.composites import last_step
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # Libraries whose arrays scikit-learn supports.
 DISPATCHED = ("array_api_strict", "cupy", "torch", "dpnp")

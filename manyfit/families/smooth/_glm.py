@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, TweedieRegressor
 
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.families.protocol import Cost, Family, Iterations, Shape, register_family, require_number
 from manyfit.families.smooth._cost import PATH_PARAMS, pass_cost
 from manyfit.families.smooth._glm_answers import GLMAnswers, LogLink, linked_answers
@@ -17,6 +16,7 @@ from manyfit.families.smooth.solver._losses import HalfTweedie
 from manyfit.families.smooth.solver._objective import RowLoss
 from manyfit.families.smooth.solver._trial import NEWTON_ITERATIONS, Stopping, loss_resolution
 from manyfit.folds import PassData, Unsupported
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 Array = NDArray[Any]
 

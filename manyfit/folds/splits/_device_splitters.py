@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection
 
-from manyfit._drop_in_classes import register_drop_in, sklearn_class_of
 from manyfit.arrays import array_namespace, device, is_on_device, label_transfers, to_device, to_host
+from manyfit.introspection.drop_in_classes import register_drop_in, sklearn_class_of
 
 Array = Any
 

@@ -19,9 +19,9 @@ from manyfit._compat import (
     scorer_parts,
     scorers_by_name,
 )
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import array_namespace
 from manyfit.folds import Fold, Unsupported
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.metrics.functions._registry import METRIC_KERNELS
 from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, scores_from_moments
 from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, SQUARES_METRICS, scores_from_residuals

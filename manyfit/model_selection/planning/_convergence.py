@@ -5,7 +5,7 @@ from typing import Any
 from manyfit.estimators import Family, Shape
 from manyfit.folds import Unsupported
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._data_location import fits_by_own_solvers
+from manyfit.model_selection.planning.places._data_location import fits_by_own_solvers
 
 # scikit-learn's default. Scores of fits that meet a larger `tol` may differ by more than they show.
 MOST_TOL = 1e-4

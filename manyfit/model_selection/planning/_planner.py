@@ -20,13 +20,13 @@ from manyfit.introspection.randomness import is_shareable
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
-from manyfit.model_selection.planning._data_location import only_readers
 from manyfit.model_selection.planning._parameter_checks import WRITES
 from manyfit.model_selection.planning._pipeline_spec import PipelineReader, PipelineSpec, value_key
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
-from manyfit.model_selection.planning._work_places import WorkPlaces
+from manyfit.model_selection.planning.places._data_location import only_readers
+from manyfit.model_selection.planning.places._work_places import WorkPlaces
 from manyfit.model_selection.planning.steps._counts import StepCounts
 from manyfit.model_selection.planning.steps._encoded_columns import reads_columns
 from manyfit.model_selection.planning.steps._order import sample, step_order

@@ -9,14 +9,14 @@ from manyfit.arrays import is_xp_array
 from manyfit.folds import counts_texts, is_row_source, tokens_key
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._rowwise_prefix import count_rowwise_steps, is_sequence, saves_work
-from manyfit.model_selection.planning._data_location import (
+from manyfit.model_selection.planning._parameter_checks import ParameterChecks
+from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
+from manyfit.model_selection.planning._search_data import SearchData
+from manyfit.model_selection.planning.places._data_location import (
     host_only_estimators,
     may_share_device_rows,
     moves_to_gpu,
 )
-from manyfit.model_selection.planning._parameter_checks import ParameterChecks
-from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
-from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning.steps._random import DrawingSteps
 
 

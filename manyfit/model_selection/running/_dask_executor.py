@@ -18,7 +18,7 @@ from manyfit.introspection.composites import params_of
 from manyfit.introspection.gpu_support import has_gpu_params, is_gpu_object
 from manyfit.model_selection.checkpoint._search_identity import draws
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._data_location import falls_back_to_host
+from manyfit.model_selection.planning.places._data_location import falls_back_to_host
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._executors import Executor

@@ -13,7 +13,7 @@ from manyfit.arrays import TransferCache, compute_dask_inputs, is_xp_array
 from manyfit.estimators.backends.array_api import predict_host_labels, predicts_device_labels
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
-from manyfit.model_selection.planning._data_location import warn_moved_to_host
+from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 
 Search = TypeVar("Search", bound=type)
 

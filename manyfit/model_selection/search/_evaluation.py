@@ -18,8 +18,8 @@ from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._data_location import place_data, where_refitted
 from manyfit.model_selection.planning._planner import Prepared, prepare
+from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
 from manyfit.model_selection.running._engine import n_workers, run

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manyfit.model_selection.job._job import Job, Pair, Result
-from manyfit.model_selection.planning._data_location import data_for_fits
+from manyfit.model_selection.planning.places._data_location import data_for_fits
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn
 from manyfit.model_selection.sharing._fold_store import FoldStore

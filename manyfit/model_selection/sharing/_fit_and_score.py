@@ -20,10 +20,14 @@ from manyfit.introspection.randomness import is_deterministic
 from manyfit.model_selection.job._job import Options, Result
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers, writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, OwnRows
+from manyfit.model_selection.sharing.transformers._step_wrappers import (
+    has_shareable_prefix,
+    share_prefixes,
+    unshare,
+)
 
 _LOG = logging.getLogger(__name__)
 

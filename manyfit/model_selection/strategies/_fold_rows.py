@@ -22,7 +22,7 @@ from manyfit.model_selection.planning._metadata_routing import fit_weights
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.sharing._fold_store import SharedFold
-from manyfit.model_selection.sharing._step_wrappers import share_prefixes
+from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes
 
 
 def rows_of_fold(group: Group, model: Any, fold: SharedFold, job: Job, scoring: SharedScoring) -> FoldArrays:

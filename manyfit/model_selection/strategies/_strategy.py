@@ -19,12 +19,12 @@ from manyfit.folds import Splits, Unsupported
 from manyfit.metrics import SharedScoring
 from manyfit.model_selection.job._job import Job, Options, Pair, Result
 from manyfit.model_selection.planning._convergence import stops_as_sklearn
-from manyfit.model_selection.planning._data_location import data_for_fits
 from manyfit.model_selection.planning._metadata_routing import require_scored_by_last_step
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group, GroupStrategy, Plan
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.planning.places._data_location import data_for_fits
 from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.results._result_sink import ResultSink
 from manyfit.model_selection.results._task_result import TaskResult

@@ -18,7 +18,7 @@ from manyfit.arrays import (
     to_device_of,
 )
 from manyfit.introspection.gpu_support import is_drop_in
-from manyfit.model_selection.planning._data_location import warn_moved_to_host
+from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
 from manyfit.model_selection.validation._device_cv import BoundSplitter, check_device_cv
 
 

@@ -16,9 +16,9 @@ from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import Job, Options, Result
-from manyfit.model_selection.planning._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.planning._pipeline_spec import value_key
 from manyfit.model_selection.planning._planner import prepare
+from manyfit.model_selection.planning.places._data_location import place_data, warn_moved_to_host
 from manyfit.model_selection.running._engine import run
 from manyfit.model_selection.validation._cross_val_predict import predict_on_any_device
 from manyfit.model_selection.validation._device_cv import check_device_cv

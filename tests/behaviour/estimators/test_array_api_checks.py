@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks as checks, get_tags
 from sklearn.utils._array_api import yield_namespace_device_dtype_combinations
 from manyfit import estimators
-from manyfit._drop_in_classes import sklearn_class_of
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.estimators._catalog import ESTIMATORS
 
 warnings.simplefilter("ignore")

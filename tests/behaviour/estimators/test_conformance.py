@@ -23,8 +23,8 @@ from sklearn.utils._test_common.instance_generator import (
 from sklearn.utils.estimator_checks import check_regressors_train, parametrize_with_checks
 
 from manyfit import estimators
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators._catalog import CATALOG, META_ESTIMATORS
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 # What scikit-learn expects to fail, with its reason, is expected here too, but for these, which pass.
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)

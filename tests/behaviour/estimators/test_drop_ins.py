@@ -18,11 +18,11 @@ from sklearn.model_selection import GridSearchCV as Reference
 from sklearn.pipeline import make_pipeline
 
 from manyfit import estimators
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.estimators import Ridge, family_of
 from manyfit.estimators._catalog import ESTIMATORS
 from manyfit.estimators._factory import WRAPPED_METHODS
 from manyfit.estimators._method_call import RECORD
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, OF_TEXTS, X, made, results, sample
 

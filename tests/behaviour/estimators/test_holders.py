@@ -20,13 +20,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 import manyfit
 from manyfit import estimators
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_kind, container_place, to_device, to_host, transfers
 from manyfit.estimators import PCA, FeatureUnion, MinMaxScaler, Ridge, StandardScaler
 from manyfit.estimators._catalog import META_ESTIMATORS
 from manyfit.estimators._factory import WRAPPED_METHODS
 from manyfit.estimators._method_call import RECORD
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.model_selection import GridSearchCV
 from tests.behaviour.estimators.test_drop_ins import PLAIN
 from tests.behaviour.metrics._crossings import there

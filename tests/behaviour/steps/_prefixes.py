@@ -12,9 +12,9 @@ import sklearn
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 
-from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import share_prefixes
+from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes
 
 CALLS: Counter[str] = Counter()
 COPY_ON_WRITE = int(pd.__version__.split(".")[0]) >= 3

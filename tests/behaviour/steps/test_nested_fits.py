@@ -28,8 +28,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import share_prefixes, unshare
 from manyfit.model_selection.sharing.nested import NestedRequests
+from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes, unshare
 
 
 @pytest.fixture(autouse=True)

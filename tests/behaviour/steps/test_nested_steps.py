@@ -37,7 +37,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import share_prefixes, unshare
+from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes, unshare
 
 X, y = load_iris(return_X_y=True)
 # Columns that tie, and one that is constant.

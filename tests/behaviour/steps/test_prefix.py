@@ -28,9 +28,9 @@ from sklearn.preprocessing import (
 )
 
 from manyfit.folds import Unsupported
-from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes
+from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing.transformers._step_wrappers import has_shareable_prefix, share_prefixes
 from tests.behaviour.steps._prefixes import (
     ALPHAS,
     CALLS,

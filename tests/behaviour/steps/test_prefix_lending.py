@@ -27,13 +27,13 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.validation import check_array
 
-from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes
 from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
 from manyfit.model_selection.sharing.rows._own_rows import InputWritten, own_copy
 from manyfit.model_selection.sharing.rows._read_only import read_only_view
 from manyfit.model_selection.sharing.rows._same_data import unchanged
+from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing.transformers._step_wrappers import has_shareable_prefix, share_prefixes
 from tests.behaviour.steps._prefixes import (
     ALPHAS,
     CALLS,

@@ -10,10 +10,10 @@ import sklearn.linear_model
 from sklearn.base import clone
 
 from manyfit import estimators
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_kind, container_place, to_host
 from manyfit.estimators._factory import make_drop_in
 from manyfit.estimators._method_call import RECORD
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from tests.behaviour.metrics._crossings import there
 from tests.device.estimators import _fake_cuml as fake
 from tests.units.families._samples import LABELS, NEW, NUMBERS, X

@@ -25,7 +25,6 @@ from sklearn.utils import _array_api
 import manyfit
 from manyfit import estimators
 from manyfit._compat import array_api_dispatch
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import (
     container_kind,
     container_place,
@@ -42,6 +41,7 @@ from manyfit.estimators.backends._native_registry import register_fitter, unregi
 from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.exceptions import HostFallbackError, HostFallbackWarning
 from manyfit.folds import Unsupported
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from tests.behaviour.metrics._crossings import DEVICE, crossings, there
 from tests.units.families._samples import LABELS, NAMES, NUMBERS, X, made, results, sample
 

@@ -12,10 +12,10 @@ from sklearn.exceptions import NotFittedError
 import manyfit
 from manyfit import estimators
 from manyfit._compat import DEVICE_TAKES_HOST_INDICES
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import array_namespace, is_array, to_device, to_host
 from manyfit.arrays import device as device_of
 from manyfit.exceptions import HostFallbackError
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from tests.behaviour.metrics._crossings import crossings, there
 
 rng = np.random.default_rng(0)

@@ -37,9 +37,13 @@ from sklearn.svm import SVC, LinearSVC
 
 from manyfit.introspection.randomness import is_shareable
 from manyfit.introspection.structural_key import Unkeyable, structural_key
-from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
+from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing.transformers._step_wrappers import (
+    has_shareable_prefix,
+    share_prefixes,
+    unshare,
+)
 from tests.behaviour.steps._prefixes import (
     ALPHAS,
     CALLS,

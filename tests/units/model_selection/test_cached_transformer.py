@@ -28,9 +28,13 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
 from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix, share_prefixes, unshare
+from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing.transformers._step_wrappers import (
+    has_shareable_prefix,
+    share_prefixes,
+    unshare,
+)
 from tests._callback_recorder import Deaf
 from tests.behaviour.steps._prefixes import (
     ALPHAS,

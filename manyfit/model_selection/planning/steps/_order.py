@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec, value_key
-from manyfit.model_selection.sharing._step_wrappers import has_shareable_prefix
+from manyfit.model_selection.sharing.transformers._step_wrappers import has_shareable_prefix
 
 
 def step_order(

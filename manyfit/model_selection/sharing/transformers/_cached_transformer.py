@@ -20,23 +20,23 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit._compat import pass_on_callback_context
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import deep_copy
 from manyfit.introspection.composites import composite_class
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.randomness import Sizes, holds_generator, is_deterministic
 from manyfit.introspection.structural_key import structural_key
-from manyfit.model_selection.sharing._column_slices import (
+from manyfit.model_selection.sharing._fold_cache import CacheEntry, FoldCache
+from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
+from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, has_mutable_items
+from manyfit.model_selection.sharing.rows._read_only import private_copy, read_only_view
+from manyfit.model_selection.sharing.transformers._column_slices import (
     PrivateInput,
     name_fit_slices,
     with_transform_slices,
 )
-from manyfit.model_selection.sharing._composite_rules import shares_parts, was_fully_shareable
-from manyfit.model_selection.sharing._fold_cache import CacheEntry, FoldCache
-from manyfit.model_selection.sharing._nested_fits import NestedFit
-from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
-from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, has_mutable_items
-from manyfit.model_selection.sharing.rows._read_only import private_copy, read_only_view
+from manyfit.model_selection.sharing.transformers._composite_rules import shares_parts, was_fully_shareable
+from manyfit.model_selection.sharing.transformers._nested_fits import NestedFit
 
 
 def _has(method: str) -> Callable[[Any], bool]:

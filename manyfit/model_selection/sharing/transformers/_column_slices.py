@@ -12,8 +12,8 @@ from typing import Any
 
 from manyfit.introspection.composites import Child, children
 from manyfit.introspection.structural_key import Unkeyable, structural_key
-from manyfit.model_selection.sharing._composite_rules import is_wrapped
 from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing.transformers._composite_rules import is_wrapped
 
 
 class PrivateInput:

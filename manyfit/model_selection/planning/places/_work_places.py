@@ -9,19 +9,19 @@ from sklearn.pipeline import FeatureUnion
 
 from manyfit._compat import output_container
 from manyfit._config import get_config
-from manyfit._drop_in_classes import sklearn_class_of
 from manyfit.arrays import container_place, is_xp_array
 from manyfit.estimators.backends.selection import find_fitting_place
 from manyfit.introspection.composites import pipeline_steps
+from manyfit.introspection.drop_in_classes import sklearn_class_of
 from manyfit.introspection.gpu_support import is_drop_in, supports_array_api, supports_device_data_natively
 from manyfit.model_selection.job._job import Job
-from manyfit.model_selection.planning._data_location import (
+from manyfit.model_selection.planning._plan import Group, WorkPlace
+from manyfit.model_selection.planning.places._data_location import (
     host_only_estimators,
     moves_to_gpu,
     place_of_work,
     why_host_only,
 )
-from manyfit.model_selection.planning._plan import Group, WorkPlace
 from manyfit.model_selection.planning.steps._order import sample
 from manyfit.model_selection.planning.steps._outputs import is_left_out, makes_sparse, parts_of
 

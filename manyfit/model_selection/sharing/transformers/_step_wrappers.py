@@ -10,15 +10,15 @@ from sklearn.pipeline import Pipeline
 from manyfit.arrays import deep_copy
 from manyfit.introspection.composites import Child, children, composite_class, replace_children
 from manyfit.introspection.randomness import is_deterministic
-from manyfit.model_selection.sharing._cached_transformer import CachedTransformer
-from manyfit.model_selection.sharing._composite_rules import (
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
+from manyfit.model_selection.sharing.rows._own_rows import OwnRows
+from manyfit.model_selection.sharing.transformers._cached_transformer import CachedTransformer
+from manyfit.model_selection.sharing.transformers._composite_rules import (
     is_transformer,
     shares_parts,
     shares_regressor,
 )
-from manyfit.model_selection.sharing._fold_cache import FoldCache
-from manyfit.model_selection.sharing.rows._known_readers import writes_in_place
-from manyfit.model_selection.sharing.rows._own_rows import OwnRows
 
 
 def share_prefixes(

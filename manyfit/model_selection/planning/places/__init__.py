@@ -1,0 +1,1 @@
+"""Where a search works: on the host, on a device, on the cluster, and what the plan says of it."""
