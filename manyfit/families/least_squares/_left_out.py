@@ -149,8 +149,8 @@ class _Equations:
         # Rows are centred at once if that loses no digits: the origin is not far from zero.
         spread = np.sqrt(spectrum.values[-1] * whole.inverse_rows)
         self._near = bool((np.abs(whole.origin) <= MOST_SHIFT * spread).all())
-        squares = spectrum.values if vectors is None else vectors**2 @ spectrum.values
-        deviations = np.sqrt(squares * whole.inverse_rows)
+        of_columns = spectrum.values if vectors is None else vectors**2 @ spectrum.values
+        deviations = np.sqrt(of_columns * whole.inverse_rows)
         centre = np.abs(whole.origin - whole.offset)
         self._copies = rotates or not bool((centre <= NEAR_ZERO * deviations).all())
 
