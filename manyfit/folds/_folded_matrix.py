@@ -232,6 +232,11 @@ class _SplitFold:
         return self._data.X.take(self._train)
 
     @property
+    def named(self) -> bool:
+        """See `Fold`."""
+        return False
+
+    @property
     def X_train_score(self) -> Array:
         return self._data.X.take(self._train)
 

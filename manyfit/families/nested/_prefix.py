@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +43,7 @@ class NestedAnswers(Answers):
         The setting of each answer.
     responses : callable
         Gives the responses of some settings for rows of X.
-    classes, fits_made : see `Answers`
+    classes, fits_made, refused : see `Answers`
     """
 
     model: Any
@@ -51,6 +51,7 @@ class NestedAnswers(Answers):
     responses: Callable[[Any, Any, Sequence[Any]], Responses]
     classes: Array | None = None
     fits_made: int = 1
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
@@ -59,7 +60,7 @@ class NestedAnswers(Answers):
 
     def subset(self, settings: Sequence[int]) -> NestedAnswers:
         """See `Answers`."""
-        return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0)
+        return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0, refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
         """See `Answers`."""

@@ -99,7 +99,8 @@ def boosted_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 def boosted_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     if draw(st.booleans()):
         draws = draw(st.sampled_from([{}, {"max_features": 0.5, "random_state": _seed(draw)}]))
-        return HistGradientBoostingRegressor(min_samples_leaf=2, **draws), {"max_iter": some(draw, *MEMBERS)}
+        trees = {"max_iter": some(draw, *MEMBERS), "max_depth": some(draw, None, 1, 3)}
+        return HistGradientBoostingRegressor(min_samples_leaf=2, **draws), trees
     model = GradientBoostingRegressor(init=draw(st.sampled_from([None, "zero"])), random_state=_seed(draw))
     return model.set_params(**_early_stopping(draw)), {"n_estimators": some(draw, *MEMBERS)}
 
@@ -159,4 +160,5 @@ def boosting_of_other_libraries(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, G
     else:
         kind = draw(st.sampled_from(["gbdt", "dart"]))
         model = LGBMRegressor(boosting_type=kind, n_jobs=1, min_child_samples=2, verbose=-1, **part)
-    return model, {"n_estimators": some(draw, 1, 2, 5, 9)}
+    trees = {"learning_rate": some(draw, 0.1, 1.0), "max_depth": some(draw, 1, 4)}
+    return model, {"n_estimators": some(draw, 1, 2, 5, 9), **trees}
