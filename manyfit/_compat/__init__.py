@@ -11,7 +11,6 @@ from manyfit._compat import (
     _callbacks,
     _dask,
     _estimators,
-    _imputer,
     _joblib,
     _neighbors,
     _nested,
@@ -25,7 +24,6 @@ from manyfit._compat._boosting import *
 from manyfit._compat._callbacks import *
 from manyfit._compat._dask import *
 from manyfit._compat._estimators import *
-from manyfit._compat._imputer import *
 from manyfit._compat._joblib import *
 from manyfit._compat._neighbors import *
 from manyfit._compat._nested import *
@@ -40,7 +38,6 @@ __all__ += _boosting.__all__
 __all__ += _callbacks.__all__
 __all__ += _dask.__all__
 __all__ += _estimators.__all__
-__all__ += _imputer.__all__
 __all__ += _joblib.__all__
 __all__ += _neighbors.__all__
 __all__ += _nested.__all__
