@@ -29,7 +29,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit._compat._imputer import DistanceMemory
+from manyfit._compat._nested import DistanceMemory
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.nested import NestedRequests
@@ -312,7 +312,7 @@ def measured(monkeypatch):
         calls.append(options)
         return pairwise_distances_chunked(*args, **options)
 
-    monkeypatch.setattr("manyfit._compat._imputer.pairwise_distances_chunked", counted)
+    monkeypatch.setattr("manyfit._compat._nested.pairwise_distances_chunked", counted)
     monkeypatch.setattr("sklearn.impute._knn.pairwise_distances_chunked", counted)
     return calls
 
@@ -369,7 +369,7 @@ def by_first(one, other, *, missing_values):
 
 def test_distances_without_room_are_computed_anew_and_copies_keep_none(measured, monkeypatch):
     X, y = with_gaps("normal", 40, 5, 1)
-    monkeypatch.setattr("manyfit._compat._imputer.MOST_BYTES", 100)
+    monkeypatch.setattr("manyfit._compat._nested.MOST_BYTES", 100)
     assert check_values(KNNImputer(), IMPUTATIONS, X, y) == (1, len(IMPUTATIONS) - 1)
     assert len(measured) == 4 * len(IMPUTATIONS)
     kept = DistanceMemory(1000)
