@@ -100,7 +100,7 @@ CASES = {
         CS | DEGREES, Y, {},
     ),
 }  # fmt: skip
-# Fits of transformers on a device and on the host, where the host makes products of columns once for all folds.
+# Fits of transformers on a device and on the host, which makes products of columns once for all folds.
 ONCE_ON_HOST = {
     "all on the device": (6, 0),
     "a host step in the middle": (9, 0),
