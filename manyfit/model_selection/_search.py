@@ -141,12 +141,12 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     best setting's splits (``report_.refit_n_iter``), so `best_estimator_` has other parameters than
     `best_params_`. Families answer no settings.
 
-    With ``engine="sklearnex"`` settings that differ in numbers only are of one kind. The first and the last
-    of each kind are fitted on the first split by both libraries, in this process. If a score differs by more
-    than 1e-3 (times scikit-learn's score, if that is above 1), or a fit fails, a warning says so, and
-    scikit-learn fits all settings of the kind. Other fits are not compared: `verify` compares more of them. A fit that fails is
-    made again by scikit-learn. Steps that transform, fits that callbacks follow, fits on device data, fits
-    that shared work leaves, and the refit are scikit-learn's.
+    With ``engine="sklearnex"`` settings that differ in numbers only are of one kind. The first and the
+    last of each kind are fitted on the first split by both libraries, in this process. If a score differs
+    by more than 1e-3 (times scikit-learn's score, if that is above 1), or a fit fails, a warning says so,
+    and scikit-learn fits all settings of the kind. Other fits are not compared; `verify` compares more. A
+    fit that fails is made again by scikit-learn. Steps that transform, fits that callbacks follow, fits
+    on device data, fits that shared work leaves, and the refit are scikit-learn's.
 
     Examples
     --------

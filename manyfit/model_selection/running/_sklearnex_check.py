@@ -48,11 +48,8 @@ def let_sklearnex_fit(job: Job, plan: Plan, sink: ResultSink, report: Report) ->
             if difference <= TOLERANCE:
                 chosen.update({c: fit_for_sklearnex(job, c) for c in candidates})
                 continue
-            why = (
-                "its fit or a score failed"
-                if np.isnan(difference)
-                else f"a score differs by {difference:.1e}"
-            )
+            failed = np.isnan(difference)
+            why = "a fit or score failed" if failed else f"a score differs by {difference:.1e}"
             text = (
                 f"engine='sklearnex' is not used for {len(candidates)} settings of {group.estimator}, such as"
                 f" {dict(job.candidates[candidates[0]])}, because {why}. scikit-learn fits them."
