@@ -40,6 +40,7 @@ __all__ = [
     "Sizes",
     "find_random_parameter",
     "holds_generator",
+    "ignores_random_state",
     "is_deterministic",
     "is_shareable",
 ]

@@ -9,7 +9,7 @@ from sklearn import model_selection
 
 from manyfit._compat import BaseSearchCV as SklearnBaseSearchCV
 from manyfit._compat import parameter_constraints
-from manyfit.model_selection.job._job import EarlyStopping, Sharing
+from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
 from manyfit.model_selection.search._base import SharedSearch
 from manyfit.model_selection.search._device_predict import accept_device_data
 
@@ -32,6 +32,7 @@ class BaseSearchCV(SharedSearch, SklearnBaseSearchCV):
     client = None
     checkpoint = None
     early_stopping = None
+    engine = None
 
 
 @accept_device_data
@@ -40,7 +41,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
     errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `plan`, `report_` and `partial_results_`.
+    `engine`, `plan`, `report_` and `partial_results_`.
 
     Parameters
     ----------
@@ -92,6 +93,11 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         HistGradientBoosting, alone or as the last step of a Pipeline. The test part that chooses the number
         of iterations also scores it, so that scores are optimistic. See Notes.
 
+    engine : {"sklearnex"} or None, default=None
+        "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
+        estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
+        from scikit-learn's; see Notes. `fit` and `plan` raise ImportError if it is not installed.
+
     Attributes
     ----------
     report_ : Report
@@ -135,6 +141,13 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     best setting's splits (``report_.refit_n_iter``), so `best_estimator_` has other parameters than
     `best_params_`. Families answer no settings.
 
+    With ``engine="sklearnex"`` settings that differ in numbers only are of one kind. The first and the
+    last of each kind are fitted on the first split by both libraries, in this process. If a score differs
+    by more than 1e-3 (times scikit-learn's score, if that is above 1), or a fit fails, a warning says so,
+    and scikit-learn fits all settings of the kind. Other fits are not compared; `verify` compares more. A
+    fit that fails is made again by scikit-learn. Steps that transform, fits that callbacks follow, fits
+    on device data, fits that shared work leaves, and the refit are scikit-learn's.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -172,6 +185,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         client: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         early_stopping: EarlyStopping = None,
+        engine: Engine = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -183,6 +197,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.client = client
         self.checkpoint = checkpoint
         self.early_stopping = early_stopping
+        self.engine = engine
 
 
 @accept_device_data
@@ -230,6 +245,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`; `random_state` has to be an integer.
     early_stopping : {"fold"} or None, default=None
         As in `GridSearchCV`.
+    engine : {"sklearnex"} or None, default=None
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -276,6 +293,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         client: Any = None,
         checkpoint: str | os.PathLike[str] | None = None,
         early_stopping: EarlyStopping = None,
+        engine: Engine = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -288,3 +306,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.client = client
         self.checkpoint = checkpoint
         self.early_stopping = early_stopping
+        self.engine = engine

@@ -17,6 +17,7 @@ from manyfit.folds import is_row_source
 from manyfit.introspection.randomness import RandomParameter, Sizes, find_random_parameter
 from manyfit.introspection.stable_digest import Digester, Unkeyable
 from manyfit.model_selection.job._job import Job
+from manyfit.model_selection.job._sklearnex import sklearnex_version
 
 # Values of a block of rows that is digested at a time: 8 MiB of float64.
 DIGESTED_VALUES = 2**20
@@ -65,9 +66,13 @@ def identity(job: Job, search: Any = None) -> Identity:
         ),
         "sharing": (job.sharing, lambda: repr(job.sharing)),
         "early_stopping": (options.early_stopping, lambda: repr(options.early_stopping)),
+        "engine": (options.engine, lambda: repr(options.engine)),
         "configuration of scikit-learn": (_configuration(), lambda: ""),
     }
-    for name, version in versions().items():
+    used = versions()
+    if options.engine is not None:
+        used["scikit-learn-intelex"] = sklearnex_version()
+    for name, version in used.items():
         contents[f"version of {name}"] = (version, version.__str__)
     parts, texts = {}, {}
     for name, (content, text) in contents.items():

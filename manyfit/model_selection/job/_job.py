@@ -19,6 +19,8 @@ Sharing = Literal["auto", "exact", "optimum", "none"]
 """How far the settings of a search share their work."""
 EarlyStopping = Literal["fold"] | None
 """By which rows fits of boosting estimators stop early; None: as the estimators do by themselves."""
+Engine = Literal["sklearnex"] | None
+"""The library that makes fits that are made one by one; None: scikit-learn."""
 Result = dict[str, Any]
 """The result of one pair, as scikit-learn's ``_fit_and_score`` returns it."""
 
@@ -42,6 +44,7 @@ class Options:
     memory_limit: int = DEFAULT_MEMORY_LIMIT
     return_estimator: bool = False
     early_stopping: EarlyStopping = None
+    engine: Engine = None
     host_fallback: str = field(default_factory=lambda: get_config()["host_fallback"])
 
     @property
@@ -80,6 +83,8 @@ class Job:
     rowwise: RowwiseOutputs | None = (
         None  # outputs of rowwise steps; None: they run on the rows of each split
     )
+    # Estimator and parameters, in classes of scikit-learn-intelex, of the settings that it fits one by one.
+    by_sklearnex: Mapping[int, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
     by_split: bool = False  # scikit-learn makes these fits split by split, not candidate by candidate
 
     @property

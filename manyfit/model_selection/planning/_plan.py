@@ -95,6 +95,8 @@ class Group:
     nested : tuple of str
         Steps of which one fit serves settings with several values of a parameter, such as "SelectKBest serves
         every k".
+    by_sklearnex : tuple of int
+        Settings that scikit-learn-intelex fits one by one, if its first scores are near scikit-learn's.
     places : tuple of WorkPlace
         Where its steps and its last estimator work; empty where all data are the host's.
     """
@@ -117,6 +119,7 @@ class Group:
     fits_undecided: int = 0
     decided_by: str = ""
     nested: tuple[str, ...] = ()
+    by_sklearnex: tuple[int, ...] = ()
     places: tuple[WorkPlace, ...] = ()
 
     @property
@@ -138,8 +141,10 @@ class Group:
             The rest as in this group.
         """
         positions = [j for j, c in enumerate(self.candidates) if c in candidates]
+        by_sklearnex = tuple(c for c in self.by_sklearnex if c in candidates)
         settings = tuple(self.settings[j] for j in positions) if self.settings else ()
-        return replace(self, candidates=tuple(self.candidates[j] for j in positions), settings=settings)
+        chosen = tuple(self.candidates[j] for j in positions)
+        return replace(self, candidates=chosen, settings=settings, by_sklearnex=by_sklearnex)
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,7 @@ class _Row:
     nested: str
     once: str
     decided_by: str
+    by_sklearnex: int
 
     @classmethod
     def from_groups(cls, estimator: str, groups: Sequence[Group], at_least: bool) -> "_Row":
@@ -168,6 +174,7 @@ class _Row:
             " and ".join(dict.fromkeys(text for g in groups for text in g.nested)),
             " > ".join(once),
             next((g.decided_by for g in groups if g.decided_by), ""),
+            sum(len(g.by_sklearnex) for g in groups),
         )  # fmt: skip
 
     def line(self) -> str:
@@ -183,6 +190,8 @@ class _Row:
         if self.decided_by:
             verb = "are" if self.decided_by.startswith("the rows") else "is"
             text += f"; decided when {self.decided_by} {verb} seen"
+        if self.by_sklearnex:
+            text += f"; {_count(self.by_sklearnex, 'setting')} fitted one by one by scikit-learn-intelex"
         return text
 
 
@@ -342,6 +351,7 @@ class Plan:
             "a fit of",
             "on all rows at once",
             "decided when this is seen",
+            "settings by scikit-learn-intelex",
         )
         head = "".join(f"<th>{name}</th>" for name in names)
         places = "".join(f"<li>{escape(line)}</li>" for line in self._place_lines())

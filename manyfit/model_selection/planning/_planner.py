@@ -20,6 +20,7 @@ from manyfit.introspection.randomness import is_shareable
 from manyfit.model_selection.early_stopping._fold_stopping import OPTIMISTIC
 from manyfit.model_selection.job._job import Job
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
+from manyfit.model_selection.job._sklearnex import settings_for_sklearnex
 from manyfit.model_selection.planning._parameter_checks import WRITES
 from manyfit.model_selection.planning._pipeline_spec import PipelineReader, PipelineSpec, value_key
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
@@ -99,6 +100,12 @@ class _Planner:
             places = WorkPlaces(job)
             self.groups = [replace(group, places=places.locate(group)) for group in self.groups]
             refit_places = places.locate_refit()
+        self.groups = [
+            group
+            if group.strategy.shares_fits
+            else replace(group, by_sklearnex=settings_for_sklearnex(job, group.candidates))
+            for group in self.groups
+        ]
         plan = Plan(
             tuple(self.groups),
             len(candidates),

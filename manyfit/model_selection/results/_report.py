@@ -10,9 +10,9 @@ import numpy as np
 from manyfit.arrays import Crossings, Transfers
 
 _COUNTS = (
-    "fits_requested", "fits_done", "family_fits", "fits_shared", "fits_restored", "transformer_fits",
-    "transformer_fits_saved", "steps_repeated", "passes", "bytes_to_device", "bytes_to_host",
-    "synchronisations",
+    "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
+    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "passes",
+    "bytes_to_device", "bytes_to_host", "synchronisations",
 )  # fmt: skip
 
 
@@ -31,6 +31,13 @@ class Report:
         group shared through moments makes none.
     family_fits : int
         Those of `fits_done` that families made to answer their settings; the others were made one by one.
+    engine_fits : int
+        Those of `fits_done` that scikit-learn-intelex made (``engine="sklearnex"``).
+    engine_compared : int
+        Settings that both libraries fitted on the first split beforehand, to compare their scores; these fits
+        do not count in `fits_done`.
+    engine_difference : float or None
+        Largest difference of their scores, relative to scikit-learn's where that is above 1.
     fits_shared : int
         Requested fits that shared work answered. With those made one by one and `fits_restored` they add up
         to `fits_requested`.
@@ -87,6 +94,8 @@ class Report:
     fits_requested: int = 0
     fits_done: int = 0
     family_fits: int = 0
+    engine_fits: int = 0
+    engine_compared: int = 0
     fits_shared: int = 0
     fits_restored: int = 0
     transformer_fits: int = 0
@@ -102,6 +111,7 @@ class Report:
     split_workers: dict[int, list[str]] = field(default_factory=dict, compare=False)
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     advice: list[str] = field(default_factory=list, compare=False)
+    engine_difference: float | None = field(default=None, compare=False)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
@@ -132,6 +142,17 @@ class Report:
         known = self.split_workers.setdefault(split, [])
         if worker not in known:
             known.append(worker)
+
+    def note_difference(self, difference: float | None) -> None:
+        """Note a difference between a score of scikit-learn-intelex and scikit-learn's.
+
+        Parameters
+        ----------
+        difference : float or None
+            The difference; None and NaN, where there is none to compare, change nothing.
+        """
+        if difference is not None and not np.isnan(difference):
+            self.engine_difference = max(difference, self.engine_difference or 0.0)
 
     def add(self, work: Mapping[str, int]) -> None:
         """Add to counts.
@@ -215,6 +236,8 @@ class Report:
             left_to_sklearn=dict(left),
             verification=self.verification + other.verification,
         )
+        for one in (self, other):
+            merged.note_difference(one.engine_difference)
         merged._note_workers(other)
         return merged
 
@@ -235,6 +258,8 @@ class Report:
             ("fits answered by shared work", self.fits_shared),
             ("fits made one by one", self.fits_done - self.family_fits),
             *_if_any("fits made by families", self.family_fits),
+            *_if_any("fits made by scikit-learn-intelex", self.engine_fits),
+            *_if_any("its settings compared with scikit-learn", self.engine_compared),
             *_if_any("fits restored from the checkpoint", self.fits_restored),
             ("fits of shared transformers", self.transformer_fits),
             *_if_any("fits of transformers saved", self.transformer_fits_saved),
@@ -250,6 +275,8 @@ class Report:
             *_if_any("steps done again (memory_limit)", self.steps_repeated),
             *_if_any("scores checked by scikit-learn", len(self.verification)),
         ]
+        if self.engine_difference is not None:
+            rows.append(("largest difference between the two", f"{self.engine_difference:.1e}"))
         if self.verification:
             rows.append(("largest difference", f"{self.largest_difference:.1e}"))
         width = max(len(name) for name, _ in rows)

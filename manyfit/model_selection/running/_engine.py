@@ -26,6 +26,7 @@ from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.running._dask_executor import DaskExecutor
 from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
 from manyfit.model_selection.running._remote_callbacks import can_run_remotely
+from manyfit.model_selection.running._sklearnex_check import let_sklearnex_fit
 from manyfit.model_selection.sharing._verbose import print_end, print_start
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items
 from manyfit.model_selection.strategies._strategy import RunContext, Schedule, Strategy, WorkItem
@@ -46,6 +47,7 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     report.advice = [*plan.advice, *plan.warnings]
     with transfers() as crossed, sink or ResultSink(job) as finished:
         finished.rowwise = rowwise
+        job = let_sklearnex_fit(job, plan, finished, report)
         running = _Run(job, plan, report, finished, prepared.data)
         planned = running.run_all()
         total = running.total

@@ -28,7 +28,15 @@ from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
 from manyfit.folds import Splits, own_row_source
 from manyfit.metrics import refuse_metrics
-from manyfit.model_selection.job._job import EarlyStopping, Job, Options, Sharing, memory_limit_in_bytes
+from manyfit.model_selection.job._job import (
+    EarlyStopping,
+    Engine,
+    Job,
+    Options,
+    Sharing,
+    memory_limit_in_bytes,
+)
+from manyfit.model_selection.job._sklearnex import sklearnex_version
 from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
@@ -71,6 +79,7 @@ class SharedSearch:
         "client": "no_validation",  # by `client_for`, without importing Dask where nobody has
         "checkpoint": [str, os.PathLike, None],
         "early_stopping": [StrOptions({"fold"}), None],
+        "engine": [StrOptions({"sklearnex"}), None],
     }
 
     estimator: Any
@@ -88,6 +97,7 @@ class SharedSearch:
     client: Any
     checkpoint: str | os.PathLike[str] | None
     early_stopping: EarlyStopping
+    engine: Engine
     report_: Report
     partial_results_: list[dict[str, Any]]
     best_estimator_: Any
@@ -244,6 +254,8 @@ class SharedSearch:
         return Setup(X, y, params, scorer, refit_metric, routed, cv, n_splits, copy_to_host)
 
     def _job(self, setup: Setup, candidates: list[Any], splits: Splits, contexts: Any) -> Job:
+        if self.engine is not None:
+            sklearnex_version()  # raises if it is not installed
         options = Options(
             scorer=setup.scorer,
             fit_params=setup.routed.estimator.fit,
@@ -253,6 +265,7 @@ class SharedSearch:
             verbose=int(self.verbose),
             memory_limit=memory_limit_in_bytes(self.memory_limit),
             early_stopping=self.early_stopping,
+            engine=self.engine,
         )
         job = Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,

@@ -48,7 +48,7 @@ def evaluate(
     result: Result | None = None
     failed: Exception | None = None
     try:
-        with _trial(draws=is_deterministic(ready.model) is not True), folds.shared_fits():
+        with trial(draws=is_deterministic(ready.model) is not True), folds.shared_fits():
             result = _shared_fit(ready, folds)
     except InputWritten:
         folds.writers |= ready.strange
@@ -58,7 +58,7 @@ def evaluate(
     if result is None:
         result = fit_with_sklearn(estimator, params, i, folds, progress, verbose=0)
         expected = failed is None or isinstance(failed, Unsupported)
-        if not (expected or _has_failed(result, folds.options.error_score)):
+        if not (expected or has_failed(result, folds.options.error_score)):
             _LOG.debug("%r failed where steps are shared: %r", ready.model, failed)
     print_end(folds.options, params, progress, result)
     return result
@@ -87,7 +87,7 @@ def fit_with_sklearn(
             model = stopping.attach(model)
         result: Result = fit_and_score(model, folds.X, folds.y, **arguments)
     result |= {} if stopping is None else stopping.found
-    if refused and options.error_score != "raise" and _has_failed(result, options.error_score):
+    if refused and options.error_score != "raise" and has_failed(result, options.error_score):
         raise refused[0]
     return result
 
@@ -117,7 +117,7 @@ def arguments_of_fit(params: Mapping[str, Any], split: tuple[Any, Any], progress
     }
 
 
-def _has_failed(result: Result, error_score: Any) -> bool:
+def has_failed(result: Result, error_score: Any) -> bool:
     """Whether a fit, or one of its scores, failed; with `error_score` "raise" no result has."""
     if result["fit_error"] is not None or isinstance(error_score, str):
         return result["fit_error"] is not None
@@ -127,7 +127,7 @@ def _has_failed(result: Result, error_score: Any) -> bool:
 
 
 @contextmanager
-def _trial(draws: bool) -> Iterator[None]:
+def trial(draws: bool) -> Iterator[None]:
     """A fit that leaves no trace if it raises, since it will be made again.
 
     Its warnings are shown, and its draws from NumPy's global random state count, only if it succeeds. Other

@@ -40,7 +40,6 @@ from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
-from manyfit.model_selection.sharing._fit_and_score import evaluate
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
 from manyfit.model_selection.strategies._doubts import PendingAnswers
@@ -52,8 +51,8 @@ from manyfit.model_selection.strategies._fold_rows import (
 from manyfit.model_selection.strategies._individual_fits import (
     SHARED_STEPS,
     TimeLimit,
+    fit_setting,
     nested_requests,
-    progress_of,
     retained_store,
 )
 from manyfit.model_selection.strategies._strategy import (
@@ -238,11 +237,11 @@ def _fit_rest(
     """
     seconds_refused, start, i = outcome.seconds, time.perf_counter(), item.split
     job, order = context.fitted, context.order
-    folds, sizes = folds.with_options(job.options), (len(job.candidates), job.splits.n_splits)
+    folds = folds.with_options(job.options)
     left = [c for c in item.candidates if (c, i) in outcome.refused and c not in item.fitted_before]
     waiting = dict.fromkeys([*left, *item.others])
     for c in sorted(waiting, key=lambda c: (() if order is None else order[c], c)):
-        result = evaluate(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
+        result = fit_setting(job, c, i, folds, outcome)
         result["fit_time"], seconds_refused = result["fit_time"] + seconds_refused, 0.0
         outcome.results[c, i] = result
         outcome.fitted.add((c, i))

@@ -6,6 +6,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,13 +15,14 @@ from sklearn.base import clone
 
 from manyfit.cluster.worker.errors import WorkerLost
 from manyfit.cluster.worker.task_context import still_wanted
+from manyfit.folds import Unsupported
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning._pieces import cut_into_pieces
 from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
-from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn
+from manyfit.model_selection.sharing._fit_and_score import evaluate, fit_with_sklearn, has_failed, trial
 from manyfit.model_selection.sharing._fit_on_copies import RaisingEstimator, fit_on_copies
 from manyfit.model_selection.sharing._fold_store import FoldStore
 from manyfit.model_selection.sharing.nested import NestedRequests
@@ -181,20 +183,38 @@ def _fit_pairs(
     job, sink, limit, start = context.fitted, context.sink, TimeLimit(), time.perf_counter()
     outcome, before = TaskResult(), folds.work
     saved_before = 0 if sink is None else sink.steps_saved
-    sizes = (len(job.candidates), job.splits.n_splits)
     for c, i in item.pairs:
-        result = fit(job.estimator, job.candidates[c], i, folds, progress_of(c, i, sizes))
+        result = fit_setting(job, c, i, folds, outcome, fit)
         outcome.results[c, i] = result
         if sink is not None and sink.shown:
             sink.steps_saved = saved_before + folds.work_since(before)["transformer_fits_saved"]
         context.add({(c, i): result}, individual=True)
         if context.returns_early and limit.is_over():
             break
-    outcome.work = folds.work_since(before)
+    outcome.work.update(folds.work_since(before))
     outcome.seconds = time.perf_counter() - start
     left = item.pairs[len(outcome.results) :]
     outcome.unfinished = replace(item, pairs=left) if left else None
     return outcome
+
+
+def fit_setting(
+    job: Job, c: int, i: int, folds: FoldStore, outcome: TaskResult, fit: Callable[..., Result] = evaluate
+) -> Result:
+    """Fit and score a pair by `fit`, with the classes of scikit-learn-intelex if it fits the setting.
+
+    If that fails, scikit-learn's classes repeat it.
+    """
+    progress = progress_of(c, i, (len(job.candidates), job.splits.n_splits))
+    own = job.by_sklearnex.get(c)
+    if own is not None:
+        with suppress(Exception), trial(draws=False):
+            result = fit(*own, i, folds, progress)
+            if not has_failed(result, folds.options.error_score):
+                outcome.work["engine_fits"] += 1
+                return result
+            raise Unsupported("it failed")
+    return fit(job.estimator, job.candidates[c], i, folds, progress)
 
 
 def progress_of(c: int, i: int, sizes: tuple[int, int]) -> Any:

@@ -231,6 +231,7 @@ def _part(job: Job, candidates: set[int], splits: Splits) -> Job:
         job,
         candidates=_Some({c: job.candidates[c] for c in candidates}, len(job.candidates)),
         splits=splits,
+        by_sklearnex={c: one for c, one in job.by_sklearnex.items() if c in candidates},
         search=None if contexts is None else job.search,
         contexts=contexts,
         client=None,
