@@ -64,9 +64,9 @@ class Report:
     workers : int
         Workers that the one-by-one fits ran on.
     groups : list of dict
-        For each group: kind, estimator, settings (how many), fits_requested, reason; fits_undecided, those of
-        which the plan said that it is decided when `decided_by` is seen; and left_to_sklearn, how many of its
-        fits were left to scikit-learn, by reason.
+        For each group: kind, estimator, settings (how many), candidates (their rows in `cv_results_`),
+        fits_requested, reason; fits_undecided, those of which the plan said that it is decided when
+        `decided_by` is seen; and left_to_sklearn, how many of its fits were left to scikit-learn, by reason.
     advice : list of str
         What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are.
     refit_n_iter : int or None
