@@ -122,8 +122,8 @@ class SearchCurveDisplay:
             A parameter that has a line for each of its values.
         others : {"auto", "best", "all"}, default="auto"
             With "best" the remaining parameters are those of the best setting. With "all" they are any: each
-            setting is a point, and a line joins the best settings. "auto" is "all" if no other setting has
-            those of the best one, as in a randomized search.
+            setting is a point, and a line joins the best settings. "auto" is "all" if no more than half of
+            the values occur together with those of the best one, as in a randomized search.
         simpler : {"auto", "smaller", "larger"} or None, default="auto"
             The values of the parameter that give simpler models. "auto" knows common parameters: larger
             `alpha`, smaller `C` or `max_depth`. None leaves out the mark of the simplest setting.
@@ -248,7 +248,7 @@ class SearchCurveDisplay:
         x, n = axis.positions[axis.codes], len(means)
         look = {"marker": "o", "markersize": 3.5, "linewidth": 1.6, "zorder": 3}
         if not self.joined or (n == 1 and not axis.is_ordered):
-            look["linestyle"] = "none"
+            look |= {"linestyle": "none", "alpha": 1.0 if self.joined else 0.6}
         elif kind == "train":
             look["linestyle"] = "--"
         for i, (mean, (colour, label)) in enumerate(zip(means, self._lines(kind, both), strict=True)):

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from manyfit._compat import check_matplotlib_support
 from manyfit.model_selection.results.displays import _paired_tests as paired
 from manyfit.model_selection.results.displays import _style as style
-from manyfit.model_selection.results.displays._parameters import describe_settings
+from manyfit.model_selection.results.displays._parameters import read_parameters, shorten
 from manyfit.model_selection.results.displays._scores import read_scores
+
+_LONGEST, _SEPARATOR = 60, "  ·  "
 
 
 @dataclass(eq=False)
@@ -154,7 +156,7 @@ class FoldScoresDisplay:
         if n_settings < 1:
             raise ValueError(f"n_settings must be at least 1, got {n_settings!r}.")
         n = min(n_settings, len(self.candidates))
-        ax = style.new_axes(ax, f"{type(self).__name__}.plot", (8, 1.5 + 0.3 * n))
+        ax = style.new_axes(ax, f"{type(self).__name__}.plot", (8.4, 1.8 + 0.3 * n))
         rows, differences = np.arange(n), self.differences[:n]
         means = differences.mean(axis=1)
         ax.axvline(0, color=style.BEST, linewidth=1.2, zorder=1)
@@ -172,12 +174,13 @@ class FoldScoresDisplay:
             means[1:], rows[1:], "o", color=style.MAIN, markersize=5.5, label="mean", zorder=4
         )
         ax.plot(0, 0, "D", color=style.BEST, markersize=7, label="best", zorder=5)
-        ax.set_yticks(rows, describe_settings(self.params[:n]))
-        ax.set_ylim(n - 0.4, -0.6)
+        ax.set_yticks([-1, *rows], _rows_of_values(self.params, n))
+        ax.set_ylim(n - 0.4, -1.6)
         ax.set_xlabel(f"test {self.score_name} less that of the best on the same split")
         self._write_p_values(ax, n)
         style.make_plain(ax)
         ax.tick_params(axis="y", length=0, labelcolor=style.INK)
+        ax.get_yticklabels()[0].set_color(style.MUTED)
         ax.legend(
             loc="lower left", bbox_to_anchor=(0, 1.01), ncols=4, frameon=False, borderaxespad=0,
             columnspacing=1.2, handletextpad=0.4, labelcolor=style.INK,
@@ -196,7 +199,16 @@ class FoldScoresDisplay:
             text = "< 0.001" if p < 0.001 else f"{p:.3f}"
             self.texts_.append(ax.annotate(text, (1.03, row), color=style.INK, fontsize="small", **look))
         heading = f"p, {self.test}"
-        ax.annotate(heading, (1.03, 0), color=style.MUTED, fontsize="small", **look)
+        ax.annotate(heading, (1.03, -1), color=style.MUTED, fontsize="small", **look)
+
+
+def _rows_of_values(params: list[Mapping[str, Any]], n: int) -> list[str]:
+    """The parameters in which the first settings differ, and their values for each of these."""
+    shown = [one for one in read_parameters(params[:n]).values() if one.varies]
+    shown = shown or list(read_parameters(params[:n]).values())
+    head = _SEPARATOR.join(one.label for one in shown)
+    rows = [_SEPARATOR.join(shorten(one.texts[one.codes[i]], 16) for one in shown) for i in range(n)]
+    return [shorten(text, _LONGEST) for text in (head, *rows)]
 
 
 def _intervals(differences: NDArray[np.float64], test: paired.Test, ratio: float) -> NDArray[np.float64]:

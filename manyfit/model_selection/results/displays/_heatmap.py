@@ -26,10 +26,14 @@ class SearchHeatmapDisplay:
 
     Attributes
     ----------
-    param_x, param_y : str
-        The parameters along x and y.
-    x_values, y_values : list
-        Their distinct values: numbers in order, others as they occur in the search.
+    param_x : str
+        The parameter along x.
+    param_y : str
+        The parameter along y.
+    x_values : list
+        Distinct values of `param_x`: numbers in order, others as they occur in the search.
+    y_values : list
+        Distinct values of `param_y`.
     candidates : ndarray of int, shape (n_y, n_x)
         Rows of `cv_results_`; -1 where the search has no such setting.
     mean_test_scores : ndarray of float, shape (n_y, n_x)
@@ -101,8 +105,8 @@ class SearchHeatmapDisplay:
             The parameter along y. None: the other one.
         others : {"auto", "best", "all"}, default="auto"
             With "best" the remaining parameters are those of the best setting. With "all" they are any, and a
-            cell shows the best of its settings. "auto" is "all" if no other setting has those of the best
-            one, as in a randomized search.
+            cell shows the best of its settings. "auto" is "all" if no more than half of the values
+            occur together with those of the best one, as in a randomized search.
         metric : str, default=None
             The metric of a search with several. None: the one by which it refits.
         kind : {"auto", "cells", "points"}, default="auto"
@@ -219,7 +223,7 @@ class SearchHeatmapDisplay:
         shown = np.ma.masked_invalid(self.mean_test_scores)
         self.image_ = ax.imshow(shown, cmap=cmap, aspect="auto", origin="lower", interpolation="nearest")
         failed = np.argwhere((self.candidates >= 0) & np.isnan(self.mean_test_scores))
-        look = {"fill": False, "linewidth": 0, "edgecolor": style.MUTED, "hatch": "////"}
+        look: dict[str, Any] = {"fill": False, "linewidth": 0, "edgecolor": style.MUTED, "hatch": "////"}
         for k, (row, column) in enumerate(failed):
             label = "fits failed" if k == 0 else "_nolegend_"
             ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, label=label, **look))

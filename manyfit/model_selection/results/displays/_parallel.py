@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from manyfit._compat import check_matplotlib_support
 from manyfit.model_selection.results.displays import _style as style
-from manyfit.model_selection.results.displays._parameters import Parameter, column_of, short_names
+from manyfit.model_selection.results.displays._parameters import (
+    Parameter,
+    column_of,
+    number_text,
+    short_names,
+)
 from manyfit.model_selection.results.displays._scores import read_scores
 from manyfit.model_selection.results.displays._slices import choose_parameters, varying
 
@@ -119,10 +124,10 @@ class SearchParallelDisplay:
         Returns
         -------
         SearchParallelDisplay
-            The display itself, with `ax_`, `figure_`, `lines_` and `colorbar_`.
+            The display itself, with `ax_`, `figure_`, `lines_` and `best_line_`.
         """
         n = len(self.param_names)
-        ax = style.new_axes(ax, f"{type(self).__name__}.plot", (max(6.4, 2.2 + 1.5 * n), 4.4))
+        ax = style.new_axes(ax, f"{type(self).__name__}.plot", (max(6.4, 1.4 + 1.5 * n), 4.4))
         low, high = np.nanmin(self.mean_test_scores), np.nanmax(self.mean_test_scores)
         range_ = (high - low) or 1.0
         points = np.column_stack([self.positions, (self.mean_test_scores - low) / range_])
@@ -132,9 +137,7 @@ class SearchParallelDisplay:
         labels = short_names(self.param_names)
         for i, (name, values) in enumerate(zip(self.param_names, self.param_values, strict=True)):
             _draw_axis(ax, i, *_ticks(column_of(name, values)))
-        scores = np.linspace(low, high, 5) if high > low else np.array([low])
-        heights = np.linspace(0, 1, 5) if high > low else np.array([0.5])
-        _draw_axis(ax, n, heights, [f"{score:.4g}" for score in scores], "left")
+        self._draw_scores(ax, n, low, high)
         ax.set_xticks(
             range(n + 1), [*(labels[name] for name in self.param_names), f"mean test\n{self.score_name}"]
         )
@@ -147,6 +150,16 @@ class SearchParallelDisplay:
         )  # fmt: skip
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _draw_scores(self, ax: Any, x: int, low: float, high: float) -> None:
+        """Draw the axis of scores as a scale of their colours."""
+        scores = np.linspace(low, high, 256)[:, np.newaxis] if high > low else np.full((1, 1), low)
+        ax.imshow(
+            scores, cmap=self.lines_.get_cmap(), norm=self.lines_.norm, extent=(x + 0.01, x + 0.07, 0, 1),
+            origin="lower", aspect="auto",
+        )  # fmt: skip
+        heights = np.linspace(0, 1, 5) if high > low else np.array([0.5])
+        _draw_axis(ax, x, heights, [number_text(low + height * (high - low)) for height in heights], 0.07)
 
     def _draw_lines(self, ax: Any, points: NDArray[np.float64], cmap: str) -> None:
         """Draw good settings over bad ones, the best over all, failed ones in grey below."""
@@ -163,27 +176,15 @@ class SearchParallelDisplay:
             [np.column_stack([x, points[i]]) for i in known], cmap=cmap, linewidths=1.1, alpha=alpha, zorder=2
         )
         lines.set_array(self.mean_test_scores[known])
-        lowest, clipped = _colour_range(self.mean_test_scores)
-        lines.set_clim(lowest, np.nanmax(self.mean_test_scores))
+        lines.set_clim(_lowest_colour(self.mean_test_scores), np.nanmax(self.mean_test_scores))
         ax.add_collection(lines)
         self.lines_ = lines
-        self.colorbar_ = ax.figure.colorbar(
-            lines,
-            ax=ax,
-            label=f"mean test {self.score_name}",
-            pad=0.03,
-            extend="min" if clipped else "neither",
-        )
-        self.colorbar_.solids.set_alpha(1)
-        self.colorbar_.outline.set_visible(False)
-        self.colorbar_.ax.tick_params(colors=style.MUTED)
         if len(failed):
             ends = [np.column_stack([x[:-1], points[i, :-1]]) for i in failed]
-            look = {"colors": style.PALE, "linestyles": ":", "zorder": 1}
+            look: dict[str, Any] = {"colors": style.PALE, "linestyles": ":", "zorder": 1}
             ax.add_collection(LineCollection(ends, linewidths=1.1, label="fits failed", **look))
-        ax.plot(
-            x, points[best][0], "-o", color=style.BEST, linewidth=2.4, markersize=5, zorder=4, label="best"
-        )
+        best_look = {"color": style.BEST, "linewidth": 2.4, "markersize": 5, "zorder": 4}
+        (self.best_line_,) = ax.plot(x, points[best][0], "-o", label="best", **best_look)
 
 
 def _heights(parameter: Parameter) -> NDArray[np.float64]:
@@ -201,10 +202,12 @@ def _ticks(parameter: Parameter) -> tuple[NDArray[np.float64], list[str]]:
         return heights, list(texts)
     targets = np.linspace(0, 1, 5)
     chosen = sorted({int(np.argmin(np.abs(heights - target))) for target in targets})
+    if parameter.is_ordered:
+        return heights[chosen], [number_text(float(parameter.values[i])) for i in chosen]
     return heights[chosen], [texts[i] for i in chosen]
 
 
-def _draw_axis(ax: Any, x: int, heights: Any, texts: list[str], side: str = "right") -> None:
+def _draw_axis(ax: Any, x: int, heights: Any, texts: list[str], gap: float = 0.0) -> None:
     ax.vlines(x, 0, 1, color=style.MUTED, linewidth=0.8, zorder=3)
     free = -np.inf
     for height, text in zip(heights, texts, strict=True):
@@ -212,14 +215,14 @@ def _draw_axis(ax: Any, x: int, heights: Any, texts: list[str], side: str = "rig
             continue
         free = height
         ax.annotate(
-            text, (x, height), xytext=(5 if side == "right" else -5, 0), textcoords="offset points",
-            ha="left" if side == "right" else "right", va="center", color=style.INK, zorder=5, fontsize=9,
+            text, (x + gap, height), xytext=(5, 0), textcoords="offset points", va="center", color=style.INK,
+            zorder=5, fontsize=9, annotation_clip=False,
             bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.8},
         )  # fmt: skip
 
 
-def _colour_range(means: NDArray[np.float64]) -> tuple[float, bool]:
-    """The score of the lowest colour, and whether there are lower ones."""
+def _lowest_colour(means: NDArray[np.float64]) -> float:
+    """The score of the lowest colour, above the lowest score if a few are far below the others."""
     lowest, quantile, highest = np.nanmin(means), np.nanquantile(means, 1 - _COLOURED), np.nanmax(means)
-    clipped = bool(highest > quantile and (highest - lowest) > 4 * (highest - quantile))
-    return float(quantile if clipped else lowest), clipped
+    is_far = highest > quantile and (highest - lowest) > 4 * (highest - quantile)
+    return float(quantile if is_far else lowest)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
-LONGEST_TEXT, _LONGEST_SETTING = 24, 44
+LONGEST_TEXT, _LONGEST_SETTING = 24, 56
 # A zero among values that are evenly spaced on a log scale has no place there; each then has its own place.
 _MOST_PLACES = 30
 
@@ -68,7 +68,9 @@ class Parameter:
         texts = [_text(value) for value in self.values]
         counts, seen = Counter(texts), Counter[str]()
         for i, text in enumerate(texts):
-            if counts[text] > 1:
+            if counts[text] > 1 and _is_finite(self.values[i]):
+                texts[i] = f"{float(self.values[i]):.15g}"
+            elif counts[text] > 1:
                 seen[text] += 1
                 texts[i] = f"{text} ({seen[text]})"
         return tuple(texts)
@@ -114,7 +116,7 @@ def value_key(value: Any) -> Hashable:
         try:
             number = float(value)
         except OverflowError:
-            return "number", int(value)
+            return "number", value
         return "number", "nan" if np.isnan(number) else number
     if isinstance(value, str):
         return "text", str(value)
@@ -171,7 +173,7 @@ def _is_even_on_log(values: NDArray[np.float64]) -> bool:
 
 def _text(value: Any) -> str:
     if isinstance(value, float | np.floating):
-        text = f"{float(value):.4g}"
+        text = number_text(float(value))
     elif isinstance(value, np.ndarray) and value.ndim and value.size > 3:
         text = f"array{list(value.shape)}".replace(" ", "")
     elif isinstance(value, str | np.generic):
@@ -195,15 +197,26 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def describe_settings(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A short text for each setting, with the parameters in which settings differ."""
-    parameters = [one for one in read_parameters(params).values() if one.varies]
+def number_text(number: float) -> str:
+    """A number with three digits, or as a whole number."""
+    if 1000 <= abs(number) < 1e6 or (number.is_integer() and abs(number) < 1e6):
+        return f"{number:.0f}"
+    return f"{number:.3g}"
+
+
+def describe_settings(params: Sequence[Mapping[str, Any]], shown: Sequence[int]) -> list[str]:
+    """A short text for some settings, with the parameters in which they differ; for one, all that vary."""
+    several = [params[i] for i in shown]
+    varying = [one for one in read_parameters(several).values() if one.varies]
+    if not varying:
+        several = [*several, *params]
+        varying = [one for one in read_parameters(several).values() if one.varies]
     texts = [
         ", ".join(
             f"{one.label}={one.texts[one.codes[i]]}"
-            for one in parameters
+            for one in varying
             if one.values[one.codes[i]] is not NOT_SET
         )
-        for i in range(len(params))
+        for i in range(len(shown))
     ]
     return [shorten(text, _LONGEST_SETTING) or "the only setting" for text in texts]

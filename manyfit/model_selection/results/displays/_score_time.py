@@ -134,7 +134,7 @@ class ScoreTimeDisplay:
         ScoreTimeDisplay
             The display itself, with `ax_`, `figure_`, `points_` and `front_`.
         """
-        ax = style.new_axes(ax, f"{type(self).__name__}.plot", (8.6, 4.4))
+        ax = style.new_axes(ax, f"{type(self).__name__}.plot", (9, 4.4))
         known = np.isfinite(self.mean_test_scores) & np.isfinite(self.times)
         self.points_: list[Any] = []
         for shared, marker, label in (
@@ -181,7 +181,7 @@ class ScoreTimeDisplay:
 
     def _name_front(self, ax: Any, order: NDArray[np.intp]) -> None:
         """Number the settings of the front, and name them in the legend."""
-        texts = describe_settings([self.params[i] for i in order])
+        texts = describe_settings(self.params, list(order))
         for number, (i, text) in enumerate(zip(order, texts, strict=True), 1):
             at = (self.times[i], self.mean_test_scores[i])
             ax.annotate(
@@ -202,6 +202,8 @@ def _front(times: NDArray[np.float64], means: NDArray[np.float64]) -> NDArray[np
 
 
 def _shared_candidates(search: Any) -> list[int]:
-    """Rows of `cv_results_` whose fits were made together with others."""
+    """Rows of `cv_results_` of groups whose fits were made together, if not all were left to scikit-learn."""
     groups = getattr(getattr(search, "report_", None), "groups", [])
-    return [c for group in groups if group["kind"] not in _OWN_FITS for c in group.get("candidates", ())]
+    groups = [group for group in groups if group["kind"] not in _OWN_FITS]
+    groups = [group for group in groups if sum(group["left_to_sklearn"].values()) < group["fits_requested"]]
+    return [c for group in groups for c in group.get("candidates", ())]

@@ -158,21 +158,26 @@ class SharingDisplay:
 
     def _axes(self, ax: Any, with_seconds: bool) -> list[Any]:
         if ax is not None:
-            axes = list(np.ravel(np.asarray(ax, dtype=object)))
-            if len(axes) not in (1, 2):
-                raise ValueError(f"{type(self).__name__} draws on one or two axes, got {len(axes)}.")
-            return axes
+            given = list(np.ravel(np.asarray(ax, dtype=object)))
+            if len(given) not in (1, 2):
+                raise ValueError(f"{type(self).__name__} draws on one or two axes, got {len(given)}.")
+            return given
         import matplotlib.pyplot as plt
 
-        rows = max(min(len(self.groups), _MOST_GROUPS + 1), 0.7 * len(self._phases()), 2)
-        size = (9.6 if with_seconds else 6.4, 1.3 + 0.55 * rows)
+        size = (10 if with_seconds else 6.4, 1.5 + 0.55 * self._n_rows())
         widths = [1.5, 1][: 1 + with_seconds]
         _, axes = plt.subplots(
             1, len(widths), figsize=size, width_ratios=widths, layout="constrained", squeeze=False
         )
         return list(axes[0])
 
+    def _n_rows(self) -> float:
+        """Rows of the taller half of the figure, where a row is a group."""
+        return max(min(len(self.groups), _MOST_GROUPS + 1), 0.7 * len(self._phases()), 2)
+
     def _draw_fits(self, ax: Any) -> None:
+        from matplotlib.transforms import ScaledTranslation
+
         groups = _largest(self.groups)
         rows = np.arange(len(groups))
         parts = (
@@ -180,13 +185,13 @@ class SharingDisplay:
             ("fits_undecided", "decided in the fit", "white", "////"),
             ("fits_single", "fitted one by one", style.PALE, ""),
         )
-        left = np.zeros(len(groups))
+        left, height = np.zeros(len(groups)), 0.6 * len(groups) / self._n_rows()
         self.fit_bars_: dict[str, Any] = {}
         for name, label, colour, hatch in parts:
             width = np.array([group[name] for group in groups], dtype=float)
             if width.any():
                 self.fit_bars_[name] = ax.barh(
-                    rows, width, left=left, color=colour, hatch=hatch, label=label, height=0.55,
+                    rows, width, left=left, color=colour, hatch=hatch, label=label, height=height,
                     edgecolor=style.MAIN if hatch else "none", linewidth=0,
                 )  # fmt: skip
             left += width
@@ -197,9 +202,10 @@ class SharingDisplay:
         ax.set_ylim(len(groups) - 0.45, -0.55)
         ax.set_xlabel("fits asked for")
         _head(ax, self._verdict())
+        below = ax.transAxes + ScaledTranslation(0, -0.6, ax.figure.dpi_scale_trans)  # the label of the axis
         ax.legend(
-            loc="lower right", bbox_to_anchor=(1, 1.005), ncols=3, frameon=False, borderaxespad=0,
-            handlelength=1, handletextpad=0.5, labelcolor=style.INK, fontsize="small",
+            loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, ncols=3, frameon=False,
+            borderaxespad=0, handlelength=1, handletextpad=0.5, labelcolor=style.INK,
         )  # fmt: skip
 
     def _verdict(self) -> str:

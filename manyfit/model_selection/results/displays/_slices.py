@@ -55,7 +55,9 @@ def select(scores: SearchScores, shown: Collection[str], others: Others) -> tupl
     if others not in ("auto", "best", "all"):
         raise ValueError(f"others must be 'auto', 'best' or 'all', got {others!r}.")
     kept, everything = at_best(scores, shown), has_all(scores, shown)
-    if others == "all" or (others == "auto" and kept.sum() == 1 < everything.sum()):
+    codes = [scores.parameters[name].codes for name in shown]
+    few = any(2 * len({*one[kept]}) <= len({*one[everything]}) > 1 for one in codes)
+    if others == "all" or (others == "auto" and few):
         return everything, True
     return kept, False
 

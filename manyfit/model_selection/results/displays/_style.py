@@ -66,6 +66,7 @@ def scale_axis(ax: Any, which: str, parameter: Parameter) -> None:
     axis = getattr(ax, f"{which}axis")
     if parameter.scale == "categories":
         set_texts(axis, parameter.positions, parameter.texts)
+        getattr(ax, f"set_{which}lim")(-0.5, len(parameter.values) - 0.5)
     else:
         getattr(ax, f"set_{which}scale")(parameter.scale)
         if all(isinstance(value, int | np.integer) for value in parameter.values):
