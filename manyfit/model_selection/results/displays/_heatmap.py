@@ -229,8 +229,6 @@ class SearchHeatmapDisplay:
             ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, label=label, **look))
         if np.isfinite(self.standard_errors).any():
             edges = _outline(self.within_one_standard_error)
-            lines = LineCollection(edges, colors="white", linewidths=4, capstyle="projecting", zorder=2)
-            ax.add_collection(lines)
             lines = LineCollection(
                 edges, colors=style.INK, linewidths=2, capstyle="projecting", zorder=3, clip_on=False,
                 label="within one standard error",

@@ -108,7 +108,7 @@ def short_names(names: Iterable[str]) -> dict[str, str]:
     return short
 
 
-def value_key(value: Any) -> Hashable:
+def value_key(value: Any) -> tuple[Any, ...]:
     """Equal for values that stand in one place: 1 and 1.0 are the same number, True is none."""
     if isinstance(value, bool | np.bool_):
         return "bool", bool(value)
@@ -121,7 +121,7 @@ def value_key(value: Any) -> Hashable:
     if isinstance(value, str):
         return "text", str(value)
     try:
-        return structural_key(value)
+        return "content", structural_key(value)
     except Unkeyable:
         return "identity", id(value)
 
@@ -143,8 +143,9 @@ def _parameter(name: str, label: str, values: list[Any]) -> Parameter:
 
 def _rank(value: Any) -> tuple[int, float]:
     """Numbers in order, then others as they occur, then what is not set."""
-    if _is_number(value) and not np.isnan(value):
-        return 0, value
+    number = value_key(value)
+    if number[0] == "number" and isinstance(number[1], float):
+        return 0, number[1]
     return (2 if value is NOT_SET else 1), 0
 
 

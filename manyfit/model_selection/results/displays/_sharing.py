@@ -35,6 +35,8 @@ class SharingDisplay:
         Settings times splits.
     fits_done : int or None
         Fits that were made, those of families included; None for a plan.
+    family_fits : int
+        Those of `fits_done` that families made to answer their settings.
     fits_restored : int
         Fits whose results were in the checkpoint.
     workers : int
@@ -61,6 +63,7 @@ class SharingDisplay:
     seconds: dict[str, float]
     fits_requested: int
     fits_done: int | None
+    family_fits: int = 0
     fits_restored: int = 0
     workers: int = 1
 
@@ -95,6 +98,7 @@ class SharingDisplay:
             dict(report.seconds),
             report.fits_requested,
             report.fits_done,
+            report.family_fits,
             report.fits_restored,
             report.workers,
         )
@@ -125,12 +129,12 @@ class SharingDisplay:
                     "settings": len(one.candidates),
                     "fits_requested": one.fits_requested,
                 },
-                one.fits_planned,
-                one.fits_undecided,
+                one.fits_requested if one.kind in _OWN_FITS else 0,
+                min(one.fits_undecided, one.fits_requested),
             )
             for one in plan.groups
         ]
-        return cls(_joined(groups), {}, plan.fits_requested, None, 0, plan.n_workers).plot(ax)
+        return cls(_joined(groups), {}, plan.fits_requested, None, workers=plan.n_workers).plot(ax)
 
     def plot(self, ax: Any = None) -> SharingDisplay:
         """Draw the display.
@@ -216,7 +220,8 @@ class SharingDisplay:
             maybe = f", {undecided} more may be" if undecided else ""
             return f"{shared} of {self.fits_requested} fits will be shared{maybe}"
         restored = f", {self.fits_restored} restored" if self.fits_restored else ""
-        return f"{self.fits_requested} fits asked for, {self.fits_done} made{restored}"
+        families = f" ({self.family_fits} by families)" if self.family_fits else ""
+        return f"{self.fits_requested} fits asked for, {self.fits_done} made{families}{restored}"
 
     def _phases(self) -> dict[str, float]:
         """Seconds of each phase but the total; what the total has beyond them is "other"."""
