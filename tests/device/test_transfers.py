@@ -20,7 +20,7 @@ from tests.behaviour.iterations._optimum import Optimum as GridSearchCV
 from tests.behaviour.metrics._crossings import there
 from tests.device._both import alike
 
-N = 1500
+N = 600
 rng = np.random.default_rng(0)
 X = rng.normal(size=(N, 4))
 Y = X @ np.arange(4.0) + rng.normal(size=N)
