@@ -76,8 +76,8 @@ class SearchCurveDisplay:
     >>> X, y = load_diabetes(return_X_y=True)
     >>> search = GridSearchCV(Ridge(), {"alpha": [0.001, 0.01, 0.1, 1.0, 10.0]}).fit(X, y)
     >>> display = SearchCurveDisplay.from_search(search)
-    >>> display.param_values[display.best_candidate], display.edge
-    (0.1, None)
+    >>> search.cv_results_["params"][display.simplest_candidate], display.edge
+    ({'alpha': 0.1}, 'lower')
     """
 
     param_name: str

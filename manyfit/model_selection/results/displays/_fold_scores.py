@@ -63,7 +63,7 @@ class FoldScoresDisplay:
     >>> search = GridSearchCV(Ridge(), {"alpha": [0.1, 0.2, 10.0]}).fit(X, y)
     >>> display = FoldScoresDisplay.from_search(search)
     >>> display.p_values.round(3)
-    array([  nan, 0.335, 0.002])
+    array([  nan, 0.413, 0.   ])
     """
 
     differences: NDArray[np.float64]

@@ -15,7 +15,7 @@ from manyfit.model_selection.results.displays._scores import read_scores
 from manyfit.model_selection.results.displays._slices import Others, choose_parameters, place, select
 
 _MOST_TEXTS = 100  # cells with their score in them
-_SPARSE = 0.25  # with fewer cells filled, settings are points
+_SPARSE = 0.4  # with fewer cells filled, settings are points
 
 
 @dataclass(eq=False)
@@ -61,11 +61,12 @@ class SearchHeatmapDisplay:
     >>> from sklearn.pipeline import make_pipeline
     >>> from manyfit.model_selection import GridSearchCV, SearchHeatmapDisplay
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> grid = {"pca__n_components": [2, 4, 8], "ridge__alpha": [0.001, 0.1]}
+    >>> grid = {"pca__n_components": [2, 4, 8], "ridge__alpha": [0.001, 0.1, 10.0]}
     >>> search = GridSearchCV(make_pipeline(PCA(), Ridge()), grid).fit(X, y)
     >>> display = SearchHeatmapDisplay.from_search(search)
     >>> display.within_one_standard_error
-    array([[False, False,  True],
+    array([[False,  True,  True],
+           [False,  True,  True],
            [False, False, False]])
     """
 
@@ -111,7 +112,7 @@ class SearchHeatmapDisplay:
             The metric of a search with several. None: the one by which it refits.
         kind : {"auto", "cells", "points"}, default="auto"
             "points" draws each setting at its numbers, "cells" one cell for each pair of values. "auto" draws
-            points if both parameters are numbers and most pairs were not tried.
+            points if a parameter is a number and most pairs were not tried.
         ax : matplotlib Axes, default=None
             Axes to draw on. None: those of a new figure.
 
@@ -177,7 +178,7 @@ class SearchHeatmapDisplay:
         x, y = column_of(self.param_x, self.x_values), column_of(self.param_y, self.y_values)
         if kind == "auto":
             sparse = (self.candidates >= 0).mean() < _SPARSE
-            kind = "points" if sparse and x.is_ordered and y.is_ordered else "cells"
+            kind = "points" if sparse and (x.is_ordered or y.is_ordered) else "cells"
         self.texts_: list[Any] = []
         if kind == "points":
             self._draw_points(ax, x, y, cmap)

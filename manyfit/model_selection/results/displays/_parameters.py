@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from manyfit.introspection.structural_key import Unkeyable, structural_key
 
 LONGEST_TEXT, _LONGEST_SETTING = 24, 56
-# A zero among values that are evenly spaced on a log scale has no place there; each then has its own place.
+# A zero among values that are evenly spaced on a log scale has no place there; if there are at most so many
+# values, each then has its own place. Texts of so many have all digits that tell them apart.
 _MOST_PLACES = 30
 
 
@@ -64,12 +65,13 @@ class Parameter:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """A short text for each distinct value; no two are equal."""
+        """A short text for each distinct value; only those of many numbers may be equal."""
         texts = [_text(value) for value in self.values]
         counts, seen = Counter(texts), Counter[str]()
         for i, text in enumerate(texts):
             if counts[text] > 1 and _is_finite(self.values[i]):
-                texts[i] = f"{float(self.values[i]):.15g}"
+                if len(texts) <= _MOST_PLACES:
+                    texts[i] = f"{float(self.values[i]):.15g}"
             elif counts[text] > 1:
                 seen[text] += 1
                 texts[i] = f"{text} ({seen[text]})"

@@ -85,6 +85,14 @@ def test_drawn_numbers_are_points():
     assert sorted(of_best[of_best >= 0]) == np.flatnonzero(kernels).tolist()
 
 
+def test_one_drawn_number_gives_points_too():
+    rng = np.random.default_rng(0)
+    params = [{"x": x, "y": y} for x, y in zip(rng.lognormal(size=90), "abc" * 30, strict=True)]
+    display = SearchHeatmapDisplay.from_search(with_results(params, rng.normal(size=(90, 3))))
+    assert len(display.image_.get_offsets()) == 90
+    assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == ["a", "b", "c"]
+
+
 def _points(drawn):
     return drawn.get_offsets().tolist(), drawn.get_array().tolist()
 
