@@ -21,6 +21,7 @@ ORDER = (
     "model_selection.planning._plan",
     "model_selection.planning._pipeline_spec",
     "model_selection.planning._metadata_routing",
+    "model_selection.results.displays",
     "model_selection.results",
     "model_selection.checkpoint",
     "model_selection.sharing",

@@ -13,6 +13,7 @@ from sklearn.model_selection._validation import _insert_error_scores as insert_e
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._metadata_requests import MetadataRequest, MethodMetadataRequest
+from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import validate_params
 from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 from sklearn.utils.metadata_routing import process_routing
@@ -24,6 +25,7 @@ __all__ = [
     "TESTED",
     "BaseSearchCV",
     "check_fit_failures",
+    "check_matplotlib_support",
     "check_method_params",
     "evaluates_all_at_once",
     "fit_and_score",

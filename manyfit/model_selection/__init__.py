@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from manyfit.model_selection._public import (
         BaseSearchCV,
+        FoldScoresDisplay,
         GridSearchCV,
         Group,
         Plan,
         RandomizedSearchCV,
         Report,
+        ScoreTimeDisplay,
+        SearchCurveDisplay,
+        SearchHeatmapDisplay,
+        SearchParallelDisplay,
+        SharingDisplay,
         WorkPlace,
     )
     from manyfit.model_selection.validation import _published
@@ -18,11 +24,17 @@ if TYPE_CHECKING:
 
     __all__ = [
         "BaseSearchCV",
+        "FoldScoresDisplay",
         "GridSearchCV",
         "Group",
         "Plan",
         "RandomizedSearchCV",
         "Report",
+        "ScoreTimeDisplay",
+        "SearchCurveDisplay",
+        "SearchHeatmapDisplay",
+        "SearchParallelDisplay",
+        "SharingDisplay",
         "WorkPlace",
     ]
     __all__ += _published.__all__

@@ -3,16 +3,30 @@
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.results.displays import (
+    FoldScoresDisplay,
+    ScoreTimeDisplay,
+    SearchCurveDisplay,
+    SearchHeatmapDisplay,
+    SearchParallelDisplay,
+    SharingDisplay,
+)
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 
 __all__ = [
     "BaseSearchCV",
+    "FoldScoresDisplay",
     "GridSearchCV",
     "Group",
     "Plan",
     "RandomizedSearchCV",
     "Report",
+    "ScoreTimeDisplay",
+    "SearchCurveDisplay",
+    "SearchHeatmapDisplay",
+    "SearchParallelDisplay",
+    "SharingDisplay",
     "WorkPlace",
 ]
 __all__ += _published.__all__

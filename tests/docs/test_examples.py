@@ -27,7 +27,7 @@ def test_examples_print_what_the_page_shows(name: str) -> None:
 
 def test_the_pages_that_promise_examples_have_some() -> None:
     pages = ("clusters", "devices", "estimators", "joblib", "metrics", "own-family", "searches", "sharing")
-    assert {"README.md", *(f"docs/{page}.md" for page in pages)} <= set(WITH_EXAMPLES)
+    assert {"README.md", *(f"docs/{page}.md" for page in (*pages, "displays"))} <= set(WITH_EXAMPLES)
 
 
 def test_a_family_takes_at_most_25_lines() -> None:

@@ -73,9 +73,9 @@ class Report:
     split_workers : dict of int to list of str
         On a cluster: for each split, the addresses of the workers that made its fits, shared ones included.
     groups : list of dict
-        For each group: kind, estimator, settings (how many), fits_requested, reason; fits_undecided, those of
-        which the plan said that it is decided when `decided_by` is seen; and left_to_sklearn, how many of its
-        fits were left to scikit-learn, by reason.
+        For each group: kind, estimator, settings (how many), candidates (their rows in `cv_results_`),
+        fits_requested, reason; fits_undecided, those of which the plan said that it is decided when
+        `decided_by` is seen; and left_to_sklearn, how many of its fits were left to scikit-learn, by reason.
     advice : list of str
         What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are.
     refit_n_iter : int or None

@@ -209,6 +209,7 @@ def _describe(group: Group, outcome: TaskResult, before: Collection[Pair]) -> di
         "kind": group.kind,
         "estimator": group.estimator,
         "settings": len(group.candidates),
+        "candidates": group.candidates,
         "fits_requested": group.fits_requested,
         "reason": group.reason,
         "fits_undecided": group.fits_undecided,

@@ -83,6 +83,8 @@ class Evaluation:
         check_fit_failures(out, search.error_score)
         if callable(search.scoring):
             insert_error_scores(out, search.error_score)
+        for group in report.groups:
+            group["candidates"] = tuple(len(self.candidates) + c for c in group["candidates"])
         report.spend("plan", planned - start)
         report.cross(drawn, crossed, self._crossed)  # before the first fit
         self._crossed = Transfers()

@@ -1,0 +1,181 @@
+"""Scores of a fitted search, read from `cv_results_`: scikit-learn's searches have them as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+
+from manyfit.model_selection.results.displays._parameters import Parameter, read_parameters, value_key
+
+Floats = NDArray[np.float64]
+_PREFIX = "mean_test_"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchScores:
+    """Settings of a search and their scores; `candidates` are rows of `cv_results_`, `best` is a position.
+
+    A halving search has a row for each round that a setting took part in: `resource` names what grew.
+    """
+
+    name: str
+    params: tuple[Mapping[str, Any], ...]
+    candidates: NDArray[np.intp]
+    mean: Floats
+    folds: Floats
+    train_folds: Floats | None
+    best: int
+    resource: str | None = None
+    rounds: NDArray[np.intp] | None = None
+
+    @property
+    def label(self) -> str:
+        """The label of an axis."""
+        return f"mean test {self.name}"
+
+    @cached_property
+    def standard_errors(self) -> Floats:
+        """Standard error of each mean over the splits; NaN for one split."""
+        return standard_errors(self.folds)
+
+    @cached_property
+    def threshold(self) -> float:
+        """The mean of the best setting less its standard error; with one split the mean."""
+        return float(self.mean[self.best] - np.nan_to_num(self.standard_errors[self.best]))
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """All parameters that any setting has, by name."""
+        return read_parameters(self.params)
+
+    def take(self, chosen: ArrayLike) -> SearchScores:
+        """Some settings, by position or mask; `best` is the best of these, or the old one if it is here."""
+        kept = np.arange(len(self.params))[np.asarray(chosen)]
+        among = np.flatnonzero(kept == self.best)
+        return replace(
+            self,
+            params=tuple(self.params[i] for i in kept),
+            candidates=self.candidates[kept],
+            mean=self.mean[kept],
+            folds=self.folds[kept],
+            train_folds=None if self.train_folds is None else self.train_folds[kept],
+            best=int(among[0]) if among.size else _highest(self.mean[kept]),
+            rounds=None if self.rounds is None else self.rounds[kept],
+        )
+
+    def last_rounds(self) -> SearchScores:
+        """Each setting once, in the last round of a halving search that it took part in."""
+        if self.rounds is None:
+            return self
+        last: dict[Any, int] = {}
+        for i in np.argsort(self.rounds, kind="stable"):
+            rest = ((k, value_key(v)) for k, v in self.params[i].items() if k != self.resource)
+            last[tuple(sorted(rest, key=lambda item: item[0]))] = int(i)
+        return replace(self.take(sorted(last.values()))._without_resource(), rounds=None)
+
+    def final_round(self) -> SearchScores:
+        """The settings of the last round of a halving search, which were fitted on the same rows."""
+        if self.rounds is None:
+            return self
+        return replace(self.take(self.rounds == self.rounds.max())._without_resource(), rounds=None)
+
+    def _without_resource(self) -> SearchScores:
+        params = [{k: v for k, v in one.items() if k != self.resource} for one in self.params]
+        return replace(self, params=tuple(params), resource=None)
+
+
+def read_scores(search: Any, metric: str | None, display: str) -> SearchScores:
+    """The scores of a fitted search by one metric; errors name the class of the `display`."""
+    if not hasattr(search, "cv_results_"):
+        name = type(search).__name__
+        if hasattr(search, "fit"):
+            raise NotFittedError(f"{display} shows a fitted search, and this {name} is not: call fit first.")
+        raise TypeError(f"{display} shows a fitted search, such as GridSearchCV, got an object of {name}.")
+    results = search.cv_results_
+    metric = _metric(search, metric, display)
+    mean = np.asarray(results[_PREFIX + metric], dtype=float)
+    if np.isnan(mean).all():
+        raise ValueError(f"{display} has nothing to show: {_PREFIX}{metric} is NaN for every setting.")
+    params = tuple(map(dict, results["params"]))
+    rounds = np.asarray(results["iter"]) if {"iter", "n_resources"} <= set(results) else None
+    resource = None
+    if rounds is not None:
+        resource = getattr(search, "resource", "n_samples")
+        resource = "n_resources" if resource == "n_samples" else resource
+        params = tuple(
+            {**one, resource: n} for one, n in zip(params, results["n_resources"].tolist(), strict=True)
+        )
+    return SearchScores(
+        _name(search, metric),
+        params,
+        np.arange(len(mean)),
+        mean,
+        _folds(results, "test", metric),
+        _folds(results, "train", metric) if f"split0_train_{metric}" in results else None,
+        _best(search, metric, mean),
+        resource,
+        rounds,
+    )
+
+
+def standard_errors(folds: Floats) -> Floats:
+    """Standard error of the mean of each row; NaN for one column."""
+    n_splits = folds.shape[1]
+    if n_splits < 2:
+        return np.full(len(folds), np.nan)
+    return np.asarray(folds.std(axis=1, ddof=1) / np.sqrt(n_splits), dtype=float)
+
+
+def require_known(name: str, known: list[str], what: str, display: str) -> None:
+    """Raise ValueError for a name that is not among those known, with the one that may be meant."""
+    if name in known:
+        return
+    ends = [one for one in known if one.rpartition("__")[2] == name]
+    close = ends or get_close_matches(name, known, n=1)
+    meant = f" Did you mean {close[0]!r}?" if close else ""
+    raise ValueError(f"{display}: no {what} {name!r}; the search has {', '.join(map(repr, known))}.{meant}")
+
+
+def _metric(search: Any, metric: str | None, display: str) -> str:
+    known = [key.removeprefix(_PREFIX) for key in search.cv_results_ if key.startswith(_PREFIX)]
+    if metric is None:
+        refit = getattr(search, "refit", None)
+        metric = known[0] if len(known) == 1 else refit if isinstance(refit, str) else None
+        if metric is None:
+            raise ValueError(
+                f"{display}: choose one of the metrics {', '.join(map(repr, known))} by metric=."
+            )
+    elif known == ["score"] and metric == getattr(search, "scoring", None):
+        metric = "score"
+    require_known(metric, known, "metric", display)
+    return metric
+
+
+def _name(search: Any, metric: str) -> str:
+    scoring = getattr(search, "scoring", None)
+    return scoring if metric == "score" and isinstance(scoring, str) else metric
+
+
+def _folds(results: Mapping[str, Any], kind: str, metric: str) -> Floats:
+    n_splits = sum(key.startswith("split") and key.endswith(f"_{kind}_{metric}") for key in results)
+    columns = (results.get(f"split{i}_{kind}_{metric}") for i in range(n_splits))
+    return np.column_stack([np.asarray(column, dtype=float) for column in columns if column is not None])
+
+
+def _best(search: Any, metric: str, mean: Floats) -> int:
+    """The setting that the search chose by this metric, else the first with the highest mean."""
+    chosen = getattr(search, "best_index_", None)
+    by_this = metric == "score" or metric == getattr(search, "refit", None)
+    return int(chosen) if by_this and chosen is not None and np.isfinite(mean[chosen]) else _highest(mean)
+
+
+def _highest(mean: Floats) -> int:
+    """Position of the highest mean; the first position if all are NaN."""
+    return int(np.argmax(np.where(np.isnan(mean), -np.inf, mean)))
