@@ -40,8 +40,8 @@ class Fold(Protocol):
         """Training rows of X as ``transform`` gives them, for training scores."""
 
     @property
-    def named(self) -> bool:
-        """Whether scikit-learn's own fits see the columns by name, as those of a frame."""
+    def names(self) -> tuple[Any, ...] | None:
+        """The names of the columns that scikit-learn's own fits see, as those of a frame; None if none."""
 
     def rows(self, role: str) -> Array:
         """Rows of X that the scores of a role read: `X_test` or `X_train_score`."""
@@ -69,7 +69,7 @@ class FoldArrays:
     given_train: Any
     given_test: Any
     score_weights: Mapping[str, Array] | None = None
-    named: bool = False
+    names: tuple[Any, ...] | None = None
 
     def rows(self, role: str) -> Array:
         """Rows of X that the scores of a role read."""

@@ -232,9 +232,9 @@ class _SplitFold:
         return self._data.X.take(self._train)
 
     @property
-    def named(self) -> bool:
+    def names(self) -> None:
         """See `Fold`."""
-        return False
+        return None
 
     @property
     def X_train_score(self) -> Array:

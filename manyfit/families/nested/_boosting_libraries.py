@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,8 +13,8 @@ from numpy.typing import NDArray
 from manyfit._compat import keep_lightgbm_bins, keep_xgboost_bins, without_names
 from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import lazy_responses
-from manyfit.families.protocol import Responses, register_family, register_on_demand
-from manyfit.folds import Fold, Unsupported
+from manyfit.families.protocol import Answers, Responses, register_family, register_on_demand
+from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
@@ -24,6 +25,11 @@ _OTHER_NAMES = frozenset(
     }
 )
 _STOPS_EARLY = ("early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change")
+
+
+# Names of columns that both libraries take. They refuse brackets, braces, quotes, colons and commas, of which
+# fits of arrays know nothing.
+_PLAIN_NAME = re.compile(r"[\w .()/%+#-]+", re.ASCII)
 
 
 class BoostingLibraryFamily(BinnedFamily):
@@ -58,6 +64,13 @@ class BoostingLibraryFamily(BinnedFamily):
             raise Unsupported(f"{others[0]} overrides n_estimators")
         self.require_counts(settings)
         self.require_repeatable(estimator)
+
+    def fit_many(
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+    ) -> Iterator[Answers]:
+        for i in range(folded.n_splits):
+            _require_plain_names(folded.fold(i).names or ())
+        return super().fit_many(estimator, settings, folded)
 
     def makes_bins(self, estimator: Any) -> bool:
         """See `BinnedFamily`; a GPU has other bins, and an objective of the user's may write into targets."""
@@ -119,11 +132,21 @@ class LightGBMFamily(BoostingLibraryFamily):
 
     def finished(self, model: Any, fold: Fold) -> Any:
         """See `BinnedFamily`; scikit-learn's fits of frames predict for frames, and warn of no names."""
-        return without_names(model) if fold.named else model
+        return model if fold.names is None else without_names(model)
 
     def first(self, n: int) -> dict[str, Any]:
         """See `BoostingLibraryFamily`."""
         return {"num_iteration": n}
+
+
+def _require_plain_names(names: Sequence[Any]) -> None:
+    """Raise `Unsupported` for names of columns that a library may refuse."""
+    written = [str(name) for name in names]
+    odd = next((name for name in written if not _PLAIN_NAME.fullmatch(name)), None)
+    if odd is not None:
+        raise Unsupported(f"{odd!r} is a name of a column that the library may refuse")
+    if len({name.replace(" ", "_") for name in written}) < len(written):  # LightGBM reads them so
+        raise Unsupported("two columns have names that are the same to the library")
 
 
 def _register_xgboost() -> None:

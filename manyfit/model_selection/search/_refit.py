@@ -20,6 +20,7 @@ from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
+from manyfit.model_selection.sharing.rows._own_rows import OwnRows
 from manyfit.model_selection.sharing.transformers._step_wrappers import (
     has_shareable_prefix,
     share_prefixes,
@@ -53,12 +54,19 @@ class _AllRows:
 
     def __init__(self, rowwise: RowwiseOutputs, data: tuple[Any, ...]) -> None:
         self.cache = cache = FoldCache(rowwise.limit)
-        self._X, *self._targets = map(cache.share, data)
+        self._X, *self._targets = data
+        self._X = cache.share(self._X)
+        for y in self._targets:
+            cache.register(y, cache.number("targets"))
         cache.rowwise = FoldRowwise(rowwise, weakref.WeakMethod(self._tokens))
 
     def fit(self, model: Any, params: Mapping[str, Any]) -> Any:
-        """Fit a model, and give it transformers of its own."""
-        return unshare(share_prefixes(model, self.cache).fit(self._X, *self._targets, **params))
+        """Fit a model, and give it transformers of its own.
+
+        The last step may keep its input, so it gets a copy: what a cache lends is read-only.
+        """
+        wrapped = share_prefixes(model, self.cache, copies=OwnRows())
+        return unshare(wrapped.fit(self._X, *self._targets, **params))
 
     def _tokens(self) -> list[tuple[int | None, Any]]:
         return [(self.cache.token(self._X), slice(None))]

@@ -15,8 +15,9 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, T
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import ShuffleSplit
 from sklearn.naive_bayes import MultinomialNB
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from manyfit import model_selection as ours
 
@@ -304,3 +305,16 @@ def test_a_refit_behind_a_step_that_may_write_reads_the_texts_itself(tokenised):
     np.testing.assert_array_equal(
         search.best_estimator_[2].feature_log_prob_, reference.best_estimator_[2].feature_log_prob_
     )
+
+
+def test_the_refit_keeps_arrays_that_can_be_written():
+    numbers, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    pipeline = make_pipeline(PolynomialFeatures(), KNeighborsRegressor(algorithm="kd_tree"))
+    grid = {"kneighborsregressor__n_neighbors": [1, 2]}
+    kept = [
+        vars(cls(pipeline, grid, cv=3).fit(numbers, y).best_estimator_[-1])
+        for cls in (ours.GridSearchCV, theirs.GridSearchCV)
+    ]
+    for name in ("_fit_X", "_y"):
+        np.testing.assert_array_equal(kept[0][name], kept[1][name])
+        assert kept[0][name].flags.writeable and kept[1][name].flags.writeable

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+import sklearn.model_selection
 from lightgbm import LGBMClassifier, LGBMRegressor
 from sklearn.base import clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
 from xgboost import XGBClassifier, XGBRegressor
 
 from manyfit.estimators import family_of
@@ -83,6 +87,34 @@ def test_searches_make_one_fit_a_split(model):
 def test_what_does_not_nest_is_left_alone(model, reason):
     with pytest.raises(Unsupported, match=reason):
         family_of(type(model)).check(model, [{"n_estimators": n} for n in (2, 3)])
+
+
+@pytest.mark.parametrize("model", [MODELS[2], MODELS[5]], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("name", ["a[1]", "a{1}", "f1 ", "Länge", "a,b", ""])
+def test_names_of_columns_that_a_library_may_refuse_are_left_to_it(model, name):
+    frame = pd.DataFrame(X[:, :3], columns=[name, "f1_", "f2 (cm)"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitFailedWarning)
+        searches = [
+            cls(model, {"n_estimators": [2, 4]}, cv=3, refit=False, error_score=-9.0)
+            for cls in (GridSearchCV, sklearn.model_selection.GridSearchCV)
+        ]
+        ours, theirs = (_outcome(search, frame) for search in searches)
+    assert ours == (theirs if isinstance(theirs, str) else pytest.approx(theirs, rel=1e-12))
+
+
+def _outcome(search, frame):
+    """Scores, or the first line of the error where all fits fail."""
+    try:
+        return search.fit(frame, NUMBERS).cv_results_["mean_test_score"].tolist()
+    except ValueError as error:
+        return str(error).split("\n")[1]
+
+
+def test_plain_names_of_columns_are_shared():
+    frame = pd.DataFrame(X[:, :3], columns=["petal width (cm)", "f1_", "share-%"])
+    for model in (MODELS[2], MODELS[5]):
+        assert both(model, {"n_estimators": [2, 4]}, frame, NUMBERS, cv=3).report_.fits_done == 3
 
 
 def test_a_subclass_is_left_alone():
