@@ -96,6 +96,8 @@ class LinearDiscriminantFamily(Family):
         for i in range(folded.n_splits):
             classes, rows = _classes(folded, i)
             _require_components(estimator, classes)
+            if estimator.solver != "svd" and classes.origin.size == 1:
+                raise Unsupported("shrinkage leaves one column as it is: rounding would rank settings")
             spectra: dict[Any, Spectrum] = {}
             make = partial(_discriminant, classes, rows, estimator.solver, spectra)
             models, refused = make_models(make, settings)

@@ -186,7 +186,9 @@ def test_linear_discriminants_to_rounding(estimator, settings, distance):
 
 def test_one_feature():
     for estimator, settings in [*NUMERIC, *DISCRIMINANTS]:
-        if isinstance(estimator, LinearDiscriminantAnalysis) and estimator.solver == "svd":
+        if isinstance(estimator, LinearDiscriminantAnalysis):
+            if estimator.solver != "svd":
+                continue
             settings = settings[:1]
         assert_same(estimator, settings, fold_of(NUMBERS[:, :1], Y), rtol=1e-10)
 
@@ -299,6 +301,7 @@ NAN[3, 2] = np.nan  # a row to score
         (LinearDiscriminantAnalysis(solver="lsqr"), {}, COLLINEAR, "singular"),
         (LinearDiscriminantAnalysis(solver="lsqr"), {"shrinkage": "auto"}, CONSTANT, "constant within"),
         (LinearDiscriminantAnalysis(solver="eigen"), {"shrinkage": "best"}, NUMBERS, "not one number"),
+        (LinearDiscriminantAnalysis(solver="lsqr"), {"shrinkage": 0.1}, NUMBERS[:, :1], "leaves one column"),
         (LinearDiscriminantAnalysis(solver="lsqr"), {}, NUMBERS + 1e6, "scales of the columns"),
         (LinearDiscriminantAnalysis(solver="lsqr"), {}, NUMBERS.astype(np.float32), "float32"),
         (LinearDiscriminantAnalysis(), {}, CONSTANT, "constant within"),
