@@ -18,12 +18,14 @@ def rows_in_chunks(X: Any, memory_limit: int | str | None) -> ChunkRows | None:
     """
     if not may_be_in_chunks(X) or type(X) is np.memmap:
         return None
-    limit, size = memory_limit_in_bytes(memory_limit), size_in_chunks(X)
     if isinstance(X, ChunkRows):
         return X
-    if size is None or size <= limit or (memory_limit is None and size <= _half_of_memory()):
+    limit, size = memory_limit_in_bytes(memory_limit), size_in_chunks(X)
+    if size is None or size <= limit:
         return None
-    return as_chunk_rows(X, limit)
+    if memory_limit is None:
+        limit = _half_of_memory()
+    return as_chunk_rows(X, limit) if size > limit else None
 
 
 def _half_of_memory() -> int:
