@@ -47,10 +47,11 @@ SOURCES = {
     "NumPy": NumPyRows(X),
     "device": DeviceRows(there(X)),
     "chunks": SlicedRows(X, "file", 16 * 7 * X[0].nbytes),  # 7 rows a read
+    "single rows": SlicedRows(X, "file", 16 * X[0].nbytes),
     "CSR": CsrRows(sp.csr_array(X)),
 }
 every_source = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-every_dense = pytest.mark.parametrize("source", list(SOURCES.values())[:3], ids=list(SOURCES)[:3])
+every_dense = pytest.mark.parametrize("source", list(SOURCES.values())[:4], ids=list(SOURCES)[:4])
 
 
 def dense(rows):
