@@ -15,6 +15,7 @@ from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
     HistGradientBoostingClassifier,
+    IsolationForest,
     RandomForestClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -26,6 +27,7 @@ from sklearn.feature_selection import (
     SequentialFeatureSelector,
     mutual_info_classif,
 )
+from sklearn.impute import KNNImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -51,8 +53,10 @@ def _data(rows: int) -> Any:
     return data
 
 
-def _task(estimator: Any, grid: Mapping[str, Any], quick_grid: Mapping[str, Any]) -> Any:
-    return lambda quick: Task(estimator, quick_grid if quick else grid)
+def _task(
+    estimator: Any, grid: Mapping[str, Any], quick_grid: Mapping[str, Any], scoring: str | None = None
+) -> Any:
+    return lambda quick: Task(estimator, quick_grid if quick else grid, scoring=scoring)
 
 
 def _register(name: str, summary: str, rows: int, task: Any, least: float) -> None:
@@ -89,14 +93,14 @@ _register(
 )
 _register(
     "stacking",
-    "StackingClassifier of three members, 10 C of its final LogisticRegression x 5 folds",
-    2_000,
+    "StackingClassifier of three members, 6 C of its final LogisticRegression x 5 folds",
+    500,
     _task(
-        StackingClassifier(_MEMBERS, LogisticRegression()),
-        {"final_estimator__C": list(np.logspace(-3, 3, 10))},
+        StackingClassifier(_MEMBERS, LogisticRegression(), cv=3),
+        {"final_estimator__C": list(np.logspace(-3, 2, 6))},
         {"final_estimator__C": [0.1, 1.0]},
     ),
-    4.0,
+    3.5,
 )
 _register(
     "forest-prefix",
@@ -122,6 +126,18 @@ _register(
     2_000,
     _task(AdaBoostClassifier(random_state=0), {"n_estimators": MEMBERS}, _few),
     1.6,
+)
+_register(
+    "isolation-prefix",
+    "IsolationForest, 10, 20, 50, 100 and 200 trees x 2 contaminations x 5 folds",
+    2_000,
+    _task(
+        IsolationForest(random_state=0),
+        {"n_estimators": MEMBERS, "contamination": [0.1, 0.4]},
+        _few,
+        "roc_auc",
+    ),
+    3.0,
 )
 _register(
     "bagging",
@@ -176,13 +192,14 @@ _register(
 
 
 def _register_step(
-    name: str, summary: str, size: tuple[int, int], pipe: Any, grid: Any, least: float
+    name: str, summary: str, size: tuple[int, int], pipe: Any, grid: Any, least: float, gaps: float = 0.0
 ) -> None:
     rows, columns = size
 
     def data(quick: bool) -> Data:
         n = 100 if quick else rows
         X, y = make_classification(n, columns, n_informative=8, flip_y=0.1, random_state=0)
+        X[np.random.default_rng(0).random(X.shape) < gaps] = np.nan
         return X, y
 
     few = {name: values[:2] for name, values in grid.items()}
@@ -214,7 +231,7 @@ _register_step(
     (500, 400),
     make_pipeline(PCA(svd_solver="full"), SVC()),
     {"pca__n_components": list(range(2, 41, 2)), "svc__C": [0.1, 1.0, 10.0]},
-    2.0,
+    5.0,
 )
 _register_step(
     "rfe-path",
@@ -226,11 +243,11 @@ _register_step(
 )
 _register_step(
     "sfs-path",
-    "SequentialFeatureSelector(GaussianNB) > GaussianNB, 6 n_features_to_select",
-    (300, 15),
-    make_pipeline(SequentialFeatureSelector(GaussianNB(), cv=3), GaussianNB()),
-    {"sequentialfeatureselector__n_features_to_select": [1, 2, 3, 4, 5, 6]},
-    2.0,
+    "SequentialFeatureSelector(GaussianNB) > GaussianNB, 4 n_features_to_select",
+    (200, 12),
+    make_pipeline(SequentialFeatureSelector(GaussianNB(), cv=2), GaussianNB()),
+    {"sequentialfeatureselector__n_features_to_select": [1, 2, 3, 4]},
+    1.3,
 )
 _register_step(
     "select-from-model",
@@ -239,4 +256,13 @@ _register_step(
     make_pipeline(SelectFromModel(ExtraTreesClassifier(50, random_state=0)), GaussianNB()),
     {"selectfrommodel__threshold": [f"{scale / 4}*mean" for scale in range(1, 11)]},
     2.0,
+)
+_register_step(
+    "knn-imputer",
+    "KNNImputer > GaussianNB, 4 n_neighbors x 2 weights, a tenth of the numbers are gaps",
+    (1_500, 20),
+    make_pipeline(KNNImputer(), GaussianNB()),
+    {"knnimputer__n_neighbors": [1, 2, 5, 10], "knnimputer__weights": ["uniform", "distance"]},
+    1.3,
+    gaps=0.1,
 )

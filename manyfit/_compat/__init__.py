@@ -7,6 +7,7 @@ another version has all of these names, every search is fitted one by one, and i
 # ruff: noqa: F403
 from manyfit._compat import (
     _array_api,
+    _boosting,
     _callbacks,
     _dask,
     _estimators,
@@ -19,6 +20,7 @@ from manyfit._compat import (
     _text,
 )
 from manyfit._compat._array_api import *
+from manyfit._compat._boosting import *
 from manyfit._compat._callbacks import *
 from manyfit._compat._dask import *
 from manyfit._compat._estimators import *
@@ -32,6 +34,7 @@ from manyfit._compat._text import *
 
 __all__ = []
 __all__ += _array_api.__all__
+__all__ += _boosting.__all__
 __all__ += _callbacks.__all__
 __all__ += _dask.__all__
 __all__ += _estimators.__all__

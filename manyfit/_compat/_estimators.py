@@ -6,7 +6,10 @@ from typing import Any, TypeVar
 import numpy as np
 import sklearn
 import sklearn.naive_bayes
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, _fit_context
+from sklearn.ensemble._iforest import _average_path_length
+from sklearn.utils import check_array
 from sklearn.utils._indexing import _get_column_indices
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
@@ -27,6 +30,7 @@ __all__ = [
     "pca_is_randomized",
     "prune_tree",
     "replace_hstack",
+    "scores_of_first_trees",
     "set_glm_loss",
     "tree_with_nodes",
     "validate_parameters",
@@ -139,6 +143,29 @@ def tree_with_nodes(tree: Any, count: int) -> Any:
 def prune_tree(tree: Any) -> None:
     """Prune a grown decision tree by its `ccp_alpha`, as the end of its fit does."""
     tree._prune_tree()
+
+
+def scores_of_first_trees(forest: Any, X: Any, numbers: Collection[int]) -> dict[int, NDArray[Any]]:
+    """``score_samples`` of isolation forests of the first trees of one, by their numbers of trees.
+
+    References
+    ----------
+    sklearn.ensemble.IsolationForest._compute_score_samples (1.7 to 1.9).
+    """
+    X = check_array(X, accept_sparse="csr", dtype=np.float32, ensure_all_finite=False)
+    depths: NDArray[Any] = np.zeros(X.shape[0])
+    found: dict[int, NDArray[Any]] = {}
+    lengths, averages = forest._decision_path_lengths, forest._average_path_length_per_tree
+    for n in range(1, max(numbers, default=0) + 1):
+        tree, features = forest.estimators_[n - 1], forest.estimators_features_[n - 1]
+        seen = X if forest._max_features == X.shape[1] else X[:, features]
+        leaves = tree.apply(seen, check_input=False)
+        depths += lengths[n - 1][leaves] + averages[n - 1][leaves] - 1.0
+        if n in numbers:
+            most = n * _average_path_length([forest._max_samples])
+            shares = np.divide(depths, most, out=np.ones_like(depths), where=most != 0)
+            found[n] = -(2 ** (-shares))
+    return found
 
 
 def output_container(estimator: Any) -> str:

@@ -31,6 +31,7 @@ from manyfit.families.meta_estimators import (
 from manyfit.families.protocol import (
     AffineStep,
     Answers,
+    ClassSums,
     Cost,
     Family,
     FoldRows,
@@ -56,6 +57,7 @@ from manyfit.families.smooth import GLMAnswers
 __all__ = [
     "AffineStep",
     "Answers",
+    "ClassSums",
     "Cost",
     "Family",
     "FoldRows",

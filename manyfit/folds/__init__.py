@@ -3,7 +3,7 @@
 from manyfit.exceptions import Unsupported
 from manyfit.folds._blas_threads import check_blas_threads, map_threads, single_blas_thread
 from manyfit.folds._fold import Fold, FoldArrays, FoldedData
-from manyfit.folds._folded_matrix import FoldedMatrix, Weights
+from manyfit.folds._folded_matrix import ClassedFold, ClassedFolds, FoldedMatrix, Weights
 from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
 from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
@@ -30,6 +30,7 @@ from manyfit.folds.encodings._text import (
     selection_key,
     tokens_key,
 )
+from manyfit.folds.moments._classes import ClassMoments, ClassSpreads, merge_spreads
 from manyfit.folds.moments._moments import AtomMoments, Moments
 from manyfit.folds.moments._transformed import FeatureMoments, Spectrum, TransformedMoments
 from manyfit.folds.passes._dense import DensePasses
@@ -78,6 +79,10 @@ __all__ = [
     "AtomMoments",
     "CategoryColumn",
     "ChunkRows",
+    "ClassMoments",
+    "ClassSpreads",
+    "ClassedFold",
+    "ClassedFolds",
     "CsrRows",
     "DensePasses",
     "DevicePasses",
@@ -137,6 +142,7 @@ __all__ = [
     "map_threads",
     "may_be_in_chunks",
     "merge_rare_features",
+    "merge_spreads",
     "moments_of_rows",
     "n_rows",
     "own_row_source",

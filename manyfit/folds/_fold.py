@@ -39,6 +39,10 @@ class Fold(Protocol):
     def X_train_score(self) -> Array:
         """Training rows of X as ``transform`` gives them, for training scores."""
 
+    @property
+    def named(self) -> bool:
+        """Whether scikit-learn's own fits see the columns by name, as those of a frame."""
+
     def rows(self, role: str) -> Array:
         """Rows of X that the scores of a role read: `X_test` or `X_train_score`."""
 
@@ -65,6 +69,7 @@ class FoldArrays:
     given_train: Any
     given_test: Any
     score_weights: Mapping[str, Array] | None = None
+    named: bool = False
 
     def rows(self, role: str) -> Array:
         """Rows of X that the scores of a role read."""

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from manyfit._compat import safe_indexing
 from manyfit.arrays import is_xp_array, label_transfers, to_host
 from manyfit.folds._fold import Fold
-from manyfit.folds._row_index import take_rows
+from manyfit.folds._row_index import take_rows, view_rows
 from manyfit.folds._single_fold import as_columns
 from manyfit.folds.encodings._columns import EncodedFold, FoldColumns
 from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, ClassSpreads, Labels
 from manyfit.folds.moments._moments import AtomMoments, AtomRanges, Moments
 from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
@@ -201,7 +202,7 @@ class FoldedMatrix:
             # Groups come one after the other, so atoms of earlier groups are no longer needed.
             self._atoms = {k: v for k, v in self._atoms.items() if k[0] == g}
             Y, own = self._send_once(self._Y, "y"), self._send_once(weights, "weights")
-            self._atoms[key] = AtomMoments(self.X, Y, group, own)
+            self._atoms[key] = AtomMoments(self.X.moments(Y, group.rows, own))
             self.passes += self._atoms[key].rows_read / max(self.X.shape[0], 1)
         return self._atoms[key]
 
@@ -231,6 +232,11 @@ class _SplitFold:
         return self._data.X.take(self._train)
 
     @property
+    def named(self) -> bool:
+        """See `Fold`."""
+        return False
+
+    @property
     def X_train_score(self) -> Array:
         return self._data.X.take(self._train)
 
@@ -256,7 +262,7 @@ class _SplitFold:
 
     def rows(self, role: str) -> Any:
         X, index = self._data.X, self._index(role)
-        return X.sample(index) if isinstance(X, Encoding) else X.take(index)
+        return X.sample(index) if isinstance(X, Encoding) else view_rows(X, index)
 
     def targets(self, role: str) -> Array:
         return take_rows(self._data.y, self._index(role))
@@ -267,3 +273,72 @@ class _SplitFold:
 
     def scored_targets(self, role: str) -> Any:
         return safe_indexing(self._data.given, self._index(role))
+
+
+class ClassedFolds:
+    """The splits of one matrix; sums over the atoms of a group of splits are made when they are first read.
+
+    `passes` counts the passes over the rows that made them.
+    """
+
+    def __init__(self, data: FoldedMatrix) -> None:
+        self.data, self.passes = data, 0.0
+        self._read: _GroupSums | None = None
+
+    def split(self, i: int) -> "ClassedFold":
+        """The fold of split `i`."""
+        return ClassedFold(self, i)
+
+    @cached_property
+    def _labels(self) -> Labels:
+        return Labels.of(self.data.y)
+
+    def sums(self, i: int) -> tuple["_GroupSums", int]:
+        """The sums of the group that split `i` is in, and its position there."""
+        group = next(one for one in self.data.splits.atom_groups if i in one.splits)
+        if self._read is None or self._read.splits != group.splits:
+            # Groups come one after the other: the sums of earlier ones are no longer needed.
+            self._read = _GroupSums(self, ClassAtoms(self.data.X, self._labels, group), group.splits)
+        return self._read, i - group.splits.start
+
+
+class _GroupSums:
+    """The sums over the atoms of some consecutive splits."""
+
+    def __init__(self, folds: ClassedFolds, atoms: ClassAtoms, splits: range) -> None:
+        self._folds, self.atoms, self.splits = folds, atoms, splits
+
+    @cached_property
+    def moments(self) -> Any:
+        """See `ClassAtoms.moments`."""
+        self._folds.passes += 1.0
+        return self.atoms.moments()
+
+    @cached_property
+    def spreads(self) -> Any:
+        """See `ClassAtoms.spreads`."""
+        self._folds.passes += 1.0
+        return self.atoms.spreads()
+
+
+class ClassedFold:
+    """`FoldedData` of a single split, with sums of its training rows within classes."""
+
+    n_splits = 1
+
+    def __init__(self, folds: ClassedFolds, i: int) -> None:
+        self._folds, self._i = folds, i
+
+    def fold(self, i: int) -> Fold:
+        """The rows, copied when they are read."""
+        return self._folds.data.fold(self._i)
+
+    def class_moments(self, i: int) -> ClassMoments:
+        """Moments of the classes of the training rows."""
+        sums, place = self._folds.sums(self._i)
+        return sums.atoms.merged_moments(sums.moments, place)
+
+    def class_spreads(self, i: int) -> ClassSpreads:
+        """Means of the classes of the training rows, and squares about them."""
+        sums, place = self._folds.sums(self._i)
+        return sums.atoms.merged_spreads(sums.spreads, place)

@@ -41,6 +41,21 @@ def take_last(A: Array, index: Any) -> Array:
     return array_namespace(A).take(A, index, axis=-1)
 
 
+def view_rows(A: Any, rows: Any) -> Any:
+    """Some rows of a `RowSource` for a reader: a read-only view of neighbours in order, else a copy."""
+    index = np.asarray(rows)
+    if index.dtype.kind in "iu" and index.size and index[0] >= 0:
+        index = index.astype(np.intp, copy=False)  # differences of a small type overflow
+        together = contiguous(index)
+        if isinstance(together, slice) and (np.diff(index) == 1).all():
+            rows = together
+    found = A.take(rows)
+    if isinstance(found, np.ndarray):
+        found = found.view()
+        found.flags.writeable = False
+    return found
+
+
 def row_blocks(rows: Rows, size: int) -> Iterator[Rows]:
     """Cut rows, a slice without a step or an index, into pieces of at most `size` rows, in order."""
     if isinstance(rows, slice):

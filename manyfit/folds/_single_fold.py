@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit.folds._fold import Fold
+from manyfit.folds.moments._classes import ClassAtoms, ClassMoments, Labels
 from manyfit.folds.moments._moments import AtomRanges, Moments
 from manyfit.folds.moments._size_checks import require_squares
 from manyfit.folds.moments._transformed import TransformedMoments
 from manyfit.folds.rows._registry import wrap_rows
 from manyfit.folds.rows._source import RowSource
 from manyfit.folds.rows._targets import class_indicators
-from manyfit.folds.splits._atoms import Rows
+from manyfit.folds.splits._atoms import AtomGroup, Rows
 
 Array = NDArray[Any]
 
@@ -93,6 +94,12 @@ class SingleFold:
             Y = self._numbers(fold.targets(role))
             self._scoring[role] = _moments(wrap_rows(fold.rows(role)), Y, fold.score_weight(role), role)
         return self._scoring[role]
+
+    def class_moments(self, i: int) -> ClassMoments:
+        """Moments of the classes of the training rows, without weights."""
+        every = AtomGroup(range(1), [slice(0, self.X.shape[0])], np.ones((1, 1)), np.zeros((1, 1)))
+        atoms = ClassAtoms(self.X, Labels.of(self._fold.y_train), every)
+        return atoms.merged_moments(atoms.moments(), 0)
 
 
 def _moments(X: RowSource, Y: Any, weights: Any, role: str) -> Moments:

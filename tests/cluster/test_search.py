@@ -16,11 +16,13 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
+from sklearn.ensemble import HistGradientBoostingClassifier, StackingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold
 from sklearn.model_selection import cross_validate as sklearn_validate
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
@@ -50,6 +52,18 @@ SEARCHES = {
     "neighbours": (
         RadiusNeighborsClassifier(outlier_label=0),
         {"radius": [2.0, 3.0, 5.0], "weights": ["uniform", "distance"]},
+    ),
+    "boosting": (
+        HistGradientBoostingClassifier(random_state=0),
+        {"max_iter": [2, 4], "learning_rate": [0.1, 0.5]},
+    ),
+    "voting": (
+        VotingClassifier([("tree", TREE), ("bayes", GaussianNB())], voting="soft"),
+        {"weights": [[1, 1], [1, 2]], "tree__max_depth": [1, 3]},
+    ),
+    "stacking": (
+        StackingClassifier([("tree", TREE), ("bayes", GaussianNB())], LogisticRegression()),
+        {"final_estimator__C": [0.1, 10.0], "passthrough": [False, True]},
     ),
     "steps": (
         make_pipeline(StandardScaler(), PCA(random_state=0), TREE),

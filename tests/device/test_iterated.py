@@ -119,7 +119,7 @@ HOMEWARD = {"adjusted_mutual_info_score", "top_k_accuracy"}
 OF_NUMBERS = ("r2", "explained", "absolute", "squared", "max_error", "deviance", "pinball")
 # Scorers of two classes at least, two of which older versions of scikit-learn lack.
 OF_TWO = 38 + len({"d2_brier_score", "d2_log_loss_score"} & set(get_scorer_names()))
-NOISY = X[:300, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=300)
+NOISY = X[:150, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=150)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ NOISY = X[:300, :4].sum(axis=1) - 80.0 + np.random.default_rng(1).normal(size=30
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_every_scorer_brings_y_and_scores_home_and_nothing_else(model, grid, y, more, n):
-    few, crossed = X[:300, :4] - 20.0, {}
+    few, crossed = X[:150, :4] - 20.0, {}
     for name in get_scorer_names():
         if any(part in name for part in OF_NUMBERS) != (type(model) is Ridge) or name.endswith("_samples"):
             continue
-        search = GridSearchCV(model, grid, cv=3, refit=False, scoring=name)
+        search = GridSearchCV(model, grid, cv=2, refit=False, scoring=name)
         expected = search.fit(few, y).cv_results_["mean_test_score"]
         if np.isfinite(expected).all():  # else it is not for so many classes
             with crossings() as counter:

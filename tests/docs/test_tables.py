@@ -45,6 +45,8 @@ BESIDES = {
     **{f"{kind}Regressor": {"estimators": [("a", Ridge())]} for kind in ("Voting", "Stacking")},
     "CalibratedClassifierCV": {"estimator": GaussianNB()},
     "FeatureUnion": {"transformer_list": []},
+    "IsolationForest": {"random_state": 0},
+    "RFE": {"estimator": Ridge(), "n_features_to_select": 2},
 }
 VALUES = {"np": np, "f_regression": f_regression, "f_classif": f_classif, "r_regression": r_regression}
 

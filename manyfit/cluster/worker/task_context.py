@@ -55,6 +55,16 @@ def make_wanted_check(worker: "Worker") -> Callable[[], bool]:
     return lambda: task is None or task.state != "cancelled"
 
 
+def worker_address() -> str | None:
+    """Address of the worker of this thread; None outside of workers."""
+    from distributed import get_worker
+
+    try:
+        return str(get_worker().address)
+    except ValueError:
+        return None
+
+
 def worker_runs_one_task() -> bool:
     """Whether the worker of this thread runs one task at a time; True outside of tasks."""
     return _thread.context.runs_alone

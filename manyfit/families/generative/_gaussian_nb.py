@@ -1,7 +1,7 @@
 """GaussianNB: the means and variances of one fit answer every smoothing and prior."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,15 +20,23 @@ from manyfit.families.generative._answers import (
     strict_arithmetic,
 )
 from manyfit.families.protocol import (
+    ClassSums,
     Cost,
     Family,
-    FoldRows,
     Responses,
     Shape,
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported, map_threads
+from manyfit.folds import (
+    ClassedFold,
+    ClassSpreads,
+    Fold,
+    SingleFold,
+    Unsupported,
+    map_threads,
+    merge_spreads,
+)
 
 Array = NDArray[Any]
 
@@ -37,6 +45,8 @@ SAFETY = 16.0
 # The smoothing of the one fit. It changes no digit of a variance, and a product with it is exact.
 PROBE = 2.0**-900
 SMALLEST = 1e-300
+# Merged sums whose rounding may change a log-likelihood by more, as a part of its size, are not used.
+MOST_DRIFT = 1e-6
 # Values in the training rows under which starting threads costs more than they save: 2 MiB of float64.
 MIN_THREADED_VALUES = 2**18
 
@@ -45,7 +55,8 @@ class OneFit(NamedTuple):
     """The numbers of one fit of a fold, which serve all settings.
 
     `means` and `variances` are (n_classes, n_features); `epsilon` is part of the variances, and `largest` is
-    the largest variance of a column.
+    the largest variance of a column. `error` bounds what a sum loses to rounding, relative to the sizes of
+    its terms; 0 if no bit differs from scikit-learn's.
     """
 
     classes: Array
@@ -54,21 +65,28 @@ class OneFit(NamedTuple):
     variances: Array
     epsilon: Any
     largest: Any
+    error: float = 0.0
 
 
 class Gaussians(NamedTuple):
-    """One setting: `prior`, (n_classes,), and `variances`, (n_classes, n_features)."""
+    """One setting: `prior`, (n_classes,), and `variances`, (n_classes, n_features).
+
+    `drift` bounds what the errors of means and variances do to a log-likelihood, see `_drift`.
+    """
 
     prior: Array
     variances: Array
+    setting: Mapping[str, Any]
+    drift: float = 0.0
 
 
 class GaussianFamily(Family):
     """GaussianNB: ``var_smoothing`` adds a share of the largest variance of a column to all variances.
 
-    Labels are read from squared distances to the means, by one matrix product for each class and all
-    settings. Rows where rounding could decide, and all rows where probabilities are scored, are computed as
-    scikit-learn does: equal probabilities of several rows count, and the last bit makes them equal.
+    Means and variances are merged from sums that all folds share, or are those of one fit. Labels are read
+    from squared distances to the means, by one matrix product for each class and all settings. Rows where
+    rounding could decide, and all rows where probabilities are scored, are computed as scikit-learn does,
+    from its own fit: equal probabilities of several rows count, and the last bit makes them equal.
 
     References
     ----------
@@ -78,7 +96,7 @@ class GaussianFamily(Family):
     serves = (GaussianNB,)
     free = frozenset({"var_smoothing", "priors"})
     result: Literal["exact"] = "exact"
-    reads = FoldRows(weights=True, device=False)
+    reads = ClassSums(weights=True, device=False)
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         for setting in settings:
@@ -88,27 +106,64 @@ class GaussianFamily(Family):
         return one_fit_cost(len(settings), shape, fit=12.0, predict=6.0 * max(shape.n_classes, 1))
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: ClassedFold | SingleFold
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
-            fold = folded.fold(i)
-            one = _fit_in_parts(fold) if _is_plain(fold) else _fit(estimator, fold)
+            exact = cache(partial(_exact_fit, estimator, folded.fold(i)))
+            merged = None
+            if isinstance(folded, ClassedFold):
+                merged = _merged_fit(folded.class_spreads(i), settings)
+            one = exact() if merged is None else merged
             models, refused = make_models(partial(_gaussians, one), settings)
-            yield ClassAnswers(
-                models, partial(_predictions, one), classes=one.classes, refused=refused, fits_made=1
-            )
+            predictions = partial(_predictions, one, exact)
+            fits_made = int(merged is None)
+            yield ClassAnswers(models, predictions, classes=one.classes, refused=refused, fits_made=fits_made)
 
 
-def _is_plain(fold: Fold) -> bool:
-    """Whether scikit-learn would read the training rows of a fold as they are, in float64."""
-    X, y = fold.X_train, fold.y_train
+def _merged_fit(sums: ClassSpreads, settings: Sequence[Mapping[str, Any]]) -> OneFit | None:
+    """The fit from sums within classes; None where rounding is not known to be small."""
+    classes, counts, means, squares = sums
+    if len(classes) < 2:
+        raise Unsupported("the training rows have one class")
+    if not (np.isfinite(means).all() and np.isfinite(squares).all()):
+        raise Unsupported("X holds NaN or infinity")
+    n, _, total = merge_spreads(counts, means, squares.sum(axis=0))
+    with strict_arithmetic():
+        variances, largest = squares / counts[:, None], (total / n).max()
+    error = float(n + 8.0) * np.finfo(np.float64).eps
+    one = OneFit(classes, counts / n, means, variances, 0.0, largest, error)
+    smallest = min(float(setting["var_smoothing"]) for setting in settings)
+    least = variances + smallest * largest
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        known = _drift(one, least) < MOST_DRIFT
+    return one if known and (least > SMALLEST).all() else None
+
+
+def _drift(one: OneFit, variances: Array) -> float:
+    """How much log-likelihoods may differ from scikit-learn's, relative to the sizes of their terms.
+
+    With the `error` of a sum, here and there, a mean m is off by ``error (|m| + s)`` with the deviation s. A
+    variance is off by ``error`` of itself, and by the square of what the mean is off.
+    """
+    if not one.error:
+        return 0.0
+    shifts = 2.0 * one.error * (np.abs(one.means) / np.sqrt(variances) + 1.0)
+    of_mean = float(np.sqrt((shifts**2).sum(axis=1)).max())
+    of_largest = 2.0 * one.error * (np.abs(one.means).max() / np.sqrt(one.largest) + 1.0)
+    return 8.0 * (one.error + of_mean + of_mean**2 + of_largest**2)
+
+
+def _exact_fit(estimator: Any, fold: Fold) -> OneFit:
+    """The fit of a fold, of which no bit differs from scikit-learn's."""
+    X, y, weights = fold.X_train, fold.y_train, fold.fit_weight
     plain = type(X) is np.ndarray and X.dtype == np.float64 and X.shape[1] > 0
-    return plain and y.ndim == 1 and y.dtype.kind in "iub" and fold.fit_weight is None
+    if plain and y.ndim == 1 and y.dtype.kind in "iub" and weights is None:
+        return _fit_in_parts(X, y)
+    return _fit(estimator, fold)
 
 
-def _fit_in_parts(fold: Fold) -> OneFit:
+def _fit_in_parts(X: Array, y: Array) -> OneFit:
     """The fit by the operations of scikit-learn's, in its order, by several threads."""
-    X, y = fold.X_train, fold.y_train
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise Unsupported("the training rows have one class")
@@ -148,13 +203,21 @@ def _gaussians(one: OneFit, setting: Mapping[str, Any]) -> Gaussians:
     variances += setting["var_smoothing"] * one.largest
     if not ((prior > 0).all() and (variances > one.epsilon).all()):
         raise Unsupported("a class without weight, or a column without variance, makes scikit-learn warn")
-    return Gaussians(prior, variances)
+    return Gaussians(prior, variances, setting, _drift(one, variances))
 
 
-def _predictions(one: OneFit, X: Array, models: Sequence[Gaussians]) -> Responses:
+def _predictions(
+    one: OneFit, exact: Callable[[], OneFit], X: Array, models: Sequence[Gaussians]
+) -> Responses:
+    def joint(X: Array, models: Sequence[Gaussians]) -> Array:
+        """Joint log-likelihoods (m, n, n_classes), of which no bit differs from scikit-learn's."""
+        if one.error:
+            models = [_gaussians(exact(), model.setting) for model in models]
+        return _joint(exact().means, X, models)
+
     return Responses(
-        predict=lambda: _labels(one, X, models),
-        predict_proba=lambda: joint_probabilities(_joint(one.means, X, models)),
+        predict=lambda: _labels(one, joint, X, models),
+        predict_proba=lambda: joint_probabilities(joint(X, models)),
     )
 
 
@@ -173,17 +236,23 @@ def _joint(means: Array, X: Array, models: Sequence[Gaussians]) -> Array:
     return np.stack(joint).transpose(0, 2, 1)
 
 
-def _labels(one: OneFit, X: Array, models: Sequence[Gaussians]) -> Array:
+def _labels(
+    one: OneFit,
+    joint: Callable[[Array, Sequence[Gaussians]], Array],
+    X: Array,
+    models: Sequence[Gaussians],
+) -> Array:
     """Labels (m, n) of the most likely classes."""
     if one.means.dtype != np.float64 or X.dtype == np.float32:
-        return labels_of_largest(_joint(one.means, X, models), one.classes)
+        return labels_of_largest(joint(X, models), one.classes)
     densities = [_log_density(one.means[c], c, models) for c in range(len(one.classes))]
     scale = max(density.scale for density in densities)
-    parts = in_row_blocks(partial(_codes, densities, scale), X, X.shape[1] + 4 * len(models))
+    drift = max(model.drift for model in models)
+    parts = in_row_blocks(partial(_codes, densities, scale, drift), X, X.shape[1] + 4 * len(models))
     codes, near = (np.concatenate(part) for part in zip(*parts, strict=True))
     for j in map(int, np.flatnonzero(near.any(axis=0))):
         rows = np.flatnonzero(near[:, j])
-        codes[rows, j] = np.argmax(_joint(one.means, X[rows], [models[j]])[0], axis=1)
+        codes[rows, j] = np.argmax(joint(X[rows], [models[j]])[0], axis=1)
     return np.asarray(one.classes[codes.T])
 
 
@@ -201,12 +270,12 @@ class _LogDensity(NamedTuple):
 
 def _log_density(mean: Array, c: int, models: Sequence[Gaussians]) -> _LogDensity:
     variances = np.stack([one.variances[c] for one in models], axis=1)
-    logs = np.log(2.0 * np.pi * variances)
-    constant = np.log([one.prior[c] for one in models]) - 0.5 * logs.sum(axis=0)
-    return _LogDensity(mean, -0.5 / variances, constant, float(np.abs(logs).sum(axis=0).max()))
+    logs, log_priors = np.log(2.0 * np.pi * variances), np.log([one.prior[c] for one in models])
+    scale = float((np.abs(logs).sum(axis=0) + np.abs(log_priors)).max())
+    return _LogDensity(mean, -0.5 / variances, log_priors - 0.5 * logs.sum(axis=0), scale)
 
 
-def _codes(densities: Sequence[_LogDensity], scale: float, X: Array) -> tuple[Array, Array]:
+def _codes(densities: Sequence[_LogDensity], scale: float, drift: float, X: Array) -> tuple[Array, Array]:
     """Positions of the most likely classes, (n, m), and where rounding could decide."""
     codes = np.zeros((X.shape[0], densities[0].constant.size), dtype=np.intp)
     best = second = np.full(codes.shape, -np.inf)
@@ -221,8 +290,8 @@ def _codes(densities: Sequence[_LogDensity], scale: float, X: Array) -> tuple[Ar
         best = np.maximum(best, joint, out=joint)
     lead = best - second
     rounding = np.abs(best, out=best)
-    rounding += scale + 1.0
-    rounding *= SAFETY * (X.shape[1] + 8) * np.finfo(np.float64).eps
+    rounding += scale + X.shape[1] + 1.0
+    rounding *= SAFETY * (X.shape[1] + 8) * np.finfo(np.float64).eps + drift
     return codes, lead <= rounding
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds import Unsupported
+from manyfit.folds import Fold, Unsupported
 
 Array = NDArray[Any]
 
@@ -24,18 +24,18 @@ class ClassRows:
 
     Attributes
     ----------
-    X : ndarray of shape (n, p)
-        Rows.
-    codes : ndarray of shape (n,)
-        The position of the class of each row.
+    fold : Fold
+        The rows, which are read on first use.
+    labels : ndarray of shape (n_classes,)
+        Labels of the classes.
     means : ndarray of shape (n_classes, p)
         Means of the classes.
     covariances : ndarray of shape (n_classes, p, p)
         Their covariance matrices, divided by the numbers of rows.
     """
 
-    X: Array
-    codes: Array
+    fold: Fold
+    labels: Array
     means: Array
     covariances: Array
 
@@ -49,12 +49,12 @@ class ClassRows:
         ----------
         sklearn.covariance.ledoit_wolf (1.9) of standardised columns, in LinearDiscriminantAnalysis.
         """
-        out = self.covariances.copy()
+        X, y, out = self.fold.X_train, self.fold.y_train, self.covariances.copy()
         for c, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
             variances = np.diagonal(covariance).copy()
             if not (np.sqrt(variances) > LEAST_DEVIATION * np.abs(mean)).all():
                 raise Unsupported("a column is constant within a class")
-            out[c] *= 1.0 - _shrinkage(self.X[self.codes == c] - mean, covariance, variances)
+            out[c] *= 1.0 - _shrinkage(X[y == self.labels[c]] - mean, covariance, variances)
             np.fill_diagonal(out[c], variances)
         return out
 

@@ -20,15 +20,15 @@ from manyfit.families.generative._answers import (
 )
 from manyfit.families.generative._ledoit_wolf import ClassRows
 from manyfit.families.protocol import (
+    ClassSums,
     Cost,
     Family,
-    FoldRows,
     Responses,
     Shape,
     register_family,
     require_number,
 )
-from manyfit.folds import Fold, FoldedData, Unsupported, wrap_rows
+from manyfit.folds import ClassedFold, ClassMoments, SingleFold, Unsupported
 
 Array = NDArray[Any]
 
@@ -39,16 +39,6 @@ MOST_ROUNDING = 1e-8
 ROUNDING = 8.0
 # Below this ratio of the extreme eigenvalues scikit-learn's least squares may drop a direction.
 MIN_SPECTRAL_RATIO = 1e-12
-
-
-class Classes(NamedTuple):
-    """The training rows of a fold: labels, and counts, means less `origin` and scatters of each class."""
-
-    labels: Array
-    counts: Array  # (n_classes,)
-    origin: Array  # (p,)
-    means: Array  # (n_classes, p)
-    scatters: Array  # (n_classes, p, p)
 
 
 class Discriminant(NamedTuple):
@@ -80,7 +70,7 @@ class LinearDiscriminantFamily(Family):
     serves = (LinearDiscriminantAnalysis,)
     free = frozenset({"shrinkage", "priors", "tol"})
     result: Literal["exact"] = "exact"
-    reads = FoldRows(device=False)
+    reads = ClassSums(device=False, products=True)
 
     def check(self, estimator: Any, settings: Sequence[Mapping[str, Any]]) -> None:
         if estimator.covariance_estimator is not None:
@@ -101,10 +91,10 @@ class LinearDiscriminantFamily(Family):
         return Cost(k * (sums + solution + m * predictions), m * k * (2.0 * sums + solution + predictions))
 
     def fit_many(
-        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: FoldedData
+        self, estimator: Any, settings: Sequence[Mapping[str, Any]], folded: ClassedFold | SingleFold
     ) -> Iterator[ClassAnswers]:
         for i in range(folded.n_splits):
-            classes, rows = _classes(folded.fold(i))
+            classes, rows = _classes(folded, i)
             _require_components(estimator, classes)
             spectra: dict[Any, Spectrum] = {}
             make = partial(_discriminant, classes, rows, estimator.solver, spectra)
@@ -114,32 +104,22 @@ class LinearDiscriminantFamily(Family):
             )
 
 
-def _classes(fold: Fold) -> tuple[Classes, ClassRows]:
-    X, y = fold.X_train, fold.y_train
-    if y.ndim != 1:
+def _classes(folded: ClassedFold | SingleFold, i: int) -> tuple[ClassMoments, ClassRows]:
+    fold = folded.fold(i)
+    if fold.y_train.ndim != 1:
         raise Unsupported("y has several columns")
-    if X.dtype == np.float32:
+    if isinstance(folded, SingleFold) and folded.X.dtype == np.float32:
         raise Unsupported("scikit-learn rounds to float32")
-    labels, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
-    if len(labels) < 2 or len(labels) == len(y):
+    found = folded.class_moments(i)
+    if len(found.labels) < 2 or len(found.labels) == found.counts.sum():
         raise Unsupported("the training rows have one class, or each a class of its own")
-    no_targets = np.empty((len(y), 0))
-    rows = [np.flatnonzero(codes == c) for c in range(len(labels))]
-    parts = [moments for moments, _ in wrap_rows(X).moments(no_targets, rows)]
-    found = Classes(
-        labels,
-        counts,
-        parts[0].origin,
-        np.stack([one.offset for one in parts]),
-        np.stack([one.scatter for one in parts]),
-    )
-    if not (np.isfinite(found.scatters).all() and np.isfinite(found.means).all()):
+    if not (np.isfinite(found.scatters).all() and np.isfinite(found.offsets).all()):
         raise Unsupported("the training rows have no finite moments")
-    covariances = found.scatters / counts[:, None, None]
-    return found, ClassRows(X, codes, found.origin + found.means, covariances)
+    covariances = found.scatters / found.counts[:, None, None]
+    return found, ClassRows(fold, found.labels, found.origin + found.offsets, covariances)
 
 
-def _require_components(estimator: Any, classes: Classes) -> None:
+def _require_components(estimator: Any, classes: ClassMoments) -> None:
     n, most = estimator.n_components, min(len(classes.labels) - 1, classes.origin.size)
     if n is not None and n > most:
         raise Unsupported(f"n_components={n} is larger than {most}")
@@ -167,7 +147,11 @@ class Spectrum:
 
 
 def _discriminant(
-    classes: Classes, rows: ClassRows, solver: str, spectra: dict[Any, Spectrum], setting: Mapping[str, Any]
+    classes: ClassMoments,
+    rows: ClassRows,
+    solver: str,
+    spectra: dict[Any, Spectrum],
+    setting: Mapping[str, Any],
 ) -> Discriminant:
     n, C = int(classes.counts.sum()), len(classes.labels)
     priors = classes.counts / float(n)
@@ -188,8 +172,8 @@ def _discriminant(
     if not values[0] > MIN_SPECTRAL_RATIO * values[-1]:
         raise Unsupported("the covariance matrix within classes is (nearly) singular")
     # Means less their mean: a common part of all means does not tell classes apart, and has its own rounding.
-    center = priors @ classes.means
-    apart = (classes.means - center) / scale
+    center = priors @ classes.offsets
+    apart = (classes.offsets - center) / scale
     along = spectrum.vectors / values
     coef = along @ (spectrum.vectors.T @ apart.T)
     at_center = -0.5 * np.einsum("cp,pc->c", apart, coef) + np.log(priors)
@@ -205,7 +189,7 @@ def _discriminant(
     return Discriminant(coef, at_center - center @ coef, common, common_at_origin, rounding)
 
 
-def _deviations(classes: Classes) -> Array:
+def _deviations(classes: ClassMoments) -> Array:
     """Standard deviations of the columns within the classes, by which "svd" scales them."""
     deviations = np.sqrt(np.diagonal(classes.scatters.sum(axis=0)) / classes.counts.sum())
     if not (deviations > 0).all():
@@ -240,15 +224,19 @@ def _require_rank(squares: Array, between: Array, tol: float) -> None:
         raise Unsupported("tol drops a direction between the classes")
 
 
-def _predictions(classes: Classes, X: Array, models: Sequence[Discriminant]) -> Responses:
-    labels, binary, centred = classes.labels, len(classes.labels) == 2, X - classes.origin
+def _predictions(classes: ClassMoments, X: Array, models: Sequence[Discriminant]) -> Responses:
+    labels, binary = classes.labels, len(classes.labels) == 2
     rounding = np.array([one.rounding for one in models])
+
+    @cache
+    def centred() -> Array:
+        return np.asarray(X - classes.origin)
 
     @cache
     def scores() -> Array:
         """Scores of the classes, (m, n, n_classes)."""
         coef = np.concatenate([one.coef for one in models], axis=1)
-        found = (centred @ coef).reshape(len(X), len(models), -1)
+        found = (centred() @ coef).reshape(len(X), len(models), -1)
         found += np.stack([one.at_origin for one in models])
         found = np.ascontiguousarray(found.transpose(1, 0, 2))
         best = np.partition(found, -2, axis=2)[:, :, -2:]
@@ -258,7 +246,7 @@ def _predictions(classes: Classes, X: Array, models: Sequence[Discriminant]) -> 
     def decisions() -> Array:
         if binary:
             return np.asarray(scores()[:, :, 1] - scores()[:, :, 0])
-        common = centred @ np.stack([one.common for one in models], axis=1)
+        common = centred() @ np.stack([one.common for one in models], axis=1)
         common += np.array([one.common_at_origin for one in models])
         return np.asarray(scores() + common.T[:, :, np.newaxis])
 
@@ -271,20 +259,20 @@ def _predictions(classes: Classes, X: Array, models: Sequence[Discriminant]) -> 
             return np.asarray(shares / shares.sum(axis=2, keepdims=True))
 
     return Responses(
-        predict=lambda: labels[_codes(centred, models, rounding)],
+        predict=lambda: labels[_codes(X, classes.origin, models, rounding)],
         decision_function=decisions,
         predict_proba=probabilities,
     )
 
 
-def _codes(centred: Array, models: Sequence[Discriminant], rounding: Array) -> Array:
-    """Positions of the classes of the largest scores, (m, n), from rows less the origin."""
+def _codes(X: Array, origin: Array, models: Sequence[Discriminant], rounding: Array) -> Array:
+    """Positions of the classes of the largest scores, (m, n)."""
     m, n_classes = len(models), len(models[0].at_origin)
     coef = np.stack([one.coef.T for one in models], axis=1).reshape(n_classes * m, -1)
     at_origin = np.stack([one.at_origin for one in models], axis=1)[:, :, np.newaxis]
 
     def of_block(rows: Array) -> tuple[Array, Array]:
-        scores = (coef @ rows.T).reshape(n_classes, m, len(rows))
+        scores = (coef @ (rows - origin).T).reshape(n_classes, m, len(rows))
         scores += at_origin
         codes, best, second = np.zeros(scores.shape[1:], dtype=np.intp), scores[0], np.full(1, -np.inf)
         for c, score in enumerate(scores[1:], 1):
@@ -293,8 +281,8 @@ def _codes(centred: Array, models: Sequence[Discriminant], rounding: Array) -> A
             best = np.maximum(best, score)
         return codes, (best - second).min(axis=1, initial=np.inf)
 
-    width = centred.shape[1] + n_classes * m
-    codes, leads = zip(*in_row_blocks(of_block, centred, width), strict=True)
+    width = X.shape[1] + n_classes * m
+    codes, leads = zip(*in_row_blocks(of_block, X, width), strict=True)
     _require_clear(np.min(leads, axis=0), rounding)
     return np.concatenate(codes, axis=1)
 

@@ -23,8 +23,8 @@ Array = NDArray[Any]
 
 # Columns beside the diagonal: fewer make the products thin, more make solutions with the band slow.
 WIDTH = 64
-# Rows of the matrix that are updated at a time, while they are in the cache.
-ROWS = 256
+# Panels after which the matrix moves together: BLAS takes it whole, and a copy after each panel costs more.
+SKIPPED = 2
 # Iterations of the power method. The norm is then missed by less than `NORM_FACTOR`, whatever the spectrum,
 # but for a start that has hardly a part along the largest eigenvector.
 POWERS, NORM_FACTOR = 8, 2.0
@@ -40,21 +40,22 @@ class BandForm:
     """
 
     def __init__(self, K: Array) -> None:
-        n = len(K)
+        n, done = len(K), 0
         self._width = width = min(WIDTH, n - 1)
         self._band = np.zeros((width + 1, n), order="F")  # diagonals, the main one first
         self._panels: list[tuple[int, Array, Array]] = []
+        # Its lower triangle holds what is left, behind `done` rows and columns.
+        A = np.asfortranarray(K.T)
         for j in range(0, n - width - 1, width):
-            start, panel = j + width, K[j + width :, j : j + width]
-            R, V, T = _reflectors(panel)
-            self._keep(j, np.concatenate([K[j:start, j:start], R]))
-            panel[...] = 0.0
-            _transform(K[start:, start:], V, T)
-            panel = panel[:, : V.shape[1]]  # the memory of K keeps V
-            panel[...] = V
-            self._panels.append((start, panel, T))
-        done = len(self._panels) * width
-        self._keep(done, K[done:, done:])
+            if done >= SKIPPED * width:
+                A, done = _without_first(A, done), 0
+            start = done + width
+            R, V, T = _reflectors(A[start:, done:start])
+            self._keep(j, np.concatenate([A[done:start, done:start], R]))
+            A = _transformed(A, start, V, T)
+            self._panels.append((j + width, V, T))
+            done = start
+        self._keep(len(self._panels) * width, A[done:, done:])
 
     def _keep(self, j: int, columns: Array) -> None:
         """Note some columns of B, from the diagonal on."""
@@ -117,19 +118,20 @@ def _reflectors(panel: Array) -> tuple[Array, Array, Array]:
     return np.triu(factored[:k]), V, lapack.dtrtri(inverse)[0]
 
 
-def _transform(A: Array, V: Array, T: Array) -> None:
-    """``Q' A Q`` with ``Q = I - V T V'`` in place of the lower triangle of a symmetric matrix A."""
-    m = len(A)
-    blocks = [(s, min(s + ROWS, m)) for s in range(0, m, ROWS)]
-    product = np.zeros(V.shape)
-    for s, e in blocks:
-        lower = np.tril(A[s:e, s:e])
-        product[s:e] += (lower + np.tril(lower, -1).T) @ V[s:e]
-        if s:
-            product[s:e] += A[s:e, :s] @ V[:s]
-            product[:s] += A[s:e, :s].T @ V[s:e]
-    X = product @ T
-    W = X - 0.5 * V @ (T.T @ (V.T @ X))
-    left, right = np.hstack([W, V]), np.vstack([V.T, W.T])
-    for s, e in blocks:
-        A[s:e, :e] -= left[s:e] @ right[:, :e]
+def _transformed(A: Array, start: int, V: Array, T: Array) -> Array:
+    """A with ``Q' A Q`` in its lower triangle from row `start` on, in place; ``Q = I - V T V'`` for these."""
+    padded = np.zeros((len(A), V.shape[1]), order="F")
+    padded[start:] = V
+    X = blas.dsymm(1.0, A, padded, lower=1)[start:] @ T
+    W = np.zeros_like(padded)
+    W[start:] = X - 0.5 * V @ (T.T @ (V.T @ X))
+    return np.asarray(blas.dsyr2k(-1.0, W, padded, beta=1.0, c=A, lower=1, overwrite_c=1))
+
+
+def _without_first(A: Array, n: int) -> Array:
+    """A without its first `n` rows and columns, in Fortran order in the same memory."""
+    left = len(A) - n
+    memory = A.reshape(-1, order="F")[: left * left].reshape(left, left, order="F")
+    for j in range(left):
+        memory[:, j] = A[n:, n + j]
+    return memory

@@ -40,8 +40,8 @@ class KernelRidgeFamily(Family):
     """KernelRidge with one penalty for all targets, for kernels that scikit-learn has by name.
 
     The kernel matrix is ``K = Q B Q'`` with a band matrix B, so that ``(K + alpha I)^-1 y`` costs a solution
-    with ``B + alpha I`` and a product with Q. In memory are the kernel matrix of the training rows, half as
-    much as in a fit of scikit-learn's, and a block of the one of the rows to predict.
+    with ``B + alpha I`` and a product with Q. In memory are one and a half kernel matrices of the training
+    rows, for two in a fit of scikit-learn's, and a block of the one of the rows to predict.
 
     References
     ----------

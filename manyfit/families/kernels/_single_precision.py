@@ -103,6 +103,38 @@ class KernelFunction:
         return 1.0 if self.degree is None else float((self.gamma * largest + abs(self.coef0)) ** self.degree)
 
 
+@dataclass(frozen=True)
+class SigmoidFunction(KernelFunction):
+    """``tanh(gamma x'z + coef0)``, which is never steeper than its argument."""
+
+    def of_pair(self, product: float, squares: float) -> float:
+        """See `KernelFunction`."""
+        return math.tanh(self.gamma * product + self.coef0)
+
+    def values(self, products: Array, squares: Array) -> Array:
+        """See `KernelFunction`."""
+        found = self.gamma * products
+        found += self.coef0
+        return np.tanh(found, out=found)
+
+    def relative_error(self, products: Array, error: float, largest: float) -> Any:
+        """See `KernelFunction`; infinite where the sign is not known."""
+        with np.errstate(divide="ignore"):
+            part = 2.0 * self._argument_error(error, largest) / np.abs(self.gamma * products + self.coef0)
+        return np.where(part < 0.1, part + FUNCTION_ULPS * EPS, np.inf)
+
+    def absolute_error(self, error: float, largest: float) -> float:
+        """See `KernelFunction`."""
+        return self._argument_error(error, largest) + FUNCTION_ULPS * EPS
+
+    def _argument_error(self, error: float, largest: float) -> float:
+        return self.gamma * error + 4.0 * EPS * (self.gamma * largest + abs(self.coef0))
+
+    def largest_value(self, largest: float) -> float:
+        """See `KernelFunction`."""
+        return 1.0
+
+
 class KernelRows:
     """Rows between which kernel functions are computed.
 

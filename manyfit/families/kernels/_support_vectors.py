@@ -14,7 +14,13 @@ from sklearn.base import clone, is_classifier
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from manyfit._compat import svm_on_rows
-from manyfit.families.kernels._single_precision import EPS, KernelFunction, KernelRows, blocks
+from manyfit.families.kernels._single_precision import (
+    EPS,
+    KernelFunction,
+    KernelRows,
+    SigmoidFunction,
+    blocks,
+)
 from manyfit.families.protocol import (
     Answers,
     Cost,
@@ -30,11 +36,11 @@ from manyfit.families.protocol import (
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
-KERNELS = ("linear", "poly", "rbf")
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
 # Nanoseconds for an entry of a kernel matrix: of a fit and its predictions by libsvm, from rows and for each
 # of their columns, and from a kernel matrix; of a kernel matrix, with a look at the rounding of each entry.
 FROM_ROWS, PER_COLUMN, FROM_MATRIX = 9.0, 0.25, 6.5
-MATRIX, PRODUCT = {"rbf": 7.0, "poly": 10.5, "linear": 10.5}, 0.02
+MATRIX, PRODUCT = {"rbf": 7.0, "poly": 10.5, "linear": 10.5, "sigmoid": 14.0}, 0.02
 # Nanoseconds of what a fold takes beside.
 OF_FOLD = 1e6
 # Predictions that may be off by more, relative to their range, are made from the rows.
@@ -115,6 +121,8 @@ def _kernel_function(estimator: Any, setting: Mapping[str, Any], X: Array) -> Ke
         gamma = 1.0 / X.shape[1]
     if estimator.kernel == "rbf":
         return KernelFunction(float(gamma))
+    if estimator.kernel == "sigmoid":
+        return SigmoidFunction(float(gamma), float(setting["coef0"]))
     return KernelFunction(float(gamma), float(setting["coef0"]), int(setting["degree"]))
 
 

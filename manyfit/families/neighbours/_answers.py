@@ -1,26 +1,16 @@
-"""Answers from sorted neighbours, and what both families of neighbours have in common."""
+"""Answers from sorted neighbours, and what both families of k neighbours have in common."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
 from manyfit.families.neighbours._queries import Neighbors, distance_weights
-from manyfit.families.protocol import (
-    Answers,
-    Cost,
-    Family,
-    FoldRows,
-    Responses,
-    Role,
-    Shape,
-    refused_warnings,
-)
+from manyfit.families.protocol import Cost, Family, FoldRows, Role, Shape, refused_warnings
 from manyfit.folds import Fold, FoldedData, Unsupported
 
 Array = NDArray[Any]
@@ -68,62 +58,28 @@ class Fits:
 Respond = Callable[[Neighbors, Array | None, Sequence[Votes]], Iterator[Array]]
 
 
-@dataclass(frozen=True)
-class NeighborAnswers(Answers):
-    """Answers of one estimator of neighbours a setting.
+class NeighborAnswers(NeighborhoodAnswers[Votes, Fits, Respond, Mapping[bool, Neighbors]]):
+    """Answers of one estimator of nearest neighbours a setting; the votes of refused ones are not read."""
 
-    Attributes
-    ----------
-    votes : tuple of Votes
-        The settings; those of refused ones are not read.
-    fits : Fits
-        Of the fold.
-    methods : dict of str to callable
-        By method: gives the responses of some settings.
-    outputs : int
-        Numbers that a response has a row.
-    refused : mapping of int to str
-        See `Answers`.
-    classes : ndarray of shape (n_classes,) or None
-        See `Answers`.
-    fits_made : int
-        See `Answers`.
-    """
+    def find(self, role: Role, fold: Fold) -> Mapping[bool, Neighbors]:
+        """See `NeighborhoodAnswers`."""
+        return {
+            brute: self.fit.neighbors(brute, role, fold) for brute in {one.brute for one in self.settings}
+        }
 
-    votes: tuple[Votes, ...]
-    fits: Fits
-    methods: Mapping[str, Respond]
-    outputs: int
-    refused: Mapping[int, str] = field(default_factory=dict)
-    classes: Array | None = None
-    fits_made: int = 0
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """See `Answers`."""
-        return self.outputs
-
-    def subset(self, settings: Sequence[int]) -> "NeighborAnswers":
-        """See `Answers`."""
-        return replace(self, votes=tuple(self.votes[j] for j in settings), refused={}, fits_made=0)
-
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
-        for brute in {one.brute for one in self.votes}:
-            self.fits.neighbors(brute, role, fold)  # or the reason why not, before a method is read
-        return Responses(**{name: partial(self._respond, m, role, fold) for name, m in self.methods.items()})
-
-    def _respond(self, method: Respond, role: Role, fold: Fold) -> Array:
-        found: list[Array] = [np.empty(0)] * len(self.votes)
-        for brute, by_distance in {(one.brute, one.by_distance) for one in self.votes}:
-            at = [j for j, v in enumerate(self.votes) if (v.brute, v.by_distance) == (brute, by_distance)]
-            at.sort(key=lambda j: self.votes[j].k)
-            near = self.fits.neighbors(brute, role, fold)
+    def response(self, method: str, found: Mapping[bool, Neighbors]) -> Array:
+        """See `NeighborhoodAnswers`."""
+        votes, responses = self.settings, [np.empty(0)] * len(self.settings)
+        for brute, by_distance in {(one.brute, one.by_distance) for one in votes}:
+            at = [j for j, v in enumerate(votes) if (v.brute, v.by_distance) == (brute, by_distance)]
+            at.sort(key=lambda j: votes[j].k)
+            near = found[brute]
             weights = distance_weights(near.distances) if by_distance else None
-            asked = [self.votes[j] for j in at]
-            for j, values in zip(at, method(near, weights, asked), strict=True):
-                found[j] = values
-        return np.stack(found)
+            for j, values in zip(
+                at, self.methods[method](near, weights, [votes[j] for j in at]), strict=True
+            ):
+                responses[j] = values
+        return np.stack(responses)
 
 
 class NeighborsFamily(Family):

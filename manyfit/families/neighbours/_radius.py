@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
 
 from manyfit.families.neighbours._checks import require_metric, require_rows, require_weighting
+from manyfit.families.neighbours._query import chunk_size
 from manyfit.families.neighbours._radius_answers import Fit, RadiusAnswers, Respond, Within
 from manyfit.families.neighbours._radius_query import PAIR_BYTES, Ball
 from manyfit.families.protocol import (
@@ -26,9 +27,6 @@ Array = NDArray[Any]
 # Squares of radii between these two neither overflow nor lose digits, nor do their powers up to MOST_P.
 SMALLEST, LARGEST = 1e-60, 1e60
 MOST_P = 4.0
-# Rows of a chunk of scikit-learn's.
-CHUNK = 256
-
 
 # A response is made of a ball, and of whether near neighbours weigh more.
 Reduce = Callable[[Ball, bool], Array]
@@ -64,7 +62,7 @@ class RadiusFamily(Family):
         k, m, pairs = shape.n_splits, len(settings), float(shape.n_train) * shape.n_test
         query = 2.0 * pairs * max(shape.n_features, 1)
         outputs = max(shape.n_classes, shape.n_targets, 1)
-        memory = PAIR_BYTES * shape.n_train * min(shape.n_test, CHUNK) + 8 * m * shape.n_test * outputs
+        memory = PAIR_BYTES * shape.n_train * min(shape.n_test, chunk_size()) + 8 * m * shape.n_test * outputs
         return Cost(k * (query + 2.0 * m * pairs), m * k * (query + 4.0 * pairs), fits=k, memory=memory)
 
     def fit_many(
@@ -91,7 +89,7 @@ class RadiusFamily(Family):
             except Unsupported as error:
                 refused[j] = str(error)
         places = tuple(range(len(settings)))
-        return RadiusAnswers(fit, places, methods, outputs, refused, classes)
+        return RadiusAnswers(places, fit, methods, outputs, refused, classes)
 
     def _reductions(self, y: Array) -> tuple[Reduce, dict[str, Respond], int, Array | None]:
         """How a ball is summed, responses by method, numbers that one has a row, and classes."""

@@ -1,17 +1,16 @@
 """Answers from the neighbours within several radii."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from manyfit.families.neighbours._base_answers import NeighborhoodAnswers
 from manyfit.families.neighbours._checks import require_countable_labels, require_rows
 from manyfit.families.neighbours._radius_query import Ball, RadiusQuery
-from manyfit.families.protocol import Answers, Responses, Role, refused_warnings
+from manyfit.families.protocol import Role, refused_warnings
 from manyfit.folds import Fold
 
 Array = NDArray[Any]
@@ -111,55 +110,20 @@ class Fit:
         return Found(query, self.settings, values, near, empty)
 
 
-@dataclass(frozen=True)
-class RadiusAnswers(Answers):
-    """Answers of one estimator of neighbours within a radius a setting.
+class RadiusAnswers(NeighborhoodAnswers[int, Fit, Respond, Found]):
+    """Answers of one estimator of neighbours within a radius a setting, given by its place in the fit."""
 
-    Attributes
-    ----------
-    fit : Fit
-        Of the fold.
-    places : tuple of int
-        Of the settings among those of the fit.
-    methods : dict of str to callable
-        By method: makes responses of what was found for a setting.
-    outputs : int
-        Numbers that a response has a row.
-    refused : mapping of int to str
-        See `Answers`.
-    classes : ndarray of shape (n_classes,) or None
-        See `Answers`.
-    fits_made : int
-        See `Answers`.
-    """
-
-    fit: Fit
-    places: tuple[int, ...]
-    methods: Mapping[str, Respond]
-    outputs: int
-    refused: Mapping[int, str] = field(default_factory=dict)
-    classes: Array | None = None
-    fits_made: int = 1
-
-    @property
-    def n_outputs(self) -> int:  # type: ignore[override]
-        """See `Answers`."""
-        return self.outputs
-
-    def subset(self, settings: Sequence[int]) -> "RadiusAnswers":
-        """See `Answers`."""
-        return replace(self, places=tuple(self.places[j] for j in settings), refused={}, fits_made=0)
-
-    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
-        """See `Answers`."""
+    def find(self, role: Role, fold: Fold) -> Found:
+        """See `NeighborhoodAnswers`."""
         found = self.fit.found(role, fold.rows(role))
         if role == "train":  # settings whose test rows have none are refused already
-            for j in self.places:
+            for j in self.settings:
                 found.complete(j, next(iter(self.methods)))
-        return Responses(**{name: partial(self._respond, name, found) for name in self.methods})
+        return found
 
-    def _respond(self, method: str, found: Found) -> Array:
-        return np.stack([self._of_setting(method, found, j) for j in self.places])
+    def response(self, method: str, found: Found) -> Array:
+        """See `NeighborhoodAnswers`."""
+        return np.stack([self._of_setting(method, found, j) for j in self.settings])
 
     def _of_setting(self, method: str, found: Found, j: int) -> Array:
         responses = self.methods[method](found.values[j])

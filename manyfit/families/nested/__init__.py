@@ -4,6 +4,8 @@ from manyfit.families.nested import (  # noqa: F401  (they register themselves)
     _boosting,
     _boosting_libraries,
     _composites,
+    _elimination,
     _forests,
+    _isolation,
     _trees,
 )

@@ -1,6 +1,7 @@
 """Boosting: the first iterations of the longest fit."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 
+from manyfit._compat import keep_bins
+from manyfit.families.nested._binned import BinnedFamily
 from manyfit.families.nested._prefix import PrefixFamily, lazy_responses, require_known_parts
 from manyfit.families.protocol import Responses, register_family
 from manyfit.folds import FoldedData, Unsupported
@@ -44,11 +47,21 @@ class GradientBoostingFamily(PrefixFamily):
             raise Unsupported("init is an estimator")
 
 
-class HistogramBoostingFamily(PrefixFamily):
-    """Gradient boosting of histograms, with early stopping or without."""
+class HistogramBoostingFamily(BinnedFamily):
+    """Gradient boosting of histograms, with early stopping or without.
+
+    Settings of a group have `random_state`, and the rows that early stopping holds out, in common.
+    """
 
     serves = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
     parameter = "max_iter"
+    of_trees = frozenset(
+        {"learning_rate", "max_leaf_nodes", "max_depth", "min_samples_leaf", "l2_regularization"}
+    )
+
+    def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
+        """See `BinnedFamily`."""
+        return keep_bins(estimator, kept)
 
     def require_repeatable(self, estimator: Any) -> None:
         """See `NestedFamily`; without an integer nothing may be drawn, which the rows decide, too."""
@@ -64,8 +77,8 @@ class HistogramBoostingFamily(PrefixFamily):
                 raise Unsupported(f"random_state is None, and a fit draws from more than {limit:,} rows")
         return super().fit_many(estimator, settings, folded)
 
-    def responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
-        """See `NestedFamily`; the rows go through each tree once."""
+    def first_responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
+        """See `BinnedFamily`; the rows go through each tree once."""
 
         def of_all(method: str) -> Array:
             last = min(max(values), model.n_iter_)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.families.nested._prefix import PrefixFamily, lazy_responses
+from manyfit._compat import keep_lightgbm_bins, keep_xgboost_bins, without_names
+from manyfit.families.nested._binned import BinnedFamily
+from manyfit.families.nested._prefix import lazy_responses
 from manyfit.families.protocol import Responses, register_family, register_on_demand
-from manyfit.folds import Unsupported
+from manyfit.folds import Fold, Unsupported
 
 Array = NDArray[Any]
 # LightGBM's other names for `n_estimators`, among the parameters that its estimators hand on.
@@ -23,7 +26,7 @@ _OTHER_NAMES = frozenset(
 _STOPS_EARLY = ("early_stopping", "early_stopping_round", "early_stopping_rounds", "n_iter_no_change")
 
 
-class BoostingLibraryFamily(PrefixFamily):
+class BoostingLibraryFamily(BinnedFamily):
     """Gradient boosting of another library, whose models predict with their first iterations.
 
     Parameters
@@ -56,8 +59,14 @@ class BoostingLibraryFamily(PrefixFamily):
         self.require_counts(settings)
         self.require_repeatable(estimator)
 
-    def responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
-        """See `NestedFamily`."""
+    def makes_bins(self, estimator: Any) -> bool:
+        """See `BinnedFamily`; a GPU has other bins, and an objective of the user's may write into targets."""
+        given = estimator.get_params()
+        devices = {given.get(name) for name in ("device", "device_type")}
+        return devices <= {None, "cpu"} and not callable(given.get("objective"))
+
+    def first_responses(self, model: Any, X: Any, values: Sequence[int]) -> Responses:
+        """See `BinnedFamily`."""
 
         def of_all(method: str) -> Array:
             predict = getattr(model, method)
@@ -73,13 +82,44 @@ class BoostingLibraryFamily(PrefixFamily):
 class XGBoostFamily(BoostingLibraryFamily):
     """XGBClassifier and XGBRegressor with trees."""
 
+    of_trees = frozenset(
+        {
+            *("learning_rate", "max_depth", "max_leaves", "grow_policy", "min_child_weight", "gamma"),
+            *("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode"),
+            *("reg_alpha", "reg_lambda", "max_delta_step", "scale_pos_weight"),
+        }
+    )
+
+    def makes_bins(self, estimator: Any) -> bool:
+        """See `BinnedFamily`."""
+        return super().makes_bins(estimator) and estimator.tree_method in (None, "auto", "hist")
+
+    def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
+        """See `BinnedFamily`."""
+        return keep_xgboost_bins(estimator, kept)
+
     def first(self, n: int) -> dict[str, Any]:
         """See `BoostingLibraryFamily`."""
         return {"iteration_range": (0, n)}
 
 
 class LightGBMFamily(BoostingLibraryFamily):
-    """LGBMClassifier and LGBMRegressor."""
+    """LGBMClassifier and LGBMRegressor; `min_child_samples` leaves columns out of the bins."""
+
+    of_trees = frozenset(
+        {
+            *("learning_rate", "max_depth", "num_leaves", "min_split_gain", "min_child_weight"),
+            *("subsample", "subsample_freq", "colsample_bytree", "reg_alpha", "reg_lambda"),
+        }
+    )
+
+    def keep_bins(self, estimator: Any, kept: dict[str, Any]) -> AbstractContextManager[None]:
+        """See `BinnedFamily`."""
+        return keep_lightgbm_bins(estimator, kept)
+
+    def finished(self, model: Any, fold: Fold) -> Any:
+        """See `BinnedFamily`; scikit-learn's fits of frames predict for frames, and warn of no names."""
+        return without_names(model) if fold.named else model
 
     def first(self, n: int) -> dict[str, Any]:
         """See `BoostingLibraryFamily`."""

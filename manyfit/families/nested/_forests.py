@@ -25,6 +25,7 @@ from manyfit.families.nested._prefix import (
     fit_silently,
     lazy_responses,
     require_known_parts,
+    stack_responses,
 )
 from manyfit.families.nested._trees import first_leaves, largest, pruned, require_sizes
 from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family
@@ -72,17 +73,19 @@ class ForestFamily(PrefixFamily):
                     max_leaf_nodes=most[limited],
                     ccp_alpha=0.0,
                 )
-                grown[limited] = fit_silently(forest, folded.fold(i))
+                grown[limited] = fit_silently(forest, folded.fold(i), many_targets=True)
             classes = next(iter(grown.values())).classes_ if is_classifier(estimator) else None
             yield NestedAnswers(grown, sizes, self.responses, classes, fits_made=len(grown))
 
     def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
         """See `NestedFamily`; each tree of each size predicts once for all forests that hold it."""
         any_forest = next(iter(model.values()))
-        if any_forest.n_jobs not in (None, 1):  # the trees of each forest then predict in threads
+        several = isinstance(getattr(any_forest, "classes_", None), list)
+        # With `n_jobs` the trees of each forest predict in threads; of several labels they give lists.
+        if several or any_forest.n_jobs not in (None, 1):
 
-            def of_all(method: str) -> Array:
-                return np.stack([getattr(_forest_of(model, size), method)(X) for size in values])
+            def of_all(method: str) -> Any:
+                return stack_responses([getattr(_forest_of(model, size), method)(X) for size in values])
 
             return lazy_responses(any_forest, of_all)
         if not is_classifier(any_forest):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -43,23 +43,24 @@ class NestedAnswers(Answers):
         The setting of each answer.
     responses : callable
         Gives the responses of some settings for rows of X.
-    classes, fits_made : see `Answers`
+    classes, fits_made, refused : see `Answers`
     """
 
     model: Any
     values: tuple[Any, ...]
     responses: Callable[[Any, Any, Sequence[Any]], Responses]
-    classes: Array | None = None
+    classes: Any = None  # a list of arrays if y has several columns
     fits_made: int = 1
+    refused: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def n_outputs(self) -> int:  # type: ignore[override]
-        """Classes, or 1."""
-        return 1 if self.classes is None else len(self.classes)
+        """Classes of all targets, or 1."""
+        return 1 if self.classes is None else sum(map(np.size, self.classes))
 
     def subset(self, settings: Sequence[int]) -> NestedAnswers:
         """See `Answers`."""
-        return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0)
+        return replace(self, values=tuple(self.values[j] for j in settings), fits_made=0, refused={})
 
     def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
         """See `Answers`."""
@@ -172,9 +173,14 @@ def first_members(model: Any, n: int) -> Any:
     return first
 
 
-def fit_silently(estimator: Any, fold: Fold) -> Any:
+def stack_responses(found: Sequence[Any]) -> Any:
+    """Responses of several settings; a list where each is a list, with one array for each column of y."""
+    return np.stack(found) if isinstance(found[0], np.ndarray) else found
+
+
+def fit_silently(estimator: Any, fold: Fold, *, many_targets: bool = False) -> Any:
     """A fit on the training rows; refused if it raises or warns, so that scikit-learn's own fit does."""
-    if is_classifier(estimator) and fold.y_train.ndim != 1:
+    if is_classifier(estimator) and fold.y_train.ndim != 1 and not many_targets:
         raise Unsupported("y has several columns")
     weights = {} if fold.fit_weight is None else {"sample_weight": fold.fit_weight}
     with refused_warnings("a fit"):

@@ -18,7 +18,13 @@ from sklearn.tree import (
 )
 
 from manyfit._compat import prune_tree, tree_with_nodes
-from manyfit.families.nested._prefix import NestedAnswers, NestedFamily, fit_silently, lazy_responses
+from manyfit.families.nested._prefix import (
+    NestedAnswers,
+    NestedFamily,
+    fit_silently,
+    lazy_responses,
+    stack_responses,
+)
 from manyfit.families.protocol import Answers, Cost, Responses, Shape, register_family, require_number
 from manyfit.folds import FoldedData, Unsupported
 
@@ -59,7 +65,9 @@ class TreeFamily(NestedFamily):
         for i in range(folded.n_splits):
             grown = {
                 limited: fit_silently(
-                    clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0), folded.fold(i)
+                    clone(estimator).set_params(max_leaf_nodes=most, ccp_alpha=0.0),
+                    folded.fold(i),
+                    many_targets=True,
                 )
                 for limited, most in largest(settings).items()
             }
@@ -69,9 +77,9 @@ class TreeFamily(NestedFamily):
     def responses(self, model: Mapping[bool, Any], X: Any, values: Sequence[Size]) -> Responses:
         """See `NestedFamily`; `model` holds the trees that were grown with a limit and without."""
 
-        def of_all(method: str) -> Array:
+        def of_all(method: str) -> Any:
             trees = (pruned(first_leaves(model[most is not None], most), alpha) for most, alpha in values)
-            return np.stack([getattr(tree, method)(X) for tree in trees])
+            return stack_responses([getattr(tree, method)(X) for tree in trees])
 
         return lazy_responses(next(iter(model.values())), of_all)
 

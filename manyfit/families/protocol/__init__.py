@@ -6,6 +6,7 @@ from manyfit.families.protocol._left_out import LeavesOut, LeftOut
 from manyfit.families.protocol._parameter_values import require_number, require_usual_numbers
 from manyfit.families.protocol._protocol import (
     AffineStep,
+    ClassSums,
     ColumnStep,
     Cost,
     Family,
@@ -29,6 +30,7 @@ from manyfit.families.protocol._registry import (
 __all__ = [
     "AffineStep",
     "Answers",
+    "ClassSums",
     "ColumnStep",
     "Cost",
     "Family",

@@ -50,6 +50,28 @@ class FoldRows:
 
 
 @dataclass(frozen=True)
+class ClassSums(FoldRows):
+    """`Family.reads`: as `FoldRows`, and sums over the training rows of each class.
+
+    Without steps before the estimator, without weights and on the host, `fit_many` gets a `ClassedFold`,
+    whose sums are made in one pass for all folds; else a `SingleFold`.
+
+    Attributes
+    ----------
+    sparse : bool
+        See `FoldRows`.
+    weights : bool
+        See `FoldRows`.
+    device : bool
+        See `FoldRows`.
+    products : bool
+        Whether sums of products of columns are read, not of squares alone.
+    """
+
+    products: bool = False
+
+
+@dataclass(frozen=True)
 class Shape:
     """Size of the data that one fit sees, for estimates of cost.
 

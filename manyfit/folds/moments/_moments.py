@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from manyfit.folds.splits._atoms import AtomGroup, Rows
+from manyfit.folds.splits._atoms import Rows
 
 Array = NDArray[Any]
 
@@ -99,13 +99,12 @@ def moments_from_sums(sums: Array, shift: Array, origin: Array, n: int) -> tuple
 
 
 class AtomMoments:
-    """The moments of every atom of a group, and their merges; keeps ``n_atoms (p + q)^2`` numbers.
+    """The moments of every atom of a group, in order, and their merges; keeps ``n_atoms (p + q)^2`` numbers.
 
     `rows_read` counts the rows of all atoms once, and once more those that were summed again.
     """
 
-    def __init__(self, X: MomentSource, Y: Any, group: AtomGroup, weights: Any = None) -> None:
-        summed = X.moments(Y, group.rows, weights)
+    def __init__(self, summed: SummedMoments) -> None:
         self.parts = [moments for moments, _ in summed]
         self.rows_read = sum(read for _, read in summed)
 

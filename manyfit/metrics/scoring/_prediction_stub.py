@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 
 from manyfit.folds import Unsupported
 
@@ -46,3 +46,7 @@ class PredictedWithOwnScore(PredictedRegressor):
 
 class PredictedClassifier(ClassifierMixin, _Predicted):
     """A classifier with given predictions."""
+
+
+class PredictedOutlierDetector(OutlierMixin, _Predicted):
+    """A detector of outliers with given predictions."""

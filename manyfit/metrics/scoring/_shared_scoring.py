@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.feature_selection import RFE
 from sklearn.metrics import accuracy_score, explained_variance_score, r2_score
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
 
@@ -27,6 +28,7 @@ from manyfit.metrics.scoring._from_moments import MOMENT_METRICS, Residuals, sco
 from manyfit.metrics.scoring._from_residuals import RESIDUAL_METRICS, SQUARES_METRICS, scores_from_residuals
 from manyfit.metrics.scoring._prediction_stub import (
     PredictedClassifier,
+    PredictedOutlierDetector,
     PredictedRegressor,
     PredictedWithOwnScore,
 )
@@ -71,6 +73,7 @@ class SharedScoring:
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
         self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
         self._own_score = self.by_itself and _score_of(estimator) not in OWN_SCORES
+        self._finds_outliers = isinstance(estimator, OutlierMixin)
         self._weights_name, self.weights = self._find_weights(params)
 
     def _find_weights(self, params: Mapping[str, Any]) -> tuple[str, Any]:
@@ -189,11 +192,19 @@ class SharedScoring:
         """A stand-in estimator for one setting, to be handed to the scorer itself."""
         if self._own_score:
             return PredictedWithOwnScore(responses)
+        if self._finds_outliers:
+            return PredictedOutlierDetector(responses)
         return PredictedRegressor(responses) if classes is None else PredictedClassifier(responses, classes)
 
 
 def _score_of(estimator: Any) -> Any:
+    estimator = _scored(estimator)
     return getattr(sklearn_class_of(type(estimator)), "score", None)
+
+
+def _scored(estimator: Any) -> Any:
+    """The estimator whose ``score`` is called in the end: RFE calls that of its own estimator."""
+    return _scored(estimator.estimator) if type(estimator) is RFE else estimator
 
 
 def _metric(scorer: Any, estimator: Any) -> _Metric:
@@ -239,6 +250,7 @@ def _own_score(estimator: Any) -> _Metric:
     known = OWN_SCORES.get(_score_of(estimator))
     if known is not None:
         return known
+    estimator = _scored(estimator)
     power = explained_power(estimator)
     if power is None:
         raise Unsupported(f"{type(estimator).__name__} has a score method of its own")

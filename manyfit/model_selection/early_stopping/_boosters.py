@@ -6,6 +6,7 @@ import inspect
 import sys
 import warnings
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any, ClassVar
 
 from sklearn.base import is_classifier
@@ -160,6 +161,15 @@ class HistogramBoosting(Booster):
 
 
 _XGBOOST, _LIGHTGBM, _HISTOGRAM = XGBoost(), LightGBM(), HistogramBoosting()
+
+
+def stops_lightgbm(callback: Any) -> bool:
+    """Whether a callback is of the kind that ``lightgbm.early_stopping`` makes."""
+    lightgbm = sys.modules.get("lightgbm")
+    if lightgbm is None:
+        return False
+    kind = type(lightgbm.early_stopping(1, verbose=False))
+    return kind is not FunctionType and isinstance(callback, kind)  # a function before LightGBM 4
 
 
 def booster_of(estimator: Any) -> Booster | None:

@@ -23,7 +23,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import Binarizer, Normalizer
+from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from manyfit._compat import safe_indexing
 from manyfit.folds import Splits, TermCounts, Texts, counts_texts
@@ -51,13 +51,17 @@ _OBJECT_STEPS: dict[type, Callable[[Any], bool]] = {
     HashingVectorizer: _own_analyzer,
     FeatureHasher: _no_first_row,
 }
-_MATRIX_STEPS = (Normalizer, Binarizer)
+_MATRIX_STEPS: dict[type, Callable[[Any], bool]] = {
+    Normalizer: lambda step: True,
+    Binarizer: lambda step: True,
+    PolynomialFeatures: lambda step: bool(step.order == "C"),
+}
 
 
 def is_rowwise(step: Any) -> bool:
     """Whether the fit of a step learns nothing from the rows, and it transforms each row by itself."""
-    rule = _OBJECT_STEPS.get(type(step))
-    return type(step) in _MATRIX_STEPS if rule is None else rule(step)
+    rule = _OBJECT_STEPS.get(type(step)) or _MATRIX_STEPS.get(type(step))
+    return rule is not None and rule(step)
 
 
 def _takes(step: Any, X: Any) -> bool:

@@ -56,7 +56,8 @@ class Group:
     ----------
     strategy : Strategy
         How they are answered; `kind` is its name: "moments" (one pass over X serves all settings and folds),
-        "shared iterations" (every pass over X serves all settings and folds), "fold family" (steps are fitted
+        "shared iterations" (every pass over X serves all settings and folds), "class moments" (one pass over
+        X that sums the rows of each class serves all settings and folds), "fold family" (steps are fitted
         once a fold, and a family answers all settings of the last one), "shared steps" (only the steps are
         shared) or "one by one".
     candidates : tuple of int

@@ -32,6 +32,7 @@ from manyfit.model_selection.planning.steps._encoded_columns import reads_column
 from manyfit.model_selection.planning.steps._order import sample, step_order
 from manyfit.model_selection.sharing.rows._own_rows import has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import can_be_shared
+from manyfit.model_selection.strategies._class_moments import CLASS_MOMENTS, class_data
 from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, SHARED_STEPS
 from manyfit.model_selection.strategies._iterations import ITERATIONS
@@ -39,7 +40,7 @@ from manyfit.model_selection.strategies._moments import MOMENTS, moment_data
 from manyfit.model_selection.strategies._strategy import Batch, Strategy, scoring_of
 
 # The first that matches the settings of a family serves them; single fits get what it refuses.
-FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, FOLD_FAMILIES)
+FAMILY_STRATEGIES: tuple[Strategy, ...] = (MOMENTS, ITERATIONS, CLASS_MOMENTS, FOLD_FAMILIES)
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class _Planner:
             advice = facts.drawing.advice(fitted, by_candidate and n_workers == 1) if len(fitted) > 1 else ()
         shared = [group for group in self.groups if group.strategy.shares_fits]
         summed = [moment_data(group, facts.data) for group in shared if group.strategy == MOMENTS]
+        summed += [class_data(group, facts.data) for group in shared if group.strategy == CLASS_MOMENTS]
         refit_places: tuple[WorkPlace, ...] = ()
         if facts.on_device:
             places = WorkPlaces(job)
@@ -115,7 +117,7 @@ class _Planner:
             reading=reading_of(facts.data.chunks),
         )
         # Matrices that no group reads are not held while others are fitted.
-        read = any(group.strategy in (MOMENTS, ITERATIONS) for group in shared)
+        read = any(group.strategy in (MOMENTS, ITERATIONS, CLASS_MOMENTS) for group in shared)
         return Prepared(plan, facts.data if read else SearchData(job))
 
     def _reason_for_all(self) -> str | None:
@@ -235,7 +237,7 @@ class _Planner:
             except Unsupported as refusal:
                 refusals.append((strategy, str(refusal)))
             # Steps that cannot be seen through columns are fitted once a fold, as steps of other kinds are.
-            if not reads_columns(batch.spec.steps):
+            if not (reads_columns(batch.spec.steps) or strategy.refuses_alone):
                 break
         reasons.update(dict.fromkeys(batch.candidates, refusals[-1][1]))
         return reasons

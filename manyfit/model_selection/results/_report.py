@@ -66,6 +66,8 @@ class Report:
         "refit", "total". Work done by several workers at once is the sum over them.
     workers : int
         Workers that the one-by-one fits ran on.
+    split_workers : dict of int to list of str
+        On a cluster: for each split, the addresses of the workers that made its fits, shared ones included.
     groups : list of dict
         For each group: kind, estimator, settings (how many), fits_requested, reason; fits_undecided, those of
         which the plan said that it is decided when `decided_by` is seen; and left_to_sklearn, how many of its
@@ -101,6 +103,7 @@ class Report:
     transfers: dict[str, Crossings] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     workers: int = 1
+    split_workers: dict[int, list[str]] = field(default_factory=dict, compare=False)
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     advice: list[str] = field(default_factory=list, compare=False)
     refit_n_iter: int | None = None
@@ -119,6 +122,20 @@ class Report:
             Seconds to add.
         """
         self.seconds[kind] = self.seconds.get(kind, 0.0) + seconds
+
+    def note_worker(self, split: int, worker: str) -> None:
+        """Note that a worker made fits of a split.
+
+        Parameters
+        ----------
+        split : int
+            Number of the split.
+        worker : str
+            Address of the worker.
+        """
+        known = self.split_workers.setdefault(split, [])
+        if worker not in known:
+            known.append(worker)
 
     def add(self, work: Mapping[str, int]) -> None:
         """Add to counts.
@@ -190,16 +207,25 @@ class Report:
         seconds, left = Counter(self.seconds), Counter(self.left_to_sklearn)
         seconds.update(other.seconds)
         left.update(other.left_to_sklearn)
-        return Report(
+        workers = {split: list(found) for split, found in self.split_workers.items()}
+        merged = Report(
             **sums,
             transfers=_join_transfers(self.transfers, other.transfers),
             seconds=dict(seconds),
             workers=max(self.workers, other.workers),
+            split_workers=workers,
             groups=self.groups + other.groups,
             advice=list(dict.fromkeys(self.advice + other.advice)),
             left_to_sklearn=dict(left),
             verification=self.verification + other.verification,
         )
+        merged._note_workers(other)
+        return merged
+
+    def _note_workers(self, other: "Report") -> None:
+        for split, found in other.split_workers.items():
+            for worker in found:
+                self.note_worker(split, worker)
 
     @property
     def largest_difference(self) -> float | None:

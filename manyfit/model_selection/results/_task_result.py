@@ -28,6 +28,7 @@ class TaskResult:
     # Messages of callbacks on a worker, for the search to deliver.
     messages: list[Any] = field(default_factory=list)
     versions: Mapping[str, str] | None = None  # of the worker's packages; None: those of the search's process
+    worker: str | None = None  # its address; None: the process of the search, or one of joblib
     unfinished: Any = None  # a `WorkItem` with the rest of an item that took long
     lasting: bool = True  # whether another run would find the same, so that the checkpoint may store them
 

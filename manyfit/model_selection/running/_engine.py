@@ -182,6 +182,9 @@ class _Run:
         for item, part in self.executor.map(items):
             self.total.add(part)
             self.report.add(part.work)
+            if part.worker is not None:
+                for i in sorted({i for _, i in part.results}):
+                    self.report.note_worker(i, part.worker)
             self.report.passes += part.rows_read / self.job.splits.n_samples
             kind = item.strategy.kind if item.strategy.shares_fits else INDIVIDUAL_FITS.kind
             self.report.spend(kind, part.seconds - part.seconds_fitting)

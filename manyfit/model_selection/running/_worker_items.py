@@ -18,6 +18,7 @@ from manyfit.cluster.worker.task_context import (
     PartialResult,
     still_wanted,
     task_scratch,
+    worker_address,
     worker_runs_one_task,
 )
 from manyfit.folds import check_blas_threads
@@ -55,7 +56,7 @@ def run_item(item: WorkItem, common: Common) -> TaskResult | PartialResult:
     with parallel_config(backend="threading"), fallback, common.callbacks.collect() as messages:
         done = _run_under(item, common)
     outcome = done.result if isinstance(done, PartialResult) else done
-    outcome.messages = messages
+    outcome.messages, outcome.worker = messages, worker_address()
     if own != common.versions:
         outcome.versions = own
     return done

@@ -41,6 +41,7 @@ from manyfit.model_selection.search._hooks import (
     check_input,
     list_candidates,
 )
+from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
     IndexedRows,
@@ -326,7 +327,7 @@ class SharedSearch:
             deferred.emit(("refit",))
 
     def _refit(self, setup: Setup, evaluation: "Evaluation", context: Any, metadata: Any) -> None:
-        """Fit the user's own estimator on all rows, as scikit-learn does, without sharing."""
+        """Fit the user's own estimator on all rows, as scikit-learn does."""
         params = clone(self.best_params_, safe=False)
         self.best_estimator_ = clone(self.estimator).set_params(**params)
         if self.early_stopping is not None:
@@ -337,9 +338,15 @@ class SharedSearch:
             context.call_on_fit_task_begin(estimator=self, X=setup.X, y=setup.y, metadata=metadata)
             start = time.time()
             X, y, params = evaluation.data_for(self.best_estimator_)
-            targets = () if y is None else (y,)
+            data = (X,) if y is None else (X, y)
             with refitting(int(self.verbose), evaluation.seconds):
-                self.best_estimator_.fit(X, *targets, **params)
+                model = fit_on_all_rows(
+                    self.best_estimator_, evaluation.rowwise_of(self.best_index_), data, params
+                )
+                if model is None:
+                    self.best_estimator_.fit(*data, **params)
+                else:
+                    self.best_estimator_ = model
             self.refit_time_ = time.time() - start
         self.report_.spend("refit", self.refit_time_)
         if hasattr(self.best_estimator_, "feature_names_in_"):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from manyfit.model_selection.early_stopping._boosters import booster_of
+from manyfit.model_selection.early_stopping._boosters import booster_of, stops_lightgbm
 from manyfit.model_selection.early_stopping._fold_stopping import N_ITER, split_pipelines
 from manyfit.model_selection.job._job import Job, Result
 
@@ -24,7 +24,7 @@ def require_stops(job: Job) -> Job:
                 f"early_stopping='fold' validates each fit on the test part of its fold; got {name} too."
                 f" Leave out {name}, or set early_stopping=None."
             )
-        if name.endswith("callbacks") and any("Stopping" in type(one).__name__ for one in value):
+        if name.endswith("callbacks") and any(map(stops_lightgbm, value)):
             raise ValueError(  # LightGBM's callback fails in the refit
                 f"early_stopping='fold' refits without the validation set that stops by {name} need."
                 " Set early_stopping_round of the estimator instead."

@@ -18,6 +18,7 @@ from manyfit.folds import Splits
 from manyfit.model_selection.checkpoint._file import Checkpoint
 from manyfit.model_selection.checkpoint._search_identity import identity
 from manyfit.model_selection.job._job import Job, Pair, Result
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
 from manyfit.model_selection.planning._planner import Prepared, prepare
 from manyfit.model_selection.planning.places._data_location import place_data, where_refitted
 from manyfit.model_selection.results._report import Report
@@ -123,6 +124,10 @@ class Evaluation:
         self._fit_again(own, own.in_doubt(best - own.before))
         self._format(own.job.splits.n_splits)
         return True
+
+    def rowwise_of(self, best: int) -> RowwiseOutputs | None:
+        """What the round of the best setting has made of all rows."""
+        return self._round_of(best).arrivals.rowwise
 
     def _round_of(self, best: int) -> Round:
         return next(one for one in reversed(self._rounds) if one.before <= best)

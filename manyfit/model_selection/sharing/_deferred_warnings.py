@@ -32,8 +32,11 @@ class DeferredWarnings:
         finally:
             warnings.showwarning = show
 
-    def emit(self, counted: Collection[Hashable]) -> None:
-        """Show the warnings of the keys that count, and drop the others: their fits will be made again."""
+    def emit(self, counted: Collection[Hashable]) -> bool:
+        """Show the warnings of the keys that count, and drop the others: their fits will be made again.
+
+        Returns whether any were dropped.
+        """
         dropped = False
         for key, held in self._held.items():
             if key not in counted:
@@ -46,3 +49,4 @@ class DeferredWarnings:
             # Python takes dropped warnings for shown, until the filters change.
             with warnings.catch_warnings():
                 pass
+        return dropped

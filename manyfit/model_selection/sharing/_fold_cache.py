@@ -227,6 +227,13 @@ class FoldCache:
             del self._held[identity]
             self.bytes -= entry.memory[identity]
 
+    def drop_entries(self) -> None:
+        """Drop all fitted transformers and outputs; those that are read again are made again."""
+        with self._lock:
+            self._done.difference_update(self._entries)
+            for key in list(self._entries):
+                self._drop(key)
+
     # Counts
 
     @property

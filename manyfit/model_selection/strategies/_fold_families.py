@@ -39,6 +39,7 @@ from manyfit.model_selection.planning._pipeline_spec import PipelineSpec
 from manyfit.model_selection.planning._plan import Group
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.sharing._fit_and_score import evaluate
 from manyfit.model_selection.sharing._fold_store import FoldStore, SharedFold
 from manyfit.model_selection.sharing.rows._own_rows import own_copy
@@ -260,9 +261,14 @@ def _answer(
     model = clone(job.estimator).set_params(**clone(dict(first), safe=False))
     fold = folds.get(i, model)
     before, saved, answered = fold.cache.fits_requested, fold.cache.saved, dict[Pair, Result]()
+    deferred = DeferredWarnings()
     try:
-        answered = _fit_family(group, i, model, fold, folds, context, outcome)
+        with deferred.under("family"):
+            answered = _fit_family(group, i, model, fold, folds, context, outcome)
     finally:
+        if deferred.emit(("family",) if answered else ()):
+            # Steps warned: they run again where, and if, a fit by scikit-learn runs them.
+            fold.cache.drop_entries()
         # Settings that the family refused count their own fits of steps.
         fold.cache.count_answered(len(answered), before, saved)
     return answered

@@ -40,7 +40,7 @@ def rows_of_fold(group: Group, model: Any, fold: SharedFold, job: Job, scoring: 
         X_score = before.transform(X_train) if job.options.return_train_score else X_fitted
         X_train = X_fitted
     read = as_matrix_or_csr if _reads_sparse(family) else as_matrix
-    train, test = read(X_train), read(X_test)
+    train, test, named = read(X_train), read(X_test), hasattr(X_train, "columns")
     if is_xp_array(train):
         require_device_reader(family, type(group.prototype))
     score = train if X_score is X_train else read(X_score)
@@ -52,7 +52,7 @@ def rows_of_fold(group: Group, model: Any, fold: SharedFold, job: Job, scoring: 
     score_weights = None if scored is None else {"train": scored[fold.train], "test": scored[fold.test]}
     weight = None if weights is None else weights[fold.train]
     return FoldArrays(
-        train, y_train, test, y_test, weight, score, fold.y_train, fold.y_test, score_weights
+        train, y_train, test, y_test, weight, score, fold.y_train, fold.y_test, score_weights, named
     )  # fmt: skip
 
 

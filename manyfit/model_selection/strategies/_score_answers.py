@@ -231,7 +231,8 @@ class _SubsetScores:
     ) -> None:
         """Scores of all settings at once where possible, else by the scorers, or their exceptions."""
         scoring, classes = self._scoring, self._answers.classes
-        known = scoring.from_responses(responses, self._truth)
+        # Scores of several targets are scikit-learn's own.
+        known = scoring.from_responses(responses, self._truth) if self._truth.one_output else {}
         for j, setting in enumerate(settings):
             values = {name: float(column[j]) for name, column in known.items() if np.isfinite(column[j])}
             missing = [name for name in scoring.named if name not in values]

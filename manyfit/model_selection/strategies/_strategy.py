@@ -245,6 +245,8 @@ class Strategy(GroupStrategy):
 
     # Whether an item uses all cores, and so runs in the process of the search.
     takes_all_cores: ClassVar[bool] = False
+    # Whether what it refuses may be served by the strategies after it.
+    refuses_alone: ClassVar[bool] = False
 
     def matches(self, batch: Batch) -> bool:
         """Whether this is the way for a batch that a family serves."""

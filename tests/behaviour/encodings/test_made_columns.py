@@ -31,7 +31,7 @@ N = 400
 X = rng.normal(size=(N, 4)) * [1.0, 3.0, 0.5, 5.0] + [0.0, 1.0, 0.5, -2.0]
 GAPS = np.where(rng.random((N, 4)) < 0.1, np.nan, X)
 Y = X[:, 0] * (X[:, 1] - 1.0) + X[:, 0] ** 2 + rng.normal(size=N)
-ALPHAS = {"ridge__alpha": [0.1, 1.0, 10.0]}
+ALPHAS = {"ridge__alpha": [0.1, 10.0]}
 KNOTS = np.quantile(X, [0.05, 0.3, 0.6, 0.95], axis=0)
 
 
@@ -60,9 +60,9 @@ def compared(model, grid, X=X, y=Y, cv=4):
 @pytest.mark.parametrize("behind", [(), (StandardScaler(),), (StandardScaler(), PCA(3))], ids=str)
 def test_products_behind_scalers(before, behind):
     model = make_pipeline(*before, PolynomialFeatures(), *behind, Ridge())
-    report = compared(model, {"polynomialfeatures__degree": [1, 2, 3], **ALPHAS})
+    report = compared(model, {"polynomialfeatures__degree": [1, 2, 3], **ALPHAS}, cv=3)
     assert report.transformer_fits == 0
-    assert report.fits_done <= 12  # products of raw numbers may be too nearly dependent for a small alpha
+    assert report.fits_done <= 6  # products of raw numbers may be too nearly dependent for a small alpha
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_products_of_gaps_that_a_fold_fills(scaler, strategy):
         SimpleImputer(strategy=strategy), scaler, PolynomialFeatures(), StandardScaler(), Ridge()
     )
     report = compared(model, {"polynomialfeatures__degree": [2, 3], **ALPHAS}, GAPS[:, :3])
-    assert report.fits_shared == 24 and report.transformer_fits == 0
+    assert report.fits_shared == 16 and report.transformer_fits == 0
 
 
 def test_columns_that_are_constant_in_a_fold():
@@ -99,7 +99,7 @@ def test_columns_that_are_constant_in_a_fold():
     flat[: N - 100, 3] = 2.0
     model = make_pipeline(PolynomialFeatures(), StandardScaler(), Ridge())
     report = compared(model, ALPHAS, flat)
-    assert report.fits_shared >= 8  # squares of 0 and 2 are nearly dependent on them for a small alpha
+    assert report.fits_shared >= 4  # squares of 0 and 2 are nearly dependent on them for a small alpha
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler()], ids=str)
@@ -111,7 +111,7 @@ def test_a_column_that_varies_little_in_a_fold(scaler, spread):
     y = np.where(np.arange(N) < N // 2, (late[:, 0] - 3.0) / spread, 0.0) + X[:, 1]
     model = make_pipeline(scaler, PolynomialFeatures(), Ridge())
     report = compared(model, ALPHAS, late, y, cv=TimeSeriesSplit(3))
-    assert report.fits_shared == 9 and report.transformer_fits >= 2
+    assert report.fits_shared == 6 and report.transformer_fits >= 2
 
 
 def test_a_column_that_is_constant_in_all_rows():
@@ -154,7 +154,7 @@ def test_knots_of_a_fold_and_float32_are_left_alone():
     ours = GridSearchCV(model, ALPHAS, cv=4, refit=False).fit(single, Y)
     scores = (one.cv_results_["mean_test_score"] for one in (ours, theirs))
     np.testing.assert_allclose(*scores, rtol=2e-6)
-    assert ours.report_.transformer_fits == 4
+    assert ours.report_.transformer_fits == 1  # of all rows, not of each fold
 
 
 def test_in_composites_of_a_frame():

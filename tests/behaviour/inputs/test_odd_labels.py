@@ -112,13 +112,20 @@ def assert_same_outcome(call, text):
         np.testing.assert_allclose(one, other, rtol=1e-4, err_msg=text)
 
 
+def in_turn(names, step):
+    """Each kind of target with each name, of which every so many are run at a time."""
+    cases = [(i + j, kind, name) for i, kind in enumerate(TARGETS) for j, name in enumerate(names)]
+    return [
+        pytest.param(turn // step, kind, name, marks=pytest.mark.thorough if turn % step else ())
+        for turn, kind, name in cases
+    ]
+
+
 @pytest.mark.invariant("scikit-learn takes over from a family that fails")
-@pytest.mark.parametrize("name", ESTIMATORS)
-@pytest.mark.parametrize("kind", TARGETS)
-def test_searches(kind, name):
+@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(ESTIMATORS, 2))
+def test_searches(turn, kind, name):
     y, (estimator, grid) = TARGETS[kind], ESTIMATORS[name]
-    # One way of each, in turn, so that each kind of target and each estimator meets all of them.
-    turn = list(TARGETS).index(kind) + list(ESTIMATORS).index(name)
+    # One way of each, in turn, so that each kind of target and each estimator meets several of them.
     text = list(SEARCHES)[turn % len(SEARCHES)]
 
     def scores(module):
@@ -155,7 +162,6 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("kind", TARGETS)
-def test_functions(kind, name):
+@pytest.mark.parametrize(("turn", "kind", "name"), in_turn(FUNCTIONS, 2))
+def test_functions(turn, kind, name):
     assert_same_outcome(lambda module: FUNCTIONS[name](module, TARGETS[kind]), name)

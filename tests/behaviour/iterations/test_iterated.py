@@ -35,15 +35,15 @@ THREE = np.array(["low", "middle", "high"])[np.digitize(SCORE + rng.normal(size=
 COUNTS = rng.poisson(np.exp(0.3 * SCORE + 1.0)).astype(float)
 SIZES = COUNTS + rng.random(N) + 0.1
 TIGHT = {"tol": 1e-10, "max_iter": 100_000}
-C = {"C": [1e-3, 0.1, 1.0, 100.0]}
-ALPHA = {"alpha": [0.0, 1e-3, 1.0, 100.0]}
+C = {"C": [1e-3, 1.0, 100.0]}
+ALPHA = {"alpha": [0.0, 1e-3, 100.0]}
 LOSSES = ["neg_log_loss", "accuracy"]
 DEVIANCES = ["neg_mean_absolute_error", "neg_mean_squared_error"]
 
 
 def both(estimator, grid, X=X, y=Y, *, rtol=1e-6, left=0, fit_params=None, **params):
     """Both searches, their scores compared; ours is returned."""
-    params = {"refit": False, "return_train_score": True, **params}
+    params = {"refit": False, "return_train_score": True, "cv": 3, **params}
     with sharing_whatever_it_costs():
         ours = Optimum(estimator, grid, **params).fit(X, y, **(fit_params or {}))
     theirs = model_selection.GridSearchCV(estimator, grid, **params).fit(X, y, **(fit_params or {}))
@@ -282,7 +282,7 @@ def test_a_class_missing_in_a_fold_is_scikit_learns_matter():
     ours = Optimum(LogisticRegression(), C, **params).fit(X, y)
     theirs = model_selection.GridSearchCV(LogisticRegression(), C, **params).fit(X, y)
     np.testing.assert_array_equal(ours.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"])
-    assert ours.report_.fits_done == 8
+    assert ours.report_.fits_done == 6
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -290,7 +290,7 @@ def test_values_that_are_not_finite(bad):
     Z = X.copy()
     Z[0, 0] = bad
     cv = [(np.arange(200), np.arange(200, 300))] * 5
-    with pytest.raises(ValueError, match="All the 20 fits failed"):
+    with pytest.raises(ValueError, match="All the 15 fits failed"):
         Optimum(LogisticRegression(), C, refit=False, cv=cv).fit(Z, Y)
 
 
@@ -424,7 +424,7 @@ def test_nothing_of_the_test_rows_is_left_in_a_split():
 def test_labels_that_nothing_tells_are_not_known(make, estimator):
     """More features than rows: training rows leave directions open in which test rows would tell theirs."""
     own = np.random.default_rng(0)
-    Z, y = make(own.poisson(0.05, size=(200, 600)) * 1.0), own.integers(0, 2, 200)
+    Z, y = make(own.poisson(0.05, size=(200, 400)) * 1.0), own.integers(0, 2, 200)
     with sharing_whatever_it_costs():
         search = Optimum(estimator, {"C": [1.0, 1e6]}, refit=False).fit(Z, y)
     assert search.report_.fits_done == 0
@@ -469,10 +469,10 @@ def test_texts_of_pandas():
 
 def test_a_vectorizer_gives_sparse_rows():
     words = np.array([f"w{i}" for i in range(400)])
-    texts = [" ".join(words[rng.zipf(1.4, 30) % 400]) for _ in range(N)]
+    texts = [" ".join(words[rng.zipf(1.4, 30) % 400]) for _ in range(N // 3)]
     model = make_pipeline(CountVectorizer(), LogisticRegression(**TIGHT))
     with sharing_whatever_it_costs():
-        both(model, {"logisticregression__C": [0.01, 1.0]}, texts, Y, scoring=LOSSES)
+        both(model, {"logisticregression__C": [0.01, 1.0]}, texts, Y[: N // 3], scoring=LOSSES)
 
 
 def test_sparse_rows_that_may_not_be_written_to():

@@ -19,6 +19,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from manyfit.estimators import Cost, family_of
 from manyfit.families.smooth.solver import _coarse_to_fine
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 from tests.differential._subject import sharing_whatever_it_costs
 
 rng = np.random.default_rng(0)
@@ -119,9 +120,12 @@ ESTIMATORS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("estimator", "grid", "y"), ESTIMATORS.values(), ids=ESTIMATORS)
-@pytest.mark.parametrize("cv", [KFold(3), TimeSeriesSplit(3), ShuffleSplit(3, random_state=0)], ids=type)
-def test_what_converges_well_is_shared(estimator, grid, y, cv):
+CVS = [KFold(3), TimeSeriesSplit(3), ShuffleSplit(3, random_state=0)]
+
+
+@pytest.mark.parametrize(("name", "cv"), covering(ESTIMATORS, CVS, strength=1))
+def test_what_converges_well_is_shared(name, cv):
+    estimator, grid, y = ESTIMATORS[name]
     ours, warned, theirs, expected = both_searched(estimator, grid, X, y, cv=cv)
     assert warned == expected == 0
     assert ours.report_.fits_done == 0, ours.report_

@@ -9,7 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from manyfit.model_selection import GridSearchCV
 
 pytestmark = pytest.mark.skipif(
     not Path("/proc").is_dir(), reason="reads /proc for the children of a process"
@@ -77,9 +83,30 @@ def wait_for(condition, seconds):
     return condition()
 
 
+class Interrupted(BaseEstimator):
+    """Is interrupted as by Ctrl-C in its fit, which would then go on for a minute."""
+
+    def fit(self, X, y):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(60.0)
+        return self
+
+    def score(self, X, y):
+        return 0.0
+
+
+def test_sigint_ends_a_search_in_this_process():
+    model = make_pipeline(StandardScaler(), Interrupted())
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40.0)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchCV(model, {"standardscaler__with_mean": [True, False]}).fit(X, y)
+    assert time.monotonic() - start < ALLOWED_S
+
+
 @pytest.mark.invariant("An interrupt ends a search and its processes")
 @pytest.mark.parametrize(("what", "n_jobs"), [
-    pytest.param("search", 1, marks=pytest.mark.slow),
+    pytest.param("search", 1, marks=pytest.mark.thorough),
     ("search", 2),  # of the workers of the oldest joblib one is enough
     pytest.param("cross_validate", 2, marks=pytest.mark.thorough),
 ])  # fmt: skip

@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 
 from manyfit import model_selection as ours
 from manyfit.model_selection.sharing import _fit_and_score as _evaluate
+from tests._covering import covering
 from tests._same_results import WEIGHTS, X, Y, assert_same_results, both
 from tests._search_fixtures import RANDOM_LASSO
 
@@ -228,36 +229,38 @@ def overwrites_rows(estimator, X, y):
     return -np.abs(estimator.predict(X) - y).mean()
 
 
+WRITERS = [
+    (KernelRegression(), {"alpha": [0.01, 0.1, 1.0]}, None),
+    (make_pipeline(StandardScaler(), KernelRegression()), {"kernelregression__alpha": [0.01, 0.1]}, None),
+    (make_pipeline(StandardScaler(), Unlocks()), {"unlocks__n_neighbors": [1, 3, 5]}, None),
+    (make_pipeline(make_union(FallsBack(), "passthrough"), Ridge()), {"ridge__alpha": [1.0, 9.0]}, None),
+    (
+        make_pipeline(FunctionTransformer(), BaggingRegressor(Unlocks(), 2, random_state=0)),
+        {"baggingregressor__estimator__n_neighbors": [1, 3]},
+        None,
+    ),
+    (make_pipeline(StandardScaler(), RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}, overwrites_rows),
+    (
+        Ridge(),
+        {"alpha": [0.1, 1.0]},
+        {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
+    ),
+    (
+        make_pipeline(StandardScaler(), RANDOM_LASSO),
+        {"lasso__alpha": [0.1, 1.0]},
+        {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    ("estimator", "grid", "scoring"),
-    [
-        (KernelRegression(), {"alpha": [0.01, 0.1, 1.0]}, None),
-        (make_pipeline(StandardScaler(), KernelRegression()), {"kernelregression__alpha": [0.01, 0.1]}, None),
-        (make_pipeline(StandardScaler(), Unlocks()), {"unlocks__n_neighbors": [1, 3, 5]}, None),
-        (make_pipeline(make_union(FallsBack(), "passthrough"), Ridge()), {"ridge__alpha": [1.0, 9.0]}, None),
-        (
-            make_pipeline(FunctionTransformer(), BaggingRegressor(Unlocks(), 2, random_state=0)),
-            {"baggingregressor__estimator__n_neighbors": [1, 3]},
-            None,
-        ),
-        (make_pipeline(StandardScaler(), RANDOM_LASSO), {"lasso__alpha": [0.1, 1.0]}, overwrites_rows),
-        (
-            Ridge(),
-            {"alpha": [0.1, 1.0]},
-            {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
-        ),
-        (
-            make_pipeline(StandardScaler(), RANDOM_LASSO),
-            {"lasso__alpha": [0.1, 1.0]},
-            {"own": make_scorer(overwrites_targets), "max": "neg_max_error"},
-        ),
-    ],
+    ("writer", "make", "return_train_score"),
+    covering(range(len(WRITERS)), [np.asfortranarray, np.ascontiguousarray], [False, True]),
 )
-@pytest.mark.parametrize("make", [np.asfortranarray, np.ascontiguousarray])
-@pytest.mark.parametrize("return_train_score", [False, True])
-def test_who_writes_into_what_it_is_given(estimator, grid, scoring, make, return_train_score):
+def test_who_writes_into_what_it_is_given(writer, make, return_train_score):
+    estimator, grid, scoring = WRITERS[writer]
     data, y = make(X), Y.copy()
-    options = {"scoring": scoring, "return_train_score": return_train_score, "refit": False}
+    options = {"scoring": scoring, "return_train_score": return_train_score, "refit": False, "cv": 3}
     both(estimator, grid, data, y, may_fail=True, **options)
     np.testing.assert_array_equal(data, X)
     np.testing.assert_array_equal(y, Y)

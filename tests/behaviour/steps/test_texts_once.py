@@ -16,13 +16,14 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.model_selection import ShuffleSplit
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline, make_union
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from manyfit import model_selection as ours
 
 rng = np.random.default_rng(0)
 WORDS = np.array([f"{a}{b}" for a in "abcdefghij" for b in ("x", "yé", "Zz", "12")])
-TEXTS = [" ".join(rng.choice(WORDS, size=size)) for size in rng.integers(0, 12, size=60)]
+# A letter outside of ASCII has scikit-learn's analyzer read each text.
+TEXTS = [" ".join(["é", *rng.choice(WORDS, size=size)]) for size in rng.integers(0, 12, size=60)]
 LABELS = np.array([text.count("x") > 1 for text in TEXTS])
 TFIDF = {"tfidfvectorizer__min_df": [1, 2, 0.2], "tfidfvectorizer__ngram_range": [(1, 1), (1, 2)]}
 
@@ -217,3 +218,89 @@ def test_nothing_of_the_texts_outlives_the_search():
     after = sys.getrefcount(X[5])
     assert after == before
     assert search.report_.transformer_fits == 1
+
+
+def _assert_same_state(step, expected):
+    """Two fitted estimators have the same attributes, to the bit."""
+    assert type(step) is type(expected) and vars(step).keys() == vars(expected).keys()
+    for name, value in vars(expected).items():
+        found = getattr(step, name)
+        if hasattr(value, "get_params"):
+            _assert_same_state(found, value)
+        elif isinstance(value, np.ndarray):
+            assert found.dtype == value.dtype and found.tobytes() == value.tobytes()
+            assert found.flags.writeable == value.flags.writeable
+        elif isinstance(value, dict):
+            assert type(found) is dict and list(found.items()) == list(value.items())
+        else:
+            assert found is value or found == value
+
+
+@pytest.mark.invariant(
+    "The refit reads the texts that a search has tokenised, and is scikit-learn's to the bit"
+)
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("container", [list, pd.Series, lambda texts: np.array(texts, dtype=object)])
+def test_the_refit_tokenises_no_text_again(tokenised, n_jobs, container):
+    pipeline, X = make_pipeline(TfidfVectorizer(max_features=20), MultinomialNB()), container(TEXTS)
+    search = ours.GridSearchCV(pipeline, TFIDF, cv=3, n_jobs=n_jobs)
+    with parallel_config(backend="threading"):
+        _fit(search, X)
+    assert tokenised.texts == 60
+    reference = _fit(theirs.GridSearchCV(pipeline, TFIDF, cv=3), X)
+    for step, expected in zip(search.best_estimator_, reference.best_estimator_, strict=True):
+        _assert_same_state(step, expected)
+    np.testing.assert_array_equal(search.predict(TEXTS), reference.predict(TEXTS))
+
+
+def test_the_refit_of_composites_and_weights(tokenised):
+    frame = pd.DataFrame({"number": np.arange(60.0), "text": TEXTS})
+    columns = make_column_transformer(
+        (StandardScaler(with_mean=False), ["number"]), (TfidfVectorizer(), "text")
+    )
+    last, weights = SGDClassifier(random_state=0, max_iter=20), rng.uniform(0.5, 2.0, size=60)
+    pipeline, grid = make_pipeline(columns, last), {"sgdclassifier__alpha": [1e-4, 1e-2]}
+    params = {"sgdclassifier__sample_weight": weights}
+    search = _fit(ours.GridSearchCV(pipeline, grid, cv=3), frame, **params)
+    assert tokenised.texts == 60
+    reference = _fit(theirs.GridSearchCV(pipeline, grid, cv=3), frame, **params)
+    vectorizers = [
+        one.best_estimator_[0].named_transformers_["tfidfvectorizer"] for one in (search, reference)
+    ]
+    _assert_same_state(*vectorizers)
+    assert search.best_estimator_[1].coef_.tobytes() == reference.best_estimator_[1].coef_.tobytes()
+    np.testing.assert_array_equal(search.predict(frame), reference.predict(frame))
+
+
+def test_a_refit_that_fails_or_warns_does_so_once():
+    X = [*TEXTS[:-1], np.nan]  # in no split
+    cv, grid = [(np.arange(30), np.arange(30, 50))], {"multinomialnb__alpha": [0.1, 1.0]}
+    search = ours.GridSearchCV(make_pipeline(TfidfVectorizer(), MultinomialNB()), grid, cv=cv)
+    with pytest.raises(ValueError, match="np.nan is an invalid document"):
+        _fit(search, X)
+    grid = {"sgdclassifier__alpha": [1e-4, 1e-2]}
+    pipeline = make_pipeline(TfidfVectorizer(), SGDClassifier(random_state=0, max_iter=2))
+    shown = []
+    for cls in (ours.GridSearchCV, theirs.GridSearchCV):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            cls(pipeline, grid, cv=3).fit(TEXTS, LABELS)
+        shown.append([str(one.message) for one in found])
+    assert shown[0] == shown[1] and len(shown[0]) == 7
+
+
+def test_a_refit_behind_a_step_that_may_write_reads_the_texts_itself(tokenised):
+    def shorten(X):
+        X.data[:] = 1.0
+        return X
+
+    pipeline = make_pipeline(
+        TfidfVectorizer(), FunctionTransformer(shorten, accept_sparse=True), MultinomialNB()
+    )
+    grid = {"multinomialnb__alpha": [0.1, 1.0]}
+    search = _fit(ours.GridSearchCV(pipeline, grid, cv=3))
+    reference = _fit(theirs.GridSearchCV(pipeline, grid, cv=3))
+    _assert_same_state(search.best_estimator_[0], reference.best_estimator_[0])
+    np.testing.assert_array_equal(
+        search.best_estimator_[2].feature_log_prob_, reference.best_estimator_[2].feature_log_prob_
+    )

@@ -19,7 +19,7 @@ from manyfit.folds import PassData, Splits, wrap_rows
 from tests.behaviour.metrics._crossings import crossings, there
 
 rng = np.random.default_rng(0)
-N, P = 1200, 6
+N, P = 600, 6
 X = rng.normal(size=(N, P)) * 10.0 ** np.arange(-1.5, 1.5, 0.5) + np.array([0.0, 1e4, 0.0, -3.0, 50.0, 1e3])
 SIGNAL = ((X - X.mean(axis=0)) / X.std(axis=0)) @ rng.normal(size=P)
 TWO = np.array(["yes", "no"])[(SIGNAL + rng.normal(size=N) > 0).astype(int)]

@@ -29,7 +29,8 @@ def scaler_kernel_ridge(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 def _machine(draw: st.DrawFn, *classes: type) -> tuple[Any, Grid]:
     """Rows lie between 0 and 1, so that libsvm needs few iterations."""
     cls = draw(st.sampled_from(classes))
-    kernel, shrinking = draw(st.sampled_from(["rbf", "poly", "linear"])), draw(st.booleans())
+    kernel = draw(st.sampled_from(["rbf", "poly", "linear", "sigmoid"]))
+    shrinking = draw(st.booleans())
     own = {"class_weight": draw(st.sampled_from([None, "balanced"]))} if cls in (SVC, NuSVC) else {}
     model = cls(kernel=kernel, shrinking=shrinking, max_iter=5000, **own)
     name, size = cls.__name__.lower(), "nu" if cls is NuSVC else "C"

@@ -17,12 +17,14 @@ from sklearn.ensemble import (
     GradientBoostingRegressor,
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
+    IsolationForest,
     RandomForestClassifier,
     StackingClassifier,
     StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -84,6 +86,31 @@ def ensembles_of_regressors(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]
     return pipeline, {f"{type(model).__name__.lower()}__n_estimators": some(draw, *MEMBERS)}
 
 
+@register("isolation forests")
+def isolation_forests(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = IsolationForest(
+        max_samples=draw(st.sampled_from(["auto", 0.5, 3, 40])),
+        max_features=draw(st.sampled_from([1.0, 0.5])),
+        bootstrap=draw(st.booleans()),
+        random_state=_seed(draw),
+    )
+    shares = some(draw, "auto", 0.1, 0.5, 0.0, 0.7)
+    return model, {"n_estimators": some(draw, *MEMBERS), "contamination": shares}
+
+
+@register("eliminations, classes", classes=True, scorers=SCORERS)
+def eliminations_of_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    tree = DecisionTreeClassifier(max_depth=3, random_state=_seed(draw))
+    model = RFE(tree, step=draw(st.sampled_from([1, 2, 0.4])))
+    return model, {"n_features_to_select": some(draw, 1, 2, 3, 5, 99, 0.5)}
+
+
+@register("eliminations, numbers")
+def eliminations_of_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    model = make_pipeline(StandardScaler(), RFE(Ridge(), step=draw(st.sampled_from([1, 2]))))
+    return model, {"rfe__n_features_to_select": some(draw, 1, 2, 3, 5, 99)}
+
+
 @register("boosted trees, classes", classes=True, scorers=SCORERS)
 def boosted_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     if draw(st.booleans()):
@@ -99,7 +126,8 @@ def boosted_classes(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
 def boosted_numbers(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     if draw(st.booleans()):
         draws = draw(st.sampled_from([{}, {"max_features": 0.5, "random_state": _seed(draw)}]))
-        return HistGradientBoostingRegressor(min_samples_leaf=2, **draws), {"max_iter": some(draw, *MEMBERS)}
+        trees = {"max_iter": some(draw, *MEMBERS), "max_depth": some(draw, None, 1, 3)}
+        return HistGradientBoostingRegressor(min_samples_leaf=2, **draws), trees
     model = GradientBoostingRegressor(init=draw(st.sampled_from([None, "zero"])), random_state=_seed(draw))
     return model.set_params(**_early_stopping(draw)), {"n_estimators": some(draw, *MEMBERS)}
 
@@ -159,4 +187,5 @@ def boosting_of_other_libraries(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, G
     else:
         kind = draw(st.sampled_from(["gbdt", "dart"]))
         model = LGBMRegressor(boosting_type=kind, n_jobs=1, min_child_samples=2, verbose=-1, **part)
-    return model, {"n_estimators": some(draw, 1, 2, 5, 9)}
+    trees = {"learning_rate": some(draw, 0.1, 1.0), "max_depth": some(draw, 1, 4)}
+    return model, {"n_estimators": some(draw, 1, 2, 5, 9), **trees}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer
@@ -22,6 +23,7 @@ from sklearn.feature_selection import (
     f_classif,
     mutual_info_classif,
 )
+from sklearn.impute import KNNImputer
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsClassifier
@@ -139,6 +141,23 @@ def nested_steps_tree(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
     some = draw(st.lists(st.sampled_from(values), min_size=2, max_size=4, unique=True))
     grid = {f"{type(step).__name__.lower()}__{param}": some, "decisiontreeclassifier__max_depth": [1, 3]}
     return make_pipeline(step, DecisionTreeClassifier(random_state=0)), grid
+
+
+@register("imputed by neighbours, tree", classes=True)
+def imputed_by_neighbours_tree(draw: st.DrawFn, recipe: Recipe) -> tuple[Any, Grid]:
+    """Zeros are gaps; some settings are refused."""
+    imputer = KNNImputer(
+        missing_values=0.0, add_indicator=draw(st.booleans()), keep_empty_features=draw(st.booleans())
+    )
+    numbers = draw(st.lists(st.sampled_from([1, 2, 3, 50, 0]), min_size=1, max_size=3, unique=True))
+    grid = {"knnimputer__n_neighbors": numbers, "knnimputer__weights": ["uniform", "distance"]}
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    return make_pipeline(FunctionTransformer(rounded), imputer, tree), grid
+
+
+def rounded(X: Any) -> Any:
+    """A function that can be pickled."""
+    return np.rint(X) if isinstance(X, np.ndarray) else X
 
 
 def magnitude(X: Any, y: Any) -> Any:

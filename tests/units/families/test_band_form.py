@@ -11,7 +11,9 @@ def matrix_of(n, rank=None):
     return X @ X.T
 
 
-@pytest.mark.parametrize("n", [3, 4, WIDTH, WIDTH + 1, WIDTH + 2, 2 * WIDTH + 1, 2 * WIDTH + 2, 301])
+@pytest.mark.parametrize(
+    "n", [3, 4, WIDTH, WIDTH + 1, WIDTH + 2, 2 * WIDTH + 1, 2 * WIDTH + 2, 301, 7 * WIDTH + 5]
+)
 @pytest.mark.parametrize("rank", [None, 2])
 def test_solutions_and_conditions(n, rank):
     K, Y = matrix_of(n, rank), np.random.default_rng(0).normal(size=(n, 2))

@@ -8,6 +8,7 @@ from sklearn.model_selection import GridSearchCV as SklearnSearch
 
 from manyfit.estimators import Cost, family_of
 from manyfit.model_selection import GridSearchCV
+from tests._covering import covering
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
@@ -31,10 +32,16 @@ def searched(model, data, y, **fit):
     return ours.report_
 
 
-@pytest.mark.parametrize("form", [np.asarray, np.asfortranarray, sp.csr_array], ids=["C", "F", "csr"])
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "cosine"])
-@pytest.mark.parametrize("y", [Y[:, 0], Y], ids=["one target", "two targets"])
-def test_scores(kernel, form, y):
+@pytest.mark.parametrize(
+    ("form", "kernel", "n_targets"),
+    covering(
+        [np.asarray, np.asfortranarray, sp.csr_array],
+        ["linear", "rbf", "poly", "laplacian", "cosine"],
+        [1, 2],
+    ),
+)
+def test_scores(kernel, form, n_targets):
+    y = Y if n_targets == 2 else Y[:, 0]
     assert searched(KernelRidge(kernel=kernel), form(X), y).fits_shared >= 6
     assert searched(KernelRidge(kernel=kernel), form(X), y, sample_weight=WEIGHTS).fits_shared >= 6
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -187,3 +188,50 @@ def test_a_fit_that_warns_is_scikit_learns():
     with pytest.warns(Warning, match="column-vector"):
         few.fit(X, NUMBERS[:, None])
     assert few.report_.fits_shared == 0
+
+
+SEVERAL = np.column_stack([CODES > 0, X[:, 1] > 0.3, CODES]).astype(int)
+OF_SEVERAL = [
+    (DecisionTreeClassifier(**SEED), {"max_leaf_nodes": [5, None, 2], "ccp_alpha": [0.02, 0.0]}),
+    (DecisionTreeClassifier(class_weight="balanced", **SEED), {"ccp_alpha": [0.0, 0.01, 0.1]}),
+    (ExtraTreeClassifier(**SEED), {"max_leaf_nodes": [4, 9]}),
+    (RandomForestClassifier(max_features=2, **SEED), {"n_estimators": [4, 1], "max_leaf_nodes": [5, None]}),
+    # Pure leaves: threads add fractions in any order.
+    (RandomForestClassifier(n_jobs=2, bootstrap=False, **SEED), {"n_estimators": [4, 2]}),
+]
+
+
+@pytest.mark.parametrize(("model", "grid"), OF_SEVERAL, ids=str)
+@pytest.mark.parametrize("y", [SEVERAL, LABELS[SEVERAL], SEVERAL[:, 2:]], ids=["codes", "texts", "one"])
+def test_several_labels_are_equal_to_the_bit(model, grid, y):
+    if y.shape[1] == 1 and isinstance(model, RandomForestClassifier):
+        return  # it warns
+    y, family = y.copy(), family_of(type(model))
+    y[~TEST, 0] = y[0, 0]  # one class in the training rows
+    given = {name: getattr(model, name) for name in family.free}
+    settings, folded = [given | setting for setting in ParameterGrid(grid)], one_fold(y)
+    (answers,) = family.fit_many(model, settings, folded)
+    for j, setting in enumerate(settings):
+        alone = clone(model).set_params(**setting).fit(X[~TEST], y[~TEST])
+        for role, rows in (("test", X[TEST]), ("train", X[~TEST])):
+            found = answers.subset([j]).respond(role, folded.fold(0))
+            assert_array_equal(found["predict"][0], alone.predict(rows))
+            for ours, theirs in zip(found["predict_proba"][0], alone.predict_proba(rows), strict=True):
+                assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy", "roc_auc", ["f1_macro", "accuracy", "f1_micro"]])
+def test_searches_of_several_labels(scoring):
+    two, options = SEVERAL[:, :2], {"cv": 3, "scoring": scoring, "return_train_score": True, "refit": False}
+    for model, grid in OF_SEVERAL[1::2]:
+        search = both(model, grid, X, two, compare={"rtol": 0, "atol": 0}, **options)
+        assert search.report_.fits_shared == search.report_.fits_requested > 6 >= search.report_.fits_done
+
+
+def test_several_classes_of_several_labels_fail_as_in_scikit_learn():
+    search = GridSearchCV(TREES[0], {"ccp_alpha": [0.0, 0.1]}, scoring="f1_macro", cv=3, error_score=np.nan)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        search.fit(X, SEVERAL)
+    assert sum("not supported" in str(one.message) for one in seen) == 6
+    assert np.isnan(search.cv_results_["mean_test_score"]).all()

@@ -30,7 +30,6 @@ from manyfit.folds.moments import _host
 from manyfit.folds.moments._host import BLOCK_VALUES, SAMPLED_ROWS
 from manyfit.folds.moments._moments import AllButOne
 from manyfit.folds.moments._size_checks import require_squares
-from manyfit.folds.splits._atoms import atoms_of_partition
 
 rng = np.random.default_rng(0)
 
@@ -164,7 +163,7 @@ def test_any_memory_layout(layout):
 def test_merges_with_multiplicity(counts, offset):
     X = np.random.default_rng(1).normal(size=(40, 3)) + offset
     group = Splits.draw(KFold(4), X, None, 40, {}).atom_groups[0]
-    atoms = AtomMoments(NumPyRows(X), X[:, :1], group)
+    atoms = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows))
     merged = atoms.merged(np.array(counts, dtype=float))
     rows = np.concatenate(
         [np.arange(40)[r] for r, c in zip(group.rows, counts, strict=True) for _ in range(c)]
@@ -181,7 +180,7 @@ def test_merging_is_associative_and_commutative():
             by[k] = moments_of_rows(X, X[:, :1], slice(0, 90))
             continue
         group = Splits.draw(KFold(k), X, None, 90, {}).atom_groups[0]
-        by[k] = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(k))
+        by[k] = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows)).merged(np.ones(k))
     for k in (2, 3, 9):
         np.testing.assert_allclose(by[k].scatter, by[1].scatter, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(by[k].mean, by[1].mean, rtol=1e-12)
@@ -283,7 +282,7 @@ def test_rows_that_are_summed_again_are_counted():
     X, y = np.full((n, 1), 1e6) + rng.normal(size=(n, 1)), rng.normal(size=n)
     X[np.linspace(0, n - 1, SAMPLED_ROWS, dtype=int)] = 0.0  # where the middle is looked for
     group = Splits.given([(np.arange(n), np.arange(0))], n).atom_groups[0]
-    atoms = AtomMoments(NumPyRows(X), y[:, None], group)
+    atoms = AtomMoments(NumPyRows(X).moments(y[:, None], group.rows))
     assert atoms.rows_read == 2 * n
     assert_moments(atoms.merged(np.ones(1)), np.c_[X, y])
     data = FoldedMatrix(X, y, Splits.given([(np.arange(n), np.arange(0))], n))
@@ -319,11 +318,11 @@ def test_threads_change_no_bit(watch, request):
     n = 20_000
     X = rng.normal(size=(n, 6)) + 10.0
     group = Splits.draw(KFold(3), X, None, n, {}).atom_groups[0]
-    alone = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(3))
+    alone = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows)).merged(np.ones(3))
     request.getfixturevalue("two_threads")
     threads = set()
     watch(_host, "_sums_about", lambda *args: threads.add(threading.get_ident()))
-    together = AtomMoments(NumPyRows(X), X[:, :1], group).merged(np.ones(3))
+    together = AtomMoments(NumPyRows(X).moments(X[:, :1], group.rows)).merged(np.ones(3))
     assert threads and threading.get_ident() not in threads  # this test can fail
     np.testing.assert_array_equal(together.scatter, alone.scatter)
     np.testing.assert_array_equal(together.mean, alone.mean)
@@ -414,7 +413,7 @@ def test_moments_of_mixed_rows(weighted, frequent):
 def test_a_set_of_no_atoms_has_moments_of_nothing():
     X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)[:, None]
     X[5] = np.nan  # a part that is not merged stays out
-    atoms = AtomMoments(NumPyRows(X), y, atoms_of_partition([slice(0, 3), slice(3, 5), slice(5, 6)]))
+    atoms = AtomMoments(NumPyRows(X).moments(y, [slice(0, 3), slice(3, 5), slice(5, 6)]))
     nothing = atoms.merged(np.zeros(3))
     assert (nothing.rows, nothing.weight) == (0.0, 0.0)
     assert not nothing.scatter.any()

@@ -195,7 +195,7 @@ def test_many_threads_begin_and_write_at_once(path):
     def work(k):
         barrier.wait()
         with Checkpoint(path, OURS) as file:
-            for c in range(40):
+            for c in range(15):
                 file.add({(c, i): result(c / 3) for i in range(k, k + 2)}, individual=True)
                 file.write()
 
@@ -203,7 +203,7 @@ def test_many_threads_begin_and_write_at_once(path):
         list(pool.map(work, range(8)))
     with Checkpoint(path, OURS) as file:
         assert {pair: one.result["test_scores"] for pair, one in file.stored.items()} == {
-            (c, i): c / 3 for c in range(40) for i in range(9)
+            (c, i): c / 3 for c in range(15) for i in range(9)
         }
 
 

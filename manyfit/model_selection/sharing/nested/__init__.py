@@ -3,6 +3,7 @@
 from manyfit.model_selection.sharing.nested import (  # noqa: F401  (they register their rules)
     _clusters,
     _decompositions,
+    _imputers,
     _paths,
     _selectors,
 )

@@ -37,10 +37,7 @@ class Elimination(NestedRule):
     def narrow(self, step: Any, wide: Any, X: Any) -> None:
         k = _rfe_count(step, X)
         assert k is not None
-        features, step.ranking_, step.estimator_ = wide.path_[k]
-        step.support_ = np.zeros(len(wide.support_), dtype=bool)
-        step.support_[features] = True
-        step.n_features_ = step.support_.sum()
+        wide.narrow(step, k)
         copy_input_names(step, wide)
 
 

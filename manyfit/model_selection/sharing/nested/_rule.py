@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -64,6 +64,10 @@ class NestedRule:
         `output` is that of the wide fit, as an array; None if it was not read.
         """
         return None
+
+    def transform(self, step: Any) -> Callable[[Any], Any]:
+        """The method by which a narrowed `step` transforms."""
+        return step.transform  # type: ignore[no-any-return]
 
 
 _RULES: dict[type, NestedRule] = {}

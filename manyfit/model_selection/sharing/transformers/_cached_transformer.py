@@ -27,6 +27,7 @@ from manyfit.introspection.object_state import Unkeyable, Wrapped
 from manyfit.introspection.randomness import Sizes, holds_generator, is_deterministic
 from manyfit.introspection.structural_key import structural_key
 from manyfit.model_selection.sharing._fold_cache import CacheEntry, FoldCache
+from manyfit.model_selection.sharing.nested import nested_rule
 from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
 from manyfit.model_selection.sharing.rows._own_rows import OwnRows, call_on_copies, has_mutable_items
 from manyfit.model_selection.sharing.rows._read_only import private_copy, read_only_view
@@ -276,7 +277,11 @@ class CachedTransformer(Wrapped):
             output = None
             if cache.rowwise is not None and not params:
                 output = cache.rowwise.transform(self._shared_inner, token, target)
-            return self._shared_call(target.transform, token, (X,), params) if output is None else output
+            if output is not None:
+                return output
+            rule = nested_rule(target)
+            method = target.transform if rule is None or params else rule.transform(target)
+            return self._shared_call(method, token, (X,), params)
         if composite_class(target) is ColumnTransformer:
             target = with_transform_slices(target, X, token, self._shared_fit_token)
         return target.transform(X if token is None else cache.protected(X, token), **params)

@@ -63,7 +63,7 @@ class NestedFit:
         if method != "fit_transform":
             return True, None
         output = rule.output(step, entry.output)
-        return True, self._call(step.transform) if output is None else wrap_output(output, X, step)
+        return True, self._call(rule.transform(step)) if output is None else wrap_output(output, X, step)
 
     def _fit_itself(self, method: str, key: int) -> Any:
         output = self._run(self._step, method)

@@ -127,6 +127,26 @@ def _assert_same_state(ours, theirs):
             assert ours.idf_.tobytes() == theirs.idf_.tobytes()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"lowercase": False}, {"strip_accents": "ascii", "stop_words": ["aa"]}, {"ngram_range": (1, 2)}],
+)
+def test_texts_of_ascii_are_cut_into_the_words_of_the_pattern(options, monkeypatch):
+    every_pair = ["".join(pair) for pair in itertools.product(map(chr, range(128)), repeat=2)]
+    texts = [" ".join(map("".join, np.array_split(rng.permutation(every_pair), 200))) for _ in range(5)]
+    texts += ["".join(rng.choice([*map(chr, range(128))], size=300)) for _ in range(50)]
+    texts += ["a", "", "a b_ c", "aé b", "xy aé"]  # the last ones are not of ASCII
+    expected = CountVectorizer(**options)
+    counts = expected.fit_transform(texts)
+    decode, read = CountVectorizer.decode, list[str]()
+    monkeypatch.setattr(CountVectorizer, "decode", lambda step, text: read.append(text) or decode(step, text))
+    step = CountVectorizer(**options)
+    fitted = _fitted(step, Texts(texts).encode(step, 2**30), slice(None))
+    assert read == texts[-2:]
+    _assert_same(fitted.transform_train(), counts)
+    _assert_same_state(copy.deepcopy(step), expected)
+
+
 @pytest.mark.parametrize("step", [TfidfVectorizer(), CountVectorizer(max_features=5)], ids=repr)
 @pytest.mark.parametrize(
     "container", [tuple, np.array, pd.Series, lambda texts: np.array(texts, dtype=object)]

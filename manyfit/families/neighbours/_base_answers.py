@@ -1,0 +1,65 @@
+"""What answers from the nearest k neighbours and from those within a radius have in common."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
+
+from numpy.typing import NDArray
+
+from manyfit.families.protocol import Answers, Responses, Role
+from manyfit.folds import Fold
+
+Array = NDArray[Any]
+Setting = TypeVar("Setting")
+Fit = TypeVar("Fit")
+Respond = TypeVar("Respond")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class NeighborhoodAnswers(Answers, Generic[Setting, Fit, Respond, Found]):
+    """Answers of one estimator a setting, from neighbours that are looked for once for all of them.
+
+    Attributes
+    ----------
+    settings : tuple
+        What each setting asks for.
+    fit : object
+        What is fitted on the fold.
+    methods : mapping of str to callable
+        By method: makes responses of what was found.
+    outputs : int
+        Numbers that a response has a row.
+    refused, classes, fits_made : see `Answers`
+    """
+
+    settings: tuple[Setting, ...]
+    fit: Fit
+    methods: Mapping[str, Respond]
+    outputs: int
+    refused: Mapping[int, str] = field(default_factory=dict)
+    classes: Array | None = None
+    fits_made: int = 1
+
+    @property
+    def n_outputs(self) -> int:  # type: ignore[override]
+        """See `Answers`."""
+        return self.outputs
+
+    def subset(self, settings: Sequence[int]) -> Self:
+        """See `Answers`."""
+        return replace(self, settings=tuple(self.settings[j] for j in settings), refused={}, fits_made=0)
+
+    def respond(self, role: Role, fold: Fold) -> Mapping[str, Array]:
+        """See `Answers`; neighbours are found, or refused, before a method is read."""
+        found = self.find(role, fold)
+        return Responses(**{name: partial(self.response, name, found) for name in self.methods})
+
+    def find(self, role: Role, fold: Fold) -> Found:
+        """The neighbours of the rows of a role."""
+        raise NotImplementedError
+
+    def response(self, method: str, found: Found) -> Array:
+        """The responses of a method for all settings, stacked."""
+        raise NotImplementedError

@@ -1,0 +1,185 @@
+"""Moments of the rows of each class, summed once for the atoms of the splits and merged for training sets."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.exceptions import Unsupported
+from manyfit.folds._blas_threads import map_threads
+from manyfit.folds._row_index import RowReader, row_blocks
+from manyfit.folds.moments._moments import AtomMoments, Moments, MomentSource
+from manyfit.folds.splits._atoms import AtomGroup
+
+Array = NDArray[Any]
+
+# Values that are centred and squared at a time: they stay in the second-level cache.
+BLOCK_VALUES, MIN_BLOCK_ROWS = 2**15, 64
+NO_ROWS = "the split has no training rows"
+# Values in all rows under which starting threads costs more than they save: 2 MiB of float64.
+MIN_THREADED_VALUES = 2**18
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Moments of the C classes of some rows, which have at least one row each.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (C,)
+        Labels of the classes, sorted.
+    counts : ndarray of shape (C,)
+        Numbers of rows.
+    origin : ndarray of shape (p,)
+        A point amid the data.
+    offsets : ndarray of shape (C, p)
+        Means less the origin.
+    scatters : ndarray of shape (C, p, p)
+        Sums of squares and products about the means.
+    """
+
+    labels: Array
+    counts: Array
+    origin: Array
+    offsets: Array
+    scatters: Array
+
+
+class ClassSpreads(NamedTuple):
+    """The same without products: `means` and `squares` about them, (C, p)."""
+
+    labels: Array
+    counts: Array  # (C,)
+    means: Array
+    squares: Array
+
+
+class Labels(NamedTuple):
+    """Distinct labels, sorted, and the position of each row's."""
+
+    labels: Array
+    codes: Array
+
+    @classmethod
+    def of(cls, y: Array) -> "Labels":
+        """The labels of rows, from a one-dimensional y."""
+        return cls(*np.unique(y, return_inverse=True))
+
+
+class ClassAtoms:
+    """The rows of each class in each atom of a group that a split trains on, and their sums.
+
+    `sets` are the positions of an atom and a class with the rows that they have in common, if any.
+    """
+
+    def __init__(self, X: Any, y: Labels, group: AtomGroup) -> None:
+        self._X, self._y, self._group = X, y, group
+        self._used = np.flatnonzero(group.train.any(axis=0))
+        self._sets = list(self._cut())
+        if not self._sets:
+            raise Unsupported(NO_ROWS)
+
+    def _cut(self) -> Iterator[tuple[int, int, Array]]:
+        codes, size = self._y.codes, len(self._y.labels)
+        for a, atom in enumerate(self._used):
+            rows = self._group.rows[atom]
+            index = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            own = codes[index]
+            ordered = index[np.argsort(own, kind="stable")]
+            ends = np.cumsum(np.bincount(own, minlength=size))
+            for c, (start, stop) in enumerate(zip(ends - np.diff(ends, prepend=0), ends, strict=True)):
+                if stop > start:
+                    yield a, c, ordered[start:stop]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Atoms and classes."""
+        return len(self._used), len(self._y.labels)
+
+    def weights(self, i: int) -> Array:
+        """How often split `i` of the group trains on each atom."""
+        return np.asarray(self._group.train[i, self._used])
+
+    def moments(self) -> list[AtomMoments]:
+        """Moments of the atoms for each class."""
+        X: MomentSource = self._X
+        p, rows = X.shape[1], [rows for _, _, rows in self._sets]
+        summed = [one for one, _ in X.moments(np.empty((X.shape[0], 0)), rows)]
+        none = Moments(0.0, 0.0, summed[0].origin, np.zeros(p), np.zeros((p, p)))
+        n_atoms, n_classes = self.shape
+        parts = [[none] * n_atoms for _ in range(n_classes)]
+        for (a, c, _), one in zip(self._sets, summed, strict=True):
+            parts[c][a] = one
+        return [AtomMoments([(one, 0) for one in own]) for own in parts]
+
+    def merged_moments(self, atoms: list[AtomMoments], i: int) -> ClassMoments:
+        """Moments of the classes of the training rows of split `i`."""
+        merged = [one.merged(self.weights(i)) for one in atoms]
+        kept = [c for c, one in enumerate(merged) if one.rows]
+        if not kept:
+            raise Unsupported(NO_ROWS)
+        return ClassMoments(
+            self._y.labels[kept],
+            np.array([int(merged[c].rows) for c in kept]),
+            merged[0].origin,
+            np.stack([merged[c].offset for c in kept]),
+            np.stack([merged[c].scatter for c in kept]),
+        )
+
+    def spreads(self) -> tuple[Array, Array, Array]:
+        """Counts (n_atoms, n_classes), means and squares about them (n_atoms, n_classes, p)."""
+        X: RowReader = self._X
+        counts, (means, squares) = np.zeros(self.shape), np.zeros((2, *self.shape, X.shape[1]))
+
+        def task(item: tuple[int, int, Array]) -> None:
+            a, c, rows = item
+            counts[a, c], means[a, c], squares[a, c] = _spread(X, rows)
+
+        if sum(len(rows) for _, _, rows in self._sets) * X.shape[1] >= MIN_THREADED_VALUES:
+            map_threads(task, self._sets)
+        else:
+            for item in self._sets:
+                task(item)
+        return counts, means, squares
+
+    def merged_spreads(self, spreads: tuple[Array, Array, Array], i: int) -> ClassSpreads:
+        """Means and squares of the classes of the training rows of split `i`."""
+        repeats = self.weights(i)
+        used = np.flatnonzero(repeats)  # atoms that are left out may hold NaN
+        own, means, squares = (one[used] for one in spreads)
+        counts = repeats[used, None] * own
+        kept = np.flatnonzero(counts.any(axis=0))
+        if not kept.size:
+            raise Unsupported(NO_ROWS)
+        merged = merge_spreads(
+            counts[:, kept], means[:, kept], np.einsum("a,acp->cp", repeats[used], squares[:, kept])
+        )
+        return ClassSpreads(self._y.labels[kept], *merged)
+
+
+def merge_spreads(counts: Array, means: Array, squares: Array) -> tuple[Array, Array, Array]:
+    """Counts, means and squares of sets of rows as one; `squares` are the sum of their own.
+
+    The sets lie along the first axis of `counts` and `means`, (k, ...) and (k, ..., p).
+    """
+    total = counts.sum(axis=0)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found later
+        mean = (counts[..., None] * means).sum(axis=0) / total[..., None]
+        return total, mean, squares + (counts[..., None] * (means - mean) ** 2).sum(axis=0)
+
+
+def _spread(X: RowReader, rows: Array) -> tuple[float, Array, Array]:
+    """Count, means and squares about them of some rows, block by block."""
+    size = max(MIN_BLOCK_ROWS, BLOCK_VALUES // X.shape[1])
+    parts = []
+    with np.errstate(invalid="ignore", over="ignore"):
+        for block in row_blocks(rows, size):
+            Z = np.array(X.take(block), dtype=np.float64)
+            mean = Z.mean(axis=0)
+            Z -= mean
+            parts.append((float(len(Z)), mean, np.einsum("np,np->p", Z, Z)))
+        counts, means, squares = (np.array(one) for one in zip(*parts, strict=True))
+        total, mean, merged = merge_spreads(counts, means, squares.sum(axis=0))
+    return float(total), mean, merged

@@ -1,0 +1,64 @@
+"""The refit of the best setting, which reads what the search has made of all rows.
+
+A text that the search has tokenised is not tokenised again: the vectorizer takes its terms and counts, as it
+does on each fold, to the bit.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from manyfit._compat import has_callbacks
+from manyfit.model_selection.job._fold_rowwise import FoldRowwise
+from manyfit.model_selection.job._rowwise_prefix import RowwiseOutputs
+from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings, in_main_thread
+from manyfit.model_selection.sharing._fold_cache import FoldCache
+from manyfit.model_selection.sharing.rows._known_readers import any_of, strangers
+from manyfit.model_selection.sharing.transformers._step_wrappers import (
+    has_shareable_prefix,
+    share_prefixes,
+    unshare,
+)
+
+
+def fit_on_all_rows(
+    estimator: Any, rowwise: RowwiseOutputs | None, data: tuple[Any, ...], params: Mapping[str, Any]
+) -> Any:
+    """Fit a clone of an estimator to X and y by the outputs that a search has made; None if it cannot be.
+
+    A fit that raises leaves no trace: scikit-learn makes it again, and raises.
+    """
+    if rowwise is None or not rowwise.fits or rowwise.X is not data[0] or not in_main_thread():
+        return None
+    # What may write into its input, or is called back, is fitted in the usual way.
+    if any_of(strangers(estimator)) or has_callbacks(estimator) or not has_shareable_prefix(estimator):
+        return None
+    state, deferred, model = np.random.get_state(legacy=False), DeferredWarnings(), None
+    with suppress(Exception), deferred.under("refit"):
+        model = _AllRows(rowwise, data).fit(clone(estimator), params)
+    deferred.emit(() if model is None else ("refit",))
+    if model is None:
+        np.random.set_state(state)
+    return model
+
+
+class _AllRows:
+    """All rows of a search as a fold without test rows."""
+
+    def __init__(self, rowwise: RowwiseOutputs, data: tuple[Any, ...]) -> None:
+        self.cache = cache = FoldCache(rowwise.limit)
+        self._X, *self._targets = map(cache.share, data)
+        cache.rowwise = FoldRowwise(rowwise, weakref.WeakMethod(self._tokens))
+
+    def fit(self, model: Any, params: Mapping[str, Any]) -> Any:
+        """Fit a model, and give it transformers of its own."""
+        return unshare(share_prefixes(model, self.cache).fit(self._X, *self._targets, **params))
+
+    def _tokens(self) -> list[tuple[int | None, Any]]:
+        return [(self.cache.token(self._X), slice(None))]

@@ -1,0 +1,129 @@
+"""The strategy for sums within classes: one pass over X for all folds, then one fold after the other."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyfit.arrays import is_xp_array
+from manyfit.families import ClassSums, require_valid_answers
+from manyfit.folds import ClassedFolds, FoldedMatrix, Unsupported
+from manyfit.model_selection.planning._cost_checks import require_cheaper, require_memory
+from manyfit.model_selection.planning._plan import Group
+from manyfit.model_selection.planning._search_data import SearchData
+from manyfit.model_selection.planning._search_facts import SearchFacts
+from manyfit.model_selection.results._task_result import TaskResult
+from manyfit.model_selection.strategies._score_answers import start_scores
+from manyfit.model_selection.strategies._strategy import (
+    Batch,
+    RunContext,
+    Schedule,
+    Strategy,
+    WorkItem,
+    family_group,
+    leave,
+    refusal_reason,
+    require_scoring,
+    scoring_of,
+)
+
+
+@dataclass(frozen=True)
+class ClassMomentStrategy(Strategy):
+    """A family that reads sums within classes, without steps before it: one pass answers all folds."""
+
+    kind = "class moments"
+    title = "shared through sums within classes"
+    shares_fits = True
+    takes_all_cores = True
+    refuses_alone = True
+    last_step_place = ("host", "its sums within classes are made on the host")
+
+    def matches(self, batch: Batch) -> bool:
+        """See `Strategy`."""
+        return batch.family is not None and isinstance(batch.family.reads, ClassSums) and not batch.spec.steps
+
+    def serve(self, batch: Batch, facts: SearchFacts) -> Group:
+        """See `Strategy`."""
+        job, options = facts.job, facts.job.options
+        if is_xp_array(job.X):
+            raise Unsupported("X lies on a device")
+        if options.fit_params or options.score_params:
+            raise Unsupported("sums within classes have no weights")
+        if len(batch.candidates) < 2:
+            raise Unsupported("a single setting of the last step has nothing to share")
+        assert batch.family is not None
+        reads = batch.family.reads
+        assert isinstance(reads, ClassSums)
+        group = family_group(self, batch, facts)
+        scoring = require_scoring(group, facts)
+        facts.data.require_weights(group.candidates[0], group.path, scoring)
+        data = class_data(group, facts.data)
+        if data.X.nnz is not None:
+            raise Unsupported("X is sparse")
+        if data.X.dtype == np.float32:
+            raise Unsupported("scikit-learn rounds to float32")
+        shape = facts.data.shape(data, group.prototype)
+        n_sets = min(job.splits.most_atoms * shape.n_classes, data.X.shape[0])
+        width = shape.n_features ** (2 if reads.products else 1)
+        require_memory(2 * 8 * n_sets * width, options.memory_limit)
+        if not facts.must_share:
+            require_cheaper(batch.family, group.prototype, group.settings, shape, job)
+        return group
+
+    def work_items(self, groups: Sequence[Group], schedule: Schedule) -> list[WorkItem]:
+        """See `Strategy`. Merges of sums are one batch, like those of moments."""
+        pairs = schedule.job.pairs([c for group in groups for c in group.candidates])
+        if not pairs or schedule.sink.restore(pairs):
+            return []
+        return [WorkItem(self, tuple(pairs), tuple(groups))]
+
+    def run(self, item: WorkItem, context: RunContext) -> TaskResult:
+        """See `Strategy`."""
+        outcome, start, options = TaskResult(), time.perf_counter(), context.job.options
+        try:
+            for group in item.groups:
+                scoring = scoring_of(group, options)
+                context.data.require_weights(group.candidates[0], group.path, scoring)
+            folds = ClassedFolds(class_data(item.groups[0], context.data))
+        except Exception as error:
+            leave(outcome, item.pairs, refusal_reason(error))
+            return outcome
+        for i in range(folds.data.n_splits):
+            for group in item.groups:
+                _answer(group, i, folds, context, outcome)
+        outcome.rows_read += round(folds.passes * context.job.splits.n_samples)
+        outcome.seconds = time.perf_counter() - start
+        return outcome
+
+
+CLASS_MOMENTS = ClassMomentStrategy()
+
+
+def class_data(group: Group, data: SearchData) -> FoldedMatrix:
+    """The matrix whose rows are summed within classes, the same for all groups."""
+    try:
+        return data.for_iterations(group.prototype, ())
+    except IndexError as why:  # of the splits
+        raise Unsupported(str(why)) from why
+
+
+def _answer(group: Group, i: int, folds: ClassedFolds, context: RunContext, outcome: TaskResult) -> None:
+    """Answer and score all settings of a group on one split."""
+    start, options, data, n = time.perf_counter(), context.job.options, folds.data, len(group.candidates)
+    family, scoring = group.family, scoring_of(group, options)
+    assert family is not None
+    try:
+        if not len(data.fold(i).y_test):
+            raise Unsupported("the split has no test rows")
+        answers = next(iter(family.fit_many(group.prototype, group.settings, folds.split(i))))
+        require_valid_answers(family, answers, n, data.X.shape[1], 1, lambda: data.fold(i))
+        fitted = time.perf_counter()
+        scored = start_scores(scoring, answers, n, data, i, options).finish([])
+    except Exception as error:
+        outcome.refused.update({(c, i): refusal_reason(error) for c in group.candidates})
+        return
+    times = (fitted - start) / n, (time.perf_counter() - fitted) / n
+    outcome.fits_made += answers.fits_made
+    context.add(scored.keep(outcome, group.candidates, i, times), individual=False)
