@@ -64,7 +64,6 @@ def fit(
     if X.dtype == np.float32:
         estimator.coef_ = estimator.coef_.astype(np.float32)
     if estimator.fit_intercept:
-        # From the offsets of the means, so that large means do not cancel: x = origin + offset.
         mean = moments.mean
         intercept = mean[p:] - small.coef_.reshape(-1, p) @ mean[:p]
         scalar = small.coef_.ndim == 1 and Y.ndim == 1
