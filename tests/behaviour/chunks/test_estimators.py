@@ -72,8 +72,8 @@ def test_least_squares(kind, target, name, intercept, weights, tmp_path):
 
 def test_an_alpha_for_each_target_and_numbers_in_float32():
     y = TARGETS["matrix"]
-    model = Ridge(alpha=[1.0, 10.0, 100.0]).fit(Dataset(X), y)
-    expected = sklearn.linear_model.Ridge(alpha=[1.0, 10.0, 100.0]).fit(X, y)
+    model = Ridge(alpha=np.array([1.0, 10.0, 100.0])).fit(Dataset(X), y)
+    expected = sklearn.linear_model.Ridge(alpha=np.array([1.0, 10.0, 100.0])).fit(X, y)
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-9, atol=1e-12)
     single = Ridge().fit(Dataset(X.astype(np.float32)), y[:, 0])
     assert single.coef_.dtype == single.intercept_.dtype == np.float32
