@@ -62,6 +62,13 @@ from manyfit.folds.rows._targets import (
     distinct_labels,
     indicated_classes,
 )
+from manyfit.folds.rows.chunks._registry import (
+    as_chunk_rows,
+    is_in_file,
+    may_be_in_chunks,
+    size_in_chunks,
+)
+from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
 from manyfit.folds.splits._splits import Splits
@@ -71,6 +78,7 @@ __all__ = [
     "AtomGroup",
     "AtomMoments",
     "CategoryColumn",
+    "ChunkRows",
     "ClassMoments",
     "ClassSpreads",
     "ClassedFold",
@@ -115,6 +123,7 @@ __all__ = [
     "Unsupported",
     "Weights",
     "as_categories",
+    "as_chunk_rows",
     "as_labels",
     "as_matrix",
     "as_matrix_or_csr",
@@ -128,8 +137,10 @@ __all__ = [
     "finite_middle",
     "from_moments",
     "indicated_classes",
+    "is_in_file",
     "is_row_source",
     "map_threads",
+    "may_be_in_chunks",
     "merge_rare_features",
     "merge_spreads",
     "moments_of_rows",
@@ -141,6 +152,7 @@ __all__ = [
     "row_blocks",
     "selection_key",
     "single_blas_thread",
+    "size_in_chunks",
     "splitter_arguments",
     "take_last",
     "take_rows",

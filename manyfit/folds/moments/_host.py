@@ -72,14 +72,21 @@ def median_row(sample: Array) -> Array:
 
 
 def sum_atoms(
-    X: RowReader, Y: Array, atoms: Sequence[Rows], weights: Array | None, *, in_pieces: bool = True
+    X: RowReader,
+    Y: Array,
+    atoms: Sequence[Rows],
+    weights: Array | None,
+    *,
+    in_pieces: bool = True,
+    origin: Array | None = None,
 ) -> SummedMoments:
     """The moments of ``[X, Y]`` over each atom.
 
     Rows are read in blocks of at most 4 MiB, or 256 rows. `in_pieces`: threads sum pieces of the atoms, which
-    are merged in the order of the rows, so that results do not depend on the threads.
+    are merged in the order of the rows, so that results do not depend on the threads. Means are relative to
+    `origin`, a point amid the rows by default.
     """
-    origin = middle(X, Y, slice(0, X.shape[0]))
+    origin = middle(X, Y, slice(0, X.shape[0])) if origin is None else origin
     if not in_pieces:
         return [_summed(origin, X, Y, rows, weights) for rows in atoms]
     d = X.shape[1] + Y.shape[1]

@@ -11,6 +11,7 @@ from manyfit.folds._row_index import n_rows
 from manyfit.folds.moments._host import column_ranges, sum_atoms
 from manyfit.folds.moments._moments import SummedMoments
 from manyfit.folds.passes._dense import DensePasses
+from manyfit.folds.passes._protocol import Passes
 from manyfit.folds.passes._scan import Scan, scan_host
 from manyfit.folds.rows._source import Linear, RowSource
 from manyfit.folds.splits._atoms import Rows
@@ -54,7 +55,7 @@ class HostRows(RowSource):
     def ranges(self, atoms: Sequence[Rows], columns: Array) -> tuple[Array, Array]:
         return column_ranges(self, atoms, columns)
 
-    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> DensePasses:
+    def passes(self, atoms: Sequence[Rows], origin: Array | None = None) -> Passes:
         return DensePasses(self, atoms, origin)
 
     def predict(self, linear: Linear, rows: Rows | None = None, keeps_single: bool = True) -> Array:

@@ -12,6 +12,7 @@ from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import NumPyRows
 from manyfit.folds.rows._inputs import as_csr, as_matrix
 from manyfit.folds.rows._source import RowSource
+from manyfit.folds.rows.chunks._registry import as_chunk_rows
 
 _registered: list[tuple[Callable[[Any], bool], Callable[[Any], RowSource]]] = []
 
@@ -43,12 +44,18 @@ def unregister_row_source(factory: Callable[[Any], RowSource]) -> None:
     _registered[:] = [pair for pair in _registered if pair[1] is not factory]
 
 
-def as_row_source(X: Any) -> RowSource:
-    """The rows of X, of any kind that families can read; raises `Unsupported` for other kinds."""
+def as_row_source(X: Any, memory: int | None = None) -> RowSource:
+    """The rows of X, of any kind that families can read; raises `Unsupported` for other kinds.
+
+    A memory map of more than `memory` bytes is read in chunks.
+    """
     for matches, factory in reversed(_registered):
         if matches(X):
-            return factory(X)
-    raise AssertionError  # NumPy's registration matches everything
+            rows = factory(X)
+            break
+    if memory is None or type(X) is not np.memmap or type(rows) is not NumPyRows or X.nbytes <= memory:
+        return rows
+    return as_chunk_rows(X, memory) or rows
 
 
 def own_row_source(X: Any) -> RowSource | None:

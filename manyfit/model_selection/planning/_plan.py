@@ -6,6 +6,7 @@ from html import escape
 from typing import Any, ClassVar, Literal
 
 from manyfit.estimators import Family
+from manyfit.folds import ChunkRows
 from manyfit.model_selection.planning._pipeline_spec import StepSpec
 
 
@@ -236,6 +237,8 @@ class Plan:
     refit_places : tuple of WorkPlace
         Where the estimators of the first setting would work in the refit; empty without one, and where all
         data are the host's.
+    reading : tuple of str
+        How an X in chunks is read, and whether it is computed anew in each pass; empty for an X in memory.
 
     Notes
     -----
@@ -253,6 +256,7 @@ class Plan:
     by_sklearn: bool = False
     from_predictions: bool = False
     refit_places: tuple[WorkPlace, ...] = ()
+    reading: tuple[str, ...] = ()
     n_workers: int = 1
     advice: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -320,6 +324,7 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"Plan: {self._heading()}"]
         kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
+        kinds += [(line, []) for line in self.reading]
         if self.advice:
             kinds.append((_ADVICE, list(self.advice)))
         if places := self._place_lines():
@@ -358,9 +363,20 @@ class Plan:
         places = f"<p>{_PLACES.capitalize()}:</p><ul>{places}</ul>" if places else ""
         advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
         advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
-        warned = "".join(f"<p>{escape(warning)}</p>" for warning in self.warnings)
+        warned = "".join(f"<p>{escape(line)}</p>" for line in (*self.reading, *self.warnings))
         table = f"<table><tr>{head}</tr>{rows}</table>"
         return f"<p>Plan: {escape(self._heading())}</p>{table}{advice}{places}{warned}"
+
+
+def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
+    """The lines of a plan on an X that is read in chunks."""
+    if rows is None:
+        return ()
+    line = (
+        f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
+        f"{_count(len(rows.borders) - 1, 'part')}, one after the other, in this process"
+    )
+    return (line, rows.recomputed) if rows.recomputed else (line,)
 
 
 _ADVICE = "what random numbers cost"

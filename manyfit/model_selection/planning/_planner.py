@@ -23,7 +23,7 @@ from manyfit.model_selection.job._joblib_tasks import joblib_workers
 from manyfit.model_selection.job._sklearnex import settings_for_sklearnex
 from manyfit.model_selection.planning._parameter_checks import WRITES
 from manyfit.model_selection.planning._pipeline_spec import PipelineReader, PipelineSpec, value_key
-from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
+from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace, reading_of
 from manyfit.model_selection.planning._search_data import SearchData
 from manyfit.model_selection.planning._search_facts import SearchFacts
 from manyfit.model_selection.planning.places._data_location import only_readers
@@ -121,6 +121,7 @@ class _Planner:
             from_predictions=any(scoring_of(group, job.options).calls_scorers for group in shared),
             warnings=() if job.options.early_stopping is None else (OPTIMISTIC,),
             refit_places=refit_places,
+            reading=reading_of(facts.data.chunks),
         )
         # Matrices that no group reads are not held while others are fitted.
         read = any(group.strategy in (MOMENTS, ITERATIONS, CLASS_MOMENTS) for group in shared)

@@ -13,6 +13,7 @@ from manyfit.arrays import is_xp_array
 from manyfit.estimators import Shape
 from manyfit.families import TargetFunction
 from manyfit.folds import (
+    ChunkRows,
     Encoding,
     FoldedMatrix,
     MixedRows,
@@ -25,6 +26,7 @@ from manyfit.folds import (
     as_weights,
     class_indicators,
     indicated_classes,
+    may_be_in_chunks,
     require_classes,
 )
 from manyfit.metrics import SharedScoring
@@ -96,12 +98,32 @@ class SearchData:
 
     def _rows_of_X(self, encoding: Encoding | None) -> RowSource:
         if encoding is None:
-            return as_row_source(self.job.X)
+            return self.rows
         # The numbers and codes of all encodings so far, each with a copy in the order of the atoms.
         entries = sum(one.entries_a_row for one in self._encodings | {encoding})
         require_memory(2 * 8 * encoding.shape[0] * entries, self.job.options.memory_limit // 2)
         self._encodings.add(encoding)
         return encoding
+
+    @cached_property
+    def rows(self) -> RowSource:
+        """The rows of X; raises `Unsupported` if families cannot read them."""
+        return as_row_source(self.job.X, self.job.options.memory_limit)
+
+    @property
+    def chunks(self) -> ChunkRows | None:
+        """The rows of an X that is read in chunks; None for any other X."""
+        if not may_be_in_chunks(self.job.X):
+            return None
+        try:
+            return self.rows if isinstance(self.rows, ChunkRows) else None
+        except Unsupported:
+            return None
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of an X that is read in chunks, as far as they were read."""
+        return 0 if self.chunks is None else self.chunks.bytes_read
 
     def _load(self, labels: bool, encoding: Encoding | None, function: TargetFunction | None) -> FoldedMatrix:
         job = self.job

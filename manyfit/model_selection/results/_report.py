@@ -11,7 +11,7 @@ from manyfit.arrays import Crossings, Transfers
 
 _COUNTS = (
     "fits_requested", "fits_done", "family_fits", "engine_fits", "engine_compared", "fits_shared",
-    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "passes",
+    "fits_restored", "transformer_fits", "transformer_fits_saved", "steps_repeated", "passes", "bytes_read",
     "bytes_to_device", "bytes_to_host", "synchronisations",
 )  # fmt: skip
 
@@ -55,6 +55,9 @@ class Report:
     passes : float
         Passes over X that shared fits made: those that summed moments, and those of iterating fits. Rows
         that were read by themselves count as a part of one; predictions do not count.
+    bytes_read : int
+        Bytes of an X that is read in chunks, which the search read before its refit: those of passes, of
+        samples and of predictions. 0 for an X in memory.
     bytes_to_device : int
         Bytes copied from the host to a device; 0 for data on the host.
     bytes_to_host : int
@@ -102,6 +105,7 @@ class Report:
     transformer_fits_saved: int = 0
     steps_repeated: int = 0
     passes: float = 0.0
+    bytes_read: int = 0
     bytes_to_device: int = 0
     bytes_to_host: int = 0
     synchronisations: int = 0

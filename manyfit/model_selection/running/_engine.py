@@ -12,7 +12,7 @@ from dataclasses import replace
 from manyfit._compat import has_callbacks
 from manyfit.arrays import is_xp_array, transfers
 from manyfit.cluster.pool.run import count_slots
-from manyfit.folds import is_row_source
+from manyfit.folds import ChunkRows, is_row_source
 from manyfit.introspection.composites import params_of
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.job._joblib_tasks import joblib_workers
@@ -41,6 +41,7 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     """
     plan = prepared.plan
     on_host = not (_on_cluster(job) or is_xp_array(job.X))
+    read = prepared.data.bytes_read
     rowwise = RowwiseOutputs(job.X, job.splits, job.options.memory_limit // 4) if on_host else None
     job = replace(job, rowwise=rowwise)
     report = Report(fits_requested=job.n_pairs, workers=n_workers(job))
@@ -63,6 +64,7 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     before = finished.restored - finished.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]
     report.cross(crossed)
+    report.bytes_read = prepared.data.bytes_read - read
     return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
 
 
@@ -143,8 +145,11 @@ class _Run:
 
     def _require_readable(self, pairs: Sequence[Pair]) -> None:
         """Raise TypeError if scikit-learn has to fit some pairs, and only a `RowSource` reads X."""
-        if not (pairs and is_row_source(self.job.X)):
+        X = self.job.X
+        if not (pairs and is_row_source(X)):
             return
+        if isinstance(X, ChunkRows) and X.failure is not None:
+            raise X.failure
         planned = {c: group.reason for group in self.plan.groups for c in group.candidates}
         reasons = sorted({self.total.refused.get((c, i), planned[c]) for c, i in pairs})
         raise TypeError(

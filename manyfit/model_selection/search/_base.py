@@ -26,7 +26,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import Splits, own_row_source
+from manyfit.folds import ChunkRows, Splits, own_row_source
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import (
     EarlyStopping,
@@ -41,6 +41,7 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.search._chunks import load_file, refuse_refit_in_chunks, rows_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -152,8 +153,11 @@ class SharedSearch:
         ----------
         X : array-like, sparse matrix or DataFrame, (n_samples, n_features) or (n_samples, n_samples)
             Training data, or a kernel if the estimator takes one. Dask arrays, frames and series, here and
-            below, are computed once and loaded whole. An object of another class is read by the
-            `manyfit.folds.RowSource` registered for it; every fit must then be shared, and `refit` be False.
+            below, are computed once and loaded whole, and so are `h5py.Dataset` and `zarr.Array`. As X, an
+            array of these that is larger than `memory_limit`, or half of the machine's memory if that is
+            None, is read in chunks. An object of another class is read by the `manyfit.folds.RowSource`
+            registered for it. Then, and in chunks, every fit must be shared, and the estimator of the refit
+            be one that reads chunks, or `refit` be False.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
             Targets.
         **params : dict
@@ -168,7 +172,7 @@ class SharedSearch:
         Raises
         ------
         TypeError
-            If a `RowSource` reads X, and scikit-learn has to make a fit.
+            If X is read in chunks or by a `RowSource`, and scikit-learn has to make a fit.
 
         Notes
         -----
@@ -232,8 +236,10 @@ class SharedSearch:
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         source = own_row_source(X)
+        source = rows_in_chunks(X, self.memory_limit) if source is None else source
         X = X if source is None else IndexedRows(source)
-        X, y, *values = compute_dask_inputs((X, y, *params.values()), type(self).__name__)
+        given = map(load_file, (X, y, *params.values()))
+        X, y, *values = compute_dask_inputs(tuple(given), type(self).__name__)
         params = dict(zip(params, values, strict=True))
         (X, y), copy_to_host = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
@@ -267,9 +273,13 @@ class SharedSearch:
             early_stopping=self.early_stopping,
             engine=self.engine,
         )
+        in_chunks = isinstance(setup.X, ChunkRows)
+        if in_chunks and self.refit is not False:
+            refuse_refit_in_chunks(setup.X, self.estimator, candidates)
         job = Job(
             clone(self.estimator), candidates, setup.X, setup.y, splits, options, self.n_jobs,
-            self.pre_dispatch, self.sharing, self, contexts, client=client_for(self.client),
+            self.pre_dispatch, self.sharing, self, contexts,
+            client=None if in_chunks else client_for(self.client),  # chunks are summed where they are read
             copy_to_host=setup.copy_to_host,
         )  # fmt: skip
         return require_stops(job)

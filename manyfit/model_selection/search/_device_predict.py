@@ -14,6 +14,14 @@ from manyfit.estimators.backends.array_api import predict_host_labels, predicts_
 from manyfit.introspection.gpu_support import is_drop_in, supports_device_data
 from manyfit.metrics import get_scorer, scores_on_host
 from manyfit.model_selection.planning.places._data_location import warn_moved_to_host
+from manyfit.model_selection.search._chunks import load_file, rows_in_chunks
+
+
+def _in_chunks_or_loaded(one: Any, search: Any) -> Any:
+    """An argument that is larger than the memory limit as rows that are read in chunks."""
+    rows = rows_in_chunks(one, search.memory_limit)
+    return load_file(one) if rows is None else rows
+
 
 Search = TypeVar("Search", bound=type)
 
@@ -44,7 +52,8 @@ def accept_device_data(search: Search) -> Search:
 def _with_device_data(inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        given = compute_dask_inputs((*args, *kwargs.values()), type(self).__name__)
+        given = [_in_chunks_or_loaded(one, self) for one in (*args, *kwargs.values())]
+        given = compute_dask_inputs(given, type(self).__name__)
         args, kwargs = tuple(given[: len(args)]), dict(zip(kwargs, given[len(args) :], strict=True))
         on_device = [value for value in (*args, *kwargs.values()) if is_xp_array(value)]
         best = getattr(self, "best_estimator_", None)

@@ -8,7 +8,7 @@ from manyfit._compat import (
     num_samples,
 )
 from manyfit.arrays import TransferCache, is_xp_array, label_transfers, to_host
-from manyfit.folds import RowSource, Splits, is_row_source
+from manyfit.folds import ChunkRows, RowSource, Splits, is_row_source
 from manyfit.introspection.stable_digest import ProcessDigester
 from manyfit.model_selection.planning._pipeline_spec import value_key
 
@@ -90,6 +90,8 @@ def draw_splits(setup: Setup, cv: Any) -> Splits:
 
 def refuse_fits_by_sklearn(X: Any, refit: Any, verify: int) -> None:
     """Raise TypeError if `refit` or `verify` needs fits by scikit-learn, and only a `RowSource` reads X."""
+    if isinstance(X, ChunkRows):
+        refit = False  # see `refuse_refit_in_chunks`
     if is_row_source(X) and (refit or verify):
         name, off = ("refit", False) if refit else ("verify", 0)
         raise TypeError(
@@ -104,6 +106,7 @@ def fingerprint(setup: Setup) -> str | None:
         X, y, *values = (
             to_host(one) if is_xp_array(one) else one for one in (setup.X, setup.y, *setup.params.values())
         )
+    X = X.identity if isinstance(X, ChunkRows) else X
     return _digest((X, y, dict(zip(setup.params, values, strict=True))))
 
 

@@ -32,6 +32,7 @@ from manyfit.folds import (
     unregister_row_source,
     wrap_rows,
 )
+from manyfit.folds.rows.chunks._sliced import SlicedRows
 from manyfit.metrics import LinearPredictors
 from manyfit.model_selection import GridSearchCV
 from tests.behaviour.metrics._crossings import there
@@ -42,9 +43,15 @@ N, P = 60, 4
 X = rng.integers(-3, 4, size=(N, P)) + 0.5
 Y = rng.normal(size=(N, 1))
 ATOMS = [slice(0, 20), np.array([21, 40, 25]), slice(45, N)]
-SOURCES = {"NumPy": NumPyRows(X), "device": DeviceRows(there(X)), "CSR": CsrRows(sp.csr_array(X))}
+SOURCES = {
+    "NumPy": NumPyRows(X),
+    "device": DeviceRows(there(X)),
+    "chunks": SlicedRows(X, "file", 16 * 7 * X[0].nbytes),  # 7 rows a read
+    "single rows": SlicedRows(X, "file", 16 * X[0].nbytes),
+    "CSR": CsrRows(sp.csr_array(X)),
+}
 every_source = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-every_dense = pytest.mark.parametrize("source", list(SOURCES.values())[:2], ids=list(SOURCES)[:2])
+every_dense = pytest.mark.parametrize("source", list(SOURCES.values())[:4], ids=list(SOURCES)[:4])
 
 
 def dense(rows):

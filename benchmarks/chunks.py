@@ -1,0 +1,170 @@
+"""A search on an X in a file that is larger than the memory it may take."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks._benchmark import register
+from benchmarks._memory import _high_water_marks, _start
+from benchmarks._study import Column, Findings, Study, Tell
+from benchmarks._verdict import Verdict, at_most
+from manyfit.folds import as_chunk_rows
+from manyfit.model_selection import GridSearchCV
+
+_ROOT = Path(__file__).resolve().parents[1]
+COLUMNS, CHUNK = 100, 10_000
+# Memory that the search may take: its `memory_limit`, and what the operating system enforces beside the code.
+LIMIT, ALLOWED = 2**28, 3 * 2**29
+_COLUMNS = (
+    Column("source", "X"),
+    Column("size", "size of X", "bytes"),
+    Column("read", "read once", "s"),
+    Column("search", "search", "s"),
+    Column("times", "searches / reads", "number"),
+    Column("passes", "passes for sums"),
+    Column("bytes_read", "bytes read", "bytes"),
+    Column("peak", "peak memory", "bytes"),
+)
+
+
+def write(path: Path, kind: str, rows: int) -> None:
+    """Write a file of normal numbers, a chunk at a time, as `kind` says."""
+    shape, chunks = (rows, COLUMNS), (min(CHUNK, rows // 20), COLUMNS)
+    if kind == "memmap":
+        X = np.lib.format.open_memmap(path, "w+", np.float64, shape)
+    elif kind == "h5py":
+        import h5py  # type: ignore[import-not-found, unused-ignore]
+
+        X = h5py.File(path, "w").create_dataset("X", shape, np.float64, chunks=chunks)
+    else:
+        import zarr  # type: ignore[import-not-found, unused-ignore]
+
+        X = zarr.create_array(str(path), shape=shape, dtype="float64", chunks=chunks)
+    rng = np.random.default_rng(0)
+    mixing = rng.normal(size=(COLUMNS, COLUMNS)) / 10.0
+    for start in range(0, rows, CHUNK):
+        size = min(CHUNK, rows - start)
+        X[start : start + size] = rng.normal(size=(size, COLUMNS)) @ mixing + 3.0
+
+
+def opened(path: Path, kind: str) -> Any:
+    """The file as the user would pass it."""
+    if kind == "memmap":
+        return np.load(path, mmap_mode="r")
+    if kind == "h5py":
+        import h5py
+
+        return h5py.File(path, "r")["X"]
+    import zarr
+
+    return zarr.open_array(str(path), mode="r")
+
+
+def search(X: Any, rows: int, quick: bool) -> GridSearchCV:
+    """The search: 100 settings of three steps on five folds."""
+    y = np.random.default_rng(1).normal(size=rows)
+    n = 2 if quick else 10
+    grid = {
+        "pca__n_components": [int(k) for k in np.linspace(5, 95, n)],
+        "ridge__alpha": list(np.logspace(-2, 4, n)),
+    }
+    model = make_pipeline(StandardScaler(), PCA(), Ridge())
+    return GridSearchCV(model, grid, refit=False, memory_limit=min(LIMIT, X.nbytes // 2)).fit(X, y)
+
+
+def measure_here(path: Path, kind: str, rows: int, quick: bool) -> dict[str, Any]:
+    """Measure in this process, which has done nothing else but a tiny search."""
+    search(np.random.default_rng(0).normal(size=(1000, COLUMNS)), 1000, True)
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_DATA, (ALLOWED, ALLOWED))
+    X, reads, searches = opened(path, kind), [], []
+    for _ in range(1 if quick else 3):
+        source = as_chunk_rows(X, LIMIT)
+        assert source is not None
+        start = time.perf_counter()
+        for _, block, _ in source.chunks():
+            block[:, 0].sum()
+        reads.append(time.perf_counter() - start)
+        before = _start()[os.getpid()]
+        start = time.perf_counter()
+        found = search(X, rows, quick)
+        searches.append(time.perf_counter() - start)
+        peak = _high_water_marks()[os.getpid()] - before
+    report = found.report_
+    return {
+        "source": kind, "size": rows * COLUMNS * 8, "read": min(reads), "search": min(searches),
+        "times": min(searches) / min(reads), "passes": report.passes, "bytes_read": report.bytes_read,
+        "peak": max(peak, 0), "fits_done": report.fits_done,
+    }  # fmt: skip
+
+
+def _measure(quick: bool, tell: Tell) -> Findings:
+    rows = 20_000 if quick else 1_250_000
+    kinds = ["memmap", *(kind for kind in ("h5py", "zarr") if find_spec(kind))]
+    measured = []
+    for kind in kinds:
+        tell(kind)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / ("X.npy" if kind == "memmap" else f"X.{kind}")
+            write(path, kind, rows)
+            command = [sys.executable, "-m", "benchmarks.chunks", str(path), kind, str(rows)]
+            path_of = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
+            done = subprocess.run(
+                [*command, "--quick"] if quick else command,
+                env={**os.environ, "PYTHONPATH": path_of}, capture_output=True, text=True, timeout=1800,
+            )  # fmt: skip
+            if done.returncode:
+                raise RuntimeError(done.stderr.strip().splitlines()[-1])
+            measured.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    verdicts = [
+        Verdict("one pass for sums", *_worst(measured, "passes", 1.0)),
+        Verdict("no fit by scikit-learn", *_worst(measured, "fits_done", 0)),
+    ]
+    if not quick:
+        largest = max(row["peak"] / row["size"] for row in measured)
+        verdicts.append(at_most("peak memory at most 0.3 of X", largest, 0.3, "of X"))
+    return Findings(measured, _COLUMNS, verdicts=verdicts)
+
+
+def _worst(measured: list[dict[str, Any]], key: str, most: float) -> tuple[str, bool]:
+    largest = max(row[key] for row in measured)
+    return f"{largest:g}", largest <= most
+
+
+def main() -> None:
+    """Print the measurement of one file as JSON, in the fresh process."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.chunks", description=__doc__)
+    parser.add_argument("path", type=Path)
+    parser.add_argument("kind")
+    parser.add_argument("rows", type=int)
+    parser.add_argument("--quick", action="store_true")
+    asked = parser.parse_args()
+    print(json.dumps(measure_here(asked.path, asked.kind, asked.rows, asked.quick)))
+
+
+if __name__ == "__main__":
+    main()
+else:
+    register(
+        Study(
+            "chunks-affine",
+            "StandardScaler > PCA > Ridge, 100 settings x 5 folds, r2, 1 GB in a file that is read in chunks",
+            _measure,
+        )
+    )

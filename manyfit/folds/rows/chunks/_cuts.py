@@ -1,0 +1,90 @@
+"""Sets of rows, cut at the borders of the chunks that hold them."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds._row_index import n_rows
+from manyfit.folds.splits._atoms import Rows
+
+# Bytes of the rows that are read at a time.
+READ_BYTES = 2**25
+# Reads that fit into the memory limit: one is worked on while the next is read.
+MOST_READS = 16
+
+
+def regular_borders(n: int, row_bytes: int, chunk_rows: int, memory: int) -> list[int]:
+    """The borders of reads of whole chunks of `chunk_rows` rows each, from 0 to `n`.
+
+    Raises MemoryError if one chunk row takes more than half of `memory`.
+    """
+    require_read(min(chunk_rows, n) * row_bytes, memory)
+    wanted = max(1, min(READ_BYTES, memory // MOST_READS) // row_bytes)
+    size = max(1, wanted // chunk_rows) * chunk_rows
+    return [*range(0, n, size), n]
+
+
+def joined_borders(sizes: Sequence[int], row_bytes: int, memory: int) -> list[int]:
+    """The borders of reads of whole chunks of so many rows; neighbours that are small are read together."""
+    require_read(max(sizes, default=0) * row_bytes, memory)
+    most, borders, stop = min(READ_BYTES, memory // MOST_READS), [0], 0
+    for size in sizes:
+        if stop > borders[-1] and (stop + size - borders[-1]) * row_bytes > most:
+            borders.append(stop)
+        stop += size
+    return [*borders, stop] if stop > borders[-1] else borders
+
+
+def require_read(nbytes: int, memory: int) -> None:
+    """Raise MemoryError if a chunk is too large to be read."""
+    if 2 * nbytes > memory:
+        raise MemoryError(
+            f"A chunk of rows of X, with all columns, takes {nbytes:,} bytes. Two are in memory at a time, "
+            f"and the limit is {memory:,} bytes. Store X in chunks of fewer rows, or allow more memory."
+        )
+
+
+class RowCuts:
+    """Some sets of rows, each sorted, which are cut at the borders of reads."""
+
+    def __init__(self, sets: Sequence[Rows]) -> None:
+        self._sets = [_sorted(rows) for rows in sets]
+
+    def within(self, start: int, stop: int) -> list[Rows]:
+        """The rows of each set from `start` to `stop`, numbered from `start`."""
+        return [_cut(rows, start, stop) for rows in self._sets]
+
+    def reads(self, borders: Sequence[int]) -> Iterator[tuple[slice, list[Rows]]]:
+        """The reads that hold rows of any set, each with those rows."""
+        for start, stop in pairwise(borders):
+            local = self.within(start, stop)
+            if any(n_rows(rows) for rows in local):
+                yield slice(start, stop), local
+
+
+def shifted(rows: Rows, start: int) -> Rows:
+    """Rows that were numbered from `start`, numbered from 0."""
+    return slice(rows.start + start, rows.stop + start) if isinstance(rows, slice) else rows + start
+
+
+def ordered(rows: Rows) -> tuple[Rows, NDArray[Any] | None]:
+    """The rows in order, and their positions before, None if they were in order."""
+    if isinstance(rows, slice) or (np.diff(rows) >= 0).all():
+        return rows, None
+    order = np.argsort(rows, kind="stable")
+    return rows[order], order
+
+
+def _sorted(rows: Rows) -> Rows:
+    return ordered(rows)[0]
+
+
+def _cut(rows: Rows, start: int, stop: int) -> Rows:
+    if isinstance(rows, slice):
+        low, high = max(rows.start, start), min(rows.stop, stop)
+        return slice(low - start, max(high, low) - start) if high > low else slice(0, 0)
+    low, high = np.searchsorted(rows, (start, stop))
+    return rows[low:high] - start

@@ -1,0 +1,89 @@
+"""Arrays in files, whose rows are read by slicing: those of h5py and Zarr, and NumPy's memory maps."""
+
+import mmap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manyfit.folds.rows._inputs import NUMBERS
+from manyfit.folds.rows.chunks._cuts import regular_borders
+from manyfit.folds.rows.chunks._rows import ChunkRows
+
+Array = NDArray[Any]
+
+
+class SlicedRows(ChunkRows):
+    """Rows of an `h5py.Dataset`, a `zarr.Array` of format 2 or 3, or any array of a file like them.
+
+    Such an array has ``shape``, ``dtype`` and ``chunks``, and ``X[start:stop]`` reads rows.
+    """
+
+    def __init__(self, X: Any, kind: str, memory: int) -> None:
+        shape, dtype = matrix_shape(X, kind), number_dtype(X, kind)
+        # A shard of Zarr is read whole, whatever chunks it holds.
+        chunks = getattr(X, "shards", None) or getattr(X, "chunks", None)
+        chunk_rows = int(chunks[0]) if chunks else 1
+        borders = regular_borders(shape[0], shape[1] * dtype.itemsize, chunk_rows, memory)
+        super().__init__(kind, shape, dtype, borders, memory)
+        self._X = X
+        store = getattr(X, "store", None) or getattr(getattr(X, "file", None), "filename", None) or id(X)
+        self.identity = (kind, str(store), getattr(X, "name", None), shape, str(dtype))
+
+    def read(self, start: int, stop: int) -> Array:
+        return np.asarray(self._X[start:stop])
+
+
+class MemmapRows(ChunkRows):
+    """Rows of a NumPy memory map, copied block by block; the pages of earlier blocks leave this process."""
+
+    read_by_sklearn = True
+
+    def __init__(self, X: Any, memory: int) -> None:
+        borders = regular_borders(X.shape[0], X.shape[1] * X.dtype.itemsize, 1, memory)
+        super().__init__("numpy.memmap", (X.shape[0], X.shape[1]), X.dtype, borders, memory)
+        self._X = X
+        # The changes to a map of mode "c" are in its pages only.
+        self._pages = _pages(X) if X.mode in ("r", "r+", "w+") else None
+
+    def read(self, start: int, stop: int) -> Array:
+        block = np.array(self._X[start:stop])
+        if self._pages is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._pages.madvise(mmap.MADV_DONTNEED)
+        return block
+
+
+def _pages(X: Any) -> mmap.mmap | None:
+    """The map that an array, or a view of one, reads."""
+    while X is not None and not isinstance(X, mmap.mmap):
+        X = X.obj if isinstance(X, memoryview) else getattr(X, "base", None)
+    return X
+
+
+def matrix_shape(X: Any, kind: str) -> tuple[int, int]:
+    """The shape of X; raises ValueError, as scikit-learn does, unless it has two dimensions."""
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"Expected 2D array, got {len(X.shape)}D array instead: X is a {kind} of shape {tuple(X.shape)}. "
+            "It needs one row for each sample and one column for each feature."
+        )
+    n, p = map(int, X.shape)
+    if not n:
+        raise ValueError(f"Found array with 0 sample(s) (shape=({n}, {p})): X, a {kind}, has no rows.")
+    if not p:
+        raise ValueError(f"Found array with 0 feature(s) (shape=({n}, {p})): X, a {kind}, has no columns.")
+    return n, p
+
+
+def number_dtype(X: Any, kind: str) -> np.dtype[Any]:
+    """The dtype of X in the byte order of this machine; raises ValueError if rows of it are not read."""
+    try:
+        dtype = np.dtype(X.dtype).newbyteorder("=")
+    except TypeError:  # NumPy has no such dtype
+        dtype = np.dtype(object)
+    if dtype.str[1:] not in NUMBERS | {"b1"}:
+        raise ValueError(
+            f"X is a {kind} of dtype {X.dtype}. Chunks are read of float32, float64, integers or bools; "
+            "store X as one of these."
+        )
+    return dtype

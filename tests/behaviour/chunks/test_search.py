@@ -1,0 +1,317 @@
+"""Searches on an X that is larger than `memory_limit` have the scores of arrays in memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.decomposition import PCA
+from sklearn.linear_model import ElasticNet, LogisticRegression, RidgeClassifier
+from sklearn.linear_model import Ridge as SklearnRidge
+from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler as SklearnScaler
+
+from manyfit.estimators import Lasso, Ridge, StandardScaler
+from manyfit.model_selection import GridSearchCV
+from tests.behaviour.chunks._files import Array, Dataset, given_as, limit_for, memory_map
+
+rng = np.random.default_rng(0)
+N, P = 1499, 6
+X = rng.normal(size=(N, P)) * [1.0, 10.0, 0.1, 1.0, 1.0, 5.0] + 3.0
+Y = X @ rng.normal(size=P) + rng.normal(scale=3.0, size=N)
+LABELS = np.where(np.median(Y) < Y, "high", "low")
+WEIGHTS = rng.uniform(0.5, 1.5, size=N)
+GROUPS = rng.integers(0, 9, size=N)
+KINDS = ["h5py", "zarr", "dask", "memmap"]
+RIDGE = make_pipeline(SklearnScaler(), SklearnRidge())
+GRID = {"ridge__alpha": [0.1, 10.0, 1e3]}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(autouse=True)
+def _in_this_thread():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def _assert_same(search, expected, tol):
+    assert search.report_.fits_done == 0
+    for name, values in expected.cv_results_.items():
+        if name.endswith("_score") and not name.startswith(("rank", "std")):
+            np.testing.assert_allclose(search.cv_results_[name], values, rtol=tol, err_msg=name)
+
+
+@pytest.mark.invariant("a search on X in chunks has the scores of the same X in memory")
+@every_kind
+@pytest.mark.parametrize("rows", [1, 89, N])
+def test_scores_from_moments_are_those_of_an_array(kind, rows, tmp_path):
+    if rows == N:
+        rows, limit = N // 2, X.nbytes - 1  # two chunks are in memory at a time
+    else:
+        limit = max(limit_for(X, rows), 8000)  # which moments need
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit)
+    search.fit(given_as(kind, X, rows, tmp_path), Y)
+    assert search.report_.passes == 1
+    # A point amid the rows is found from 15 of them: of few chunks that reads each almost whole.
+    assert X.nbytes <= search.report_.bytes_read < (2.0 if rows > 89 else 1.3) * X.nbytes
+    _assert_same(search, SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "cv",
+    [
+        KFold(5, shuffle=True, random_state=0),
+        StratifiedKFold(3),
+        GroupKFold(3),
+        ShuffleSplit(3, random_state=0),
+    ],
+    ids=lambda cv: type(cv).__name__,
+)
+def test_folds_are_scikit_learns_and_move_no_rows(kind, cv, tmp_path):
+    y = (Y.mean() < Y).astype(float) if isinstance(cv, StratifiedKFold) else Y
+    given = {"ridge__sample_weight": WEIGHTS, **({"groups": GROUPS} if isinstance(cv, GroupKFold) else {})}
+    options = {"cv": cv, "refit": False, "return_train_score": True}
+    search = GridSearchCV(RIDGE, GRID, memory_limit=limit_for(X, 53), **options)
+    search.fit(given_as(kind, X, 53, tmp_path), y, **given)
+    _assert_same(search, SklearnSearch(RIDGE, GRID, **options).fit(X, y, **given), 1e-11)
+    # Moments with and without weights; ShuffleSplit has no sets of rows in common.
+    assert search.report_.passes <= 2 * (3 if isinstance(cv, ShuffleSplit) else 1)
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "y", "scoring", "tol"),
+    [
+        (
+            make_pipeline(SklearnScaler(), PCA(), SklearnRidge()),
+            {"pca__n_components": [2, 4]}, Y, None, 1e-10,
+        ),
+        (ElasticNet(tol=1e-12), {"alpha": [0.01, 0.1]}, Y, "neg_mean_squared_error", 1e-8),
+        (RidgeClassifier(), {"alpha": [1.0, 100.0]}, LABELS, "accuracy", 1e-12),
+        (RIDGE, GRID, Y, "neg_mean_absolute_error", 1e-11),
+        (RIDGE, GRID, np.c_[Y, X[:, 0] ** 2], None, 1e-11),
+        (
+            make_pipeline(SklearnScaler(), LogisticRegression(tol=1e-6)),
+            {"logisticregression__C": [1e-4, 1e-2]}, LABELS, "neg_log_loss", 1e-5,  # as near as tol asks
+        ),
+    ],
+    ids=["PCA", "ElasticNet", "classifier", "predictions", "two targets", "iterations"],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["h5py", "dask"])
+def test_every_way_of_sharing_fits(kind, model, grid, y, scoring, tol, tmp_path):
+    options = {"cv": KFold(3, shuffle=True, random_state=1), "refit": False, "scoring": scoring}
+    search = GridSearchCV(model, grid, memory_limit=limit_for(X, 83), **options)
+    search.fit(given_as(kind, X, 83, tmp_path), y)
+    _assert_same(search, SklearnSearch(model, grid, **options).fit(X, y), tol)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16", ">f8", "bool"])
+def test_numbers_of_any_size(dtype):
+    values = (X > 3.0 if dtype == "bool" else X).astype(dtype)
+    y = Y + 20.0 * values[:, 1]
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(values, 64))
+    search.fit(Dataset(values), y)
+    expected = SklearnSearch(RIDGE, GRID, refit=False).fit(values.astype(np.float64), y)
+    _assert_same(search, expected, 1e-5 if dtype == "float32" else 1e-12)
+
+
+def test_no_read_is_larger_than_the_limit_allows_and_a_shard_is_read_whole():
+    file = Dataset(X, (10, P))
+    GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 55)).fit(file, Y)
+    assert max(file.reads) == 50
+    sharded = Array(X, (10, P), (60, P))
+    GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 55)).fit(sharded, Y)
+    assert max(sharded.reads) == 60
+
+
+def test_the_peak_of_memory_is_a_few_blocks(tmp_path):
+    values = np.random.default_rng(1).normal(size=(150_000, 20)) + 3.0
+    y, file = values[:, 0] + values[:, 1] ** 2, Dataset(memory_map(values, tmp_path))
+    nbytes = values.nbytes
+    del values
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit="4MB")
+    tracemalloc.start()
+    try:
+        search.fit(file, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        file[:]
+        whole = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < nbytes / 3 < nbytes <= whole  # y and the folds take 1/10
+
+
+def test_an_array_in_a_file_that_fits_is_loaded_once():
+    file, target = Dataset(X, (10, P)), Dataset(Y)
+    search = GridSearchCV(RIDGE, GRID).fit(file, target)
+    assert file.reads == [N] and target.reads == [N]
+    expected = SklearnSearch(RIDGE, GRID).fit(X, Y)
+    np.testing.assert_array_equal(search.best_estimator_[-1].coef_, expected.best_estimator_[-1].coef_)
+    assert search.report_.bytes_read == 0
+
+
+# Dask
+
+
+def test_the_same_bits_whatever_the_number_of_workers():
+    lazy, found = da.from_array(X, chunks=(50, 4)), []
+    for workers in (1, 4):
+        with dask.config.set(scheduler="threads", num_workers=workers):
+            search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90)).fit(lazy, Y)
+        found.append(search.cv_results_["mean_test_score"])
+    np.testing.assert_array_equal(*found)
+
+
+def test_targets_may_have_other_chunks():
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    search.fit(da.from_array(X, chunks=(50, 4)), da.from_array(Y, chunks=77))
+    _assert_same(search, SklearnSearch(RIDGE, GRID, refit=False).fit(X, Y), 1e-12)
+
+
+def test_the_plan_says_how_x_is_read_and_that_dask_computes_it_anew():
+    lazy = da.from_array(X, chunks=(100, P)) + 0.0
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    plan = search.plan(lazy, Y)
+    assert f"X, a dask.array.Array, is read in chunks: each pass reads {X.nbytes:,} bytes in 15 parts" in str(
+        plan
+    )
+    assert "Dask computes the chunks of X anew in each pass: persist X" in str(plan)
+    assert "anew" in plan._repr_html_() and len(plan.reading) == 2
+    assert "anew" not in str(search.plan(lazy.persist(), Y))
+    assert GridSearchCV(RIDGE, GRID).plan(X, Y).reading == ()
+
+
+def test_a_plan_draws_the_splits_of_the_fit():
+    cv, same = (KFold(3, shuffle=True, random_state=np.random.RandomState(0)) for _ in range(2))
+    file = Dataset(X, (10, P))
+    search = GridSearchCV(RIDGE, GRID, cv=cv, refit=False, memory_limit=limit_for(X, 90))
+    search.plan(file, Y)
+    assert not file.reads
+    search.fit(file, Y)
+    expected = SklearnSearch(RIDGE, GRID, cv=same, refit=False)
+    _assert_same(search, expected.fit(X, Y), 1e-12)
+
+
+# The refit
+
+
+@every_kind
+def test_our_estimators_are_refitted_and_predict_in_chunks(kind, tmp_path):
+    given, more = given_as(kind, X, 40, tmp_path), {"ridge__sample_weight": WEIGHTS}
+    model = make_pipeline(StandardScaler(), Ridge())
+    search = GridSearchCV(model, GRID, memory_limit=limit_for(X, 90)).fit(given, Y, **more)
+    expected = SklearnSearch(RIDGE, GRID).fit(X, Y, **more)
+    assert search.best_params_ == expected.best_params_
+    for name in ("coef_", "intercept_"):
+        np.testing.assert_allclose(
+            getattr(search.best_estimator_[-1], name), getattr(expected.best_estimator_[-1], name), rtol=1e-10
+        )
+    predicted = search.predict(given)
+    assert type(predicted) is np.ndarray
+    np.testing.assert_allclose(predicted, expected.predict(X), rtol=1e-10)
+    np.testing.assert_allclose(search.score(given, Y), expected.score(X, Y), rtol=1e-10)
+    if kind in ("h5py", "zarr"):
+        assert max(given.reads) <= 120
+
+
+@pytest.mark.parametrize(
+    ("model", "grid", "reason"),
+    [
+        (RIDGE, GRID, "StandardScaler is a class of sklearn"),
+        (make_pipeline(StandardScaler(), SklearnRidge()), GRID, "Ridge is a class of sklearn"),
+        (Lasso(), {"alpha": [0.1]}, "Lasso reads X whole"),
+        (Ridge(), {"solver": ["auto", "sag"]}, r"Ridge\(solver='sag'\) iterates over rows"),
+    ],
+)
+def test_a_refit_that_needs_x_in_memory_is_refused_before_anything_is_read(model, grid, reason):
+    file = Dataset(X, (10, P))
+    search = GridSearchCV(model, grid, memory_limit=limit_for(X, 90))
+    for call in (search.plan, search.fit):
+        with pytest.raises(TypeError, match=f"the refit cannot read: {reason}.* Set refit=False, or use est"):
+            call(file, Y)
+    assert not file.reads
+
+
+def test_verify_and_single_fits_are_refused():
+    file = Dataset(X, (10, P))
+    options = {"refit": False, "memory_limit": limit_for(X, 90)}
+    with pytest.raises(TypeError, match="verify=1 needs a fit by scikit-learn"):
+        GridSearchCV(RIDGE, GRID, verify=1, **options).fit(file, Y)
+    with pytest.raises(TypeError, match="15 of 15 fits are not shared: sharing='none'"):
+        GridSearchCV(RIDGE, GRID, sharing="none", **options).fit(file, Y)
+    assert not file.reads
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [(RIDGE, Y), (make_pipeline(SklearnScaler(), LogisticRegression()), LABELS)],
+    ids=["ridge", "logistic"],
+)
+def test_nan_in_one_chunk_is_named_by_its_row(model, y):
+    values = X.copy()
+    values[407, 2] = np.nan
+    file = Dataset(values)
+    with pytest.raises(ValueError, match="Input X contains NaN or infinity, first in row 407 of 1499"):
+        GridSearchCV(model, {}, refit=False, memory_limit=limit_for(X, 50)).fit(file, y)
+    assert sum(file.reads) < N + 50  # no second pass
+
+
+def test_scikit_learn_is_left_the_nan_of_a_memory_map(tmp_path):
+    values = X.copy()
+    values[407, 2] = np.nan
+    search = GridSearchCV(RIDGE, {}, refit=False, error_score="raise", memory_limit=limit_for(X, 50))
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        search.fit(memory_map(values, tmp_path), Y)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (Dataset(X[:-1]), ValueError, "inconsistent numbers of samples"),
+        (Dataset(X[:, 0]), ValueError, "Expected 2D array, got 1D array instead"),
+        (Dataset(X.astype(complex)), ValueError, "X is a h5py.Dataset of dtype complex128"),
+        (Dataset(X.astype(object)), ValueError, "X is a h5py.Dataset of dtype object"),
+        (Array(X, (600, P)), MemoryError, "A chunk of rows of X, with all columns, takes"),
+    ],
+    ids=["lengths", "1-d", "complex", "object", "chunk"],
+)
+def test_input_that_cannot_be_read_is_refused_before_it_is_read(given, error, message):
+    with pytest.raises(error, match=message):
+        GridSearchCV(RIDGE, GRID, refit=False, memory_limit=1000).fit(given, Y)
+    assert not given.reads
+
+
+def test_an_empty_file_is_refused_as_scikit_learn_does():
+    with pytest.raises(ValueError, match=r"0 sample|n_samples|Cannot have number of splits"):
+        GridSearchCV(RIDGE, GRID, refit=False, memory_limit=10).fit(Dataset(X[:0]), Y[:0])
+
+
+def test_a_block_that_cannot_be_read_is_named_by_its_rows():
+    class Broken(Dataset):
+        def __getitem__(self, rows):
+            if isinstance(rows, slice) and rows.stop > 300 and rows.stop - rows.start > 1:
+                raise OSError("the disk is gone")
+            return super().__getitem__(rows)
+
+    with pytest.raises(OSError, match="the disk is gone") as got:
+        GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90)).fit(Broken(X), Y)
+    assert "Rows 270 to 359 of X, a h5py.Dataset, could not be read." in got.value.__notes__
+
+
+def test_blocks_of_other_columns_are_refused():
+    def narrow(block):
+        return block[:, :-1]
+
+    lazy = da.from_array(X, chunks=(100, P)).map_blocks(narrow, dtype=float, meta=X[:0])
+    search = GridSearchCV(RIDGE, GRID, refit=False, memory_limit=limit_for(X, 90))
+    with pytest.raises(ValueError, match=r"X gave an array of shape \(.*, 5\), not \(.*, 6\)"):
+        search.fit(lazy, Y)
