@@ -45,6 +45,7 @@ def view_rows(A: Any, rows: Any) -> Any:
     """Some rows of a `RowSource` for a reader: a read-only view of neighbours in order, else a copy."""
     index = np.asarray(rows)
     if index.dtype.kind in "iu" and index.size and index[0] >= 0:
+        index = index.astype(np.intp, copy=False)  # differences of a small type overflow
         together = contiguous(index)
         if isinstance(together, slice) and (np.diff(index) == 1).all():
             rows = together

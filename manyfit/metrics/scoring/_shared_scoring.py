@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, is_outlier_detector
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.feature_selection import RFE
 from sklearn.metrics import accuracy_score, explained_variance_score, r2_score
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
@@ -73,7 +73,7 @@ class SharedScoring:
         self.by_itself = any(isinstance(one, PassthroughScorer) for one in self.named.values())
         self._metrics = {name: _metric(one, estimator) for name, one in self.named.items()}
         self._own_score = self.by_itself and _score_of(estimator) not in OWN_SCORES
-        self._finds_outliers = is_outlier_detector(estimator)
+        self._finds_outliers = isinstance(estimator, OutlierMixin)
         self._weights_name, self.weights = self._find_weights(params)
 
     def _find_weights(self, params: Mapping[str, Any]) -> tuple[str, Any]:

@@ -17,7 +17,7 @@ from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC
 
 from manyfit.cluster.inspection.versions import process_versions
 from manyfit.model_selection import BaseSearchCV, GridSearchCV, RandomizedSearchCV
@@ -164,8 +164,8 @@ CASES = {
     "shared iterations": (LogisticRegression(), {"C": [0.1, 1.0]}, X_CLASS, LABELS),
     "fold family": (make_pipeline(PowerTransformer(), Ridge()), {"ridge__alpha": [0.1, 1.0]}, X, Y),
     "shared steps": (
-        make_pipeline(StandardScaler(), SVC(kernel="sigmoid")),
-        {"svc__C": [0.1, 1.0]},
+        make_pipeline(StandardScaler(), LinearSVC(loss="hinge", random_state=0, max_iter=10_000)),
+        {"linearsvc__C": [0.1, 1.0]},
         X_CLASS,
         LABELS,
     ),
