@@ -10,11 +10,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from manyfit.estimators.chunks import _least_squares, _transformers
-from manyfit.folds import ChunkRows, as_chunk_rows, size_in_chunks
+from manyfit.folds import ChunkRows, as_chunk_rows, is_in_file, size_in_chunks
 from manyfit.introspection.drop_in_classes import sklearn_class_of
 
 Method = Callable[..., Any]
-# Memory for the reads of a method, and the size from which a memory map is read in chunks.
+# Memory for the reads of a method, and the size from which memory maps and Dask arrays are read in chunks:
+# scikit-learn loads smaller ones, and its numbers stay as they are.
 MEMORY = 2**30
 
 
@@ -47,7 +48,7 @@ def chunk_method(estimator: Any, name: str, X: Any) -> tuple[Method, ChunkRows] 
     Raises TypeError if X can only be read in chunks, and the estimator does not read them.
     """
     size = size_in_chunks(X)
-    if size is None or (type(X) is np.memmap and size <= MEMORY):
+    if size is None or (size <= MEMORY and not (isinstance(X, ChunkRows) or is_in_file(X))):
         return None
     method = METHODS.get(type(estimator).__name__, {}).get(name)
     if method is None:

@@ -181,8 +181,9 @@ def test_sharing_none_shares_no_steps():
     assert search.report_.transformer_fits == 0  # those within scikit-learn's own fits are not counted
     (group,) = search.report_.groups
     assert group == {
-        "kind": "one by one", "estimator": "Pipeline", "settings": 2, "fits_requested": 10,
-        "reason": "sharing='none'", "fits_undecided": 0, "decided_by": "", "left_to_sklearn": {},
+        "kind": "one by one", "estimator": "Pipeline", "settings": 2, "candidates": (0, 1),
+        "fits_requested": 10, "reason": "sharing='none'", "fits_undecided": 0, "decided_by": "",
+        "left_to_sklearn": {},
     }  # fmt: skip
 
 
