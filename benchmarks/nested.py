@@ -263,6 +263,6 @@ _register_step(
     (1_500, 20),
     make_pipeline(KNNImputer(), GaussianNB()),
     {"knnimputer__n_neighbors": [1, 2, 5, 10], "knnimputer__weights": ["uniform", "distance"]},
-    1.3,
+    1.2,
     gaps=0.1,
 )
