@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 import sklearn
 import sklearn.model_selection
 from numpy.testing import assert_array_equal
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -22,19 +19,18 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import RFE, SelectFromModel, SequentialFeatureSelector
 from sklearn.impute import KNNImputer
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
-from sklearn.metrics import pairwise_distances_chunked
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from manyfit._compat._nested import DistanceMemory
 from manyfit.model_selection import GridSearchCV
 from manyfit.model_selection.sharing._fold_cache import FoldCache
 from manyfit.model_selection.sharing.nested import NestedRequests
-from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes, unshare
+from manyfit.model_selection.sharing.transformers._step_wrappers import share_prefixes
 from tests._covering import covering
+from tests.behaviour.steps._nested_values import FORMS, check_values, rows_of, values
 
 
 @pytest.fixture(autouse=True)
@@ -43,83 +39,6 @@ def quiet():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def rows_of(kind, n, p, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, p)) * np.logspace(0, 1, p)
-    if kind == "ties":
-        X = np.round(X / 3)
-        X[:, -1] = X[:, 0]
-    elif kind == "low rank":
-        X = X[:, : max(1, p // 3)] @ rng.normal(size=(max(1, p // 3), p))
-    elif kind == "offset":
-        X += 1e5
-    elif kind == "constant":
-        X[:, 0] = 0.1
-    return X, (X @ rng.normal(size=p) + rng.normal(size=n) > np.median(X @ rng.normal(size=p))).astype(int)
-
-
-FORMS = {
-    "array": np.ascontiguousarray,
-    "fortran": np.asfortranarray,
-    "float32": lambda X: X.astype(np.float32),
-    "integers": lambda X: X.astype(np.int64),
-    "frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
-    "sparse": scipy.sparse.csr_matrix,
-}
-
-
-def assert_same(one, other, where=""):
-    """Equal to the bit, in type, layout and everything that an estimator holds."""
-    assert type(one) is type(other), where
-    if isinstance(one, np.ndarray):
-        assert_array_equal(one, other, err_msg=where)
-        assert one.dtype == other.dtype, where
-        if min(one.shape) > 1:  # the order decides which product a BLAS makes
-            assert one.ndim == 1 or one.flags.f_contiguous == other.flags.f_contiguous, where
-    elif scipy.sparse.issparse(one):
-        assert_same(one.toarray(), other.toarray(), where)
-    elif isinstance(one, pd.DataFrame):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
-    elif isinstance(one, BaseEstimator):
-        assert vars(one).keys() == vars(other).keys(), where
-        for name in vars(one):
-            assert_same(vars(one)[name], vars(other)[name], f"{where}.{name}")
-    elif isinstance(one, (int, float, str, np.generic)) or one is None:
-        np.testing.assert_equal(one, other, err_msg=where)
-
-
-def check_values(step, params, X, y, *, container=None):
-    """Fit a step with each of some parameters beside its own fits; return the counts of the cache."""
-    step = clone(step) if container is None else clone(step).set_output(transform=container)
-    cache = FoldCache(None)
-    pipe = make_pipeline(step, GaussianNB())
-    name = type(step).__name__.lower()
-    candidates = [{f"{name}__{key}": value for key, value in one.items()} for one in params]
-    cache.requests = NestedRequests(pipe, candidates)
-    train, test = cache.share(X), cache.share(X[: len(y) // 2] if not scipy.sparse.issparse(X) else X[:3])
-    for one in params:
-        plain = clone(step).set_params(**one)
-        shared = share_prefixes(clone(pipe).set_params(**{name: clone(plain)}), cache)
-        wrapped = shared.steps[0][1]
-        try:
-            output = plain.fit_transform(X, y)
-        except Exception as error:
-            with pytest.raises(type(error)):
-                wrapped.fit_transform(train, cache.share(y))
-            continue
-        ours = wrapped.fit_transform(train, cache.share(y))
-        assert_same(np.asarray(ours) if isinstance(output, np.ndarray) else ours, output, f"{one} output")
-        ours = wrapped.transform(test)
-        expected = plain.transform(test)
-        assert_same(np.asarray(ours) if isinstance(expected, np.ndarray) else ours, expected, f"{one}")
-        assert_same(unshare(wrapped), plain, f"{one}")
-    return cache.fits, cache.saved
-
-
-def values(name, *found):
-    return [{name: value} for value in found]
 
 
 PCA_VALUES = values("n_components", 2, 0.8, 1, None, 0.99, 3, 0, np.int64(4))
@@ -294,86 +213,6 @@ def test_a_part_of_a_tree_has_its_own_labels_and_its_own_fit():
     assert check_values(step, values("n_clusters", 3, 10), X, y) == (2, 0)
     params = values("n_clusters", 3, 131, 0, None, 4)
     assert check_values(FeatureAgglomeration(), params, X, y)[1] == 1
-
-
-IMPUTATIONS = [
-    {"n_neighbors": k, "weights": weights}
-    for k in (1, 2, 7, 100)
-    for weights in ("uniform", "distance", None)
-]
-
-
-@pytest.fixture
-def measured(monkeypatch):
-    """How often distances are computed."""
-    calls = []
-
-    def counted(*args, **options):
-        calls.append(options)
-        return pairwise_distances_chunked(*args, **options)
-
-    monkeypatch.setattr("manyfit._compat._nested.pairwise_distances_chunked", counted)
-    monkeypatch.setattr("sklearn.impute._knn.pairwise_distances_chunked", counted)
-    return calls
-
-
-def with_gaps(kind, n, p, seed):
-    X, y = rows_of(kind, n, p, seed)
-    X[np.random.default_rng(seed).random(X.shape) < 0.2] = np.nan
-    X[:, 1] = np.nan  # a column without numbers, rows without any, and the same row twice
-    X[2] = np.nan
-    X[4] = X[3]
-    return X, y
-
-
-@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("integers", "sparse")])
-@pytest.mark.parametrize("options", [{}, {"add_indicator": True}, {"keep_empty_features": True}], ids=str)
-def test_neighbours_of_an_imputer_are_measured_once(measured, options, form):
-    for kind in ("normal", "ties", "constant"):
-        X, y = with_gaps(kind, 40, 5, 1)
-        # scikit-learn has no names for columns without numbers.
-        container = "pandas" if form == "frame" and not options.get("keep_empty_features") else None
-        alone = FORMS[form](X)
-        made = check_values(KNNImputer(**options), IMPUTATIONS, alone, y, container=container)
-        assert made == (1, len(IMPUTATIONS) - 1)
-        # Beside two of the reference for each setting: the training rows and the others, once.
-        assert len(measured) == 2 * len(IMPUTATIONS) + 2
-        measured.clear()
-
-
-def test_an_imputer_of_whole_numbers_of_rows_without_gaps_and_of_many_chunks(measured):
-    X, y = rows_of("ties", 60, 4, 0)
-    assert check_values(KNNImputer(missing_values=0.0), IMPUTATIONS, X, y) == (1, len(IMPUTATIONS) - 1)
-    check_values(KNNImputer(missing_values=0.0), IMPUTATIONS, X.astype(np.int64), y)
-    with sklearn.config_context(working_memory=60 * 8 * 7 / 2**20):  # chunks of seven rows
-        measured.clear()
-        check_values(KNNImputer(missing_values=0.0), IMPUTATIONS, X, y)
-        assert len(measured) == 2 * len(IMPUTATIONS) + 2
-    assert check_values(KNNImputer(), IMPUTATIONS, X, y) == (1, len(IMPUTATIONS) - 1)
-
-
-def test_imputers_that_may_differ_in_more_are_fitted_for_each_setting():
-    X, y = with_gaps("normal", 30, 4, 0)
-    params = [
-        *values("n_neighbors", 2, 0, -1, 2.5, True, 3),
-        *values("weights", "far", np.ones_like, "distance"),
-    ]
-    assert check_values(KNNImputer(), params, X, y)[1] == 2
-    params = [{"n_neighbors": k, "metric": by_first} for k in (1, 2)]
-    assert check_values(KNNImputer(), params, X, y) == (2, 0)
-
-
-def by_first(one, other, *, missing_values):
-    return abs(np.nan_to_num(one[0]) - np.nan_to_num(other[0]))
-
-
-def test_distances_without_room_are_computed_anew_and_copies_keep_none(measured, monkeypatch):
-    X, y = with_gaps("normal", 40, 5, 1)
-    monkeypatch.setattr("manyfit._compat._nested.MOST_BYTES", 100)
-    assert check_values(KNNImputer(), IMPUTATIONS, X, y) == (1, len(IMPUTATIONS) - 1)
-    assert len(measured) == 4 * len(IMPUTATIONS)
-    kept = DistanceMemory(1000)
-    assert pickle.loads(pickle.dumps(kept))._buffer.size == copy.deepcopy(kept)._buffer.size == 0
 
 
 SEARCHES = [

@@ -117,6 +117,20 @@ def test_plain_names_of_columns_are_shared():
         assert both(model, {"n_estimators": [2, 4]}, frame, NUMBERS, cv=3).report_.fits_done == 3
 
 
+@pytest.mark.parametrize(
+    "model", [XGBRegressor(n_jobs=1), LGBMRegressor(**QUIET)], ids=lambda m: type(m).__name__
+)
+def test_scores_of_whole_targets_are_scikit_learns(model):
+    """scikit-learn scores predictions of float32 in single precision if the targets are integers."""
+    grid, y = {"n_estimators": [1, 2, 5]}, np.round(10 * NUMBERS).astype(int)
+    theirs = sklearn.model_selection.GridSearchCV(model, grid, refit=False).fit(X, y).cv_results_
+    ours = GridSearchCV(model, grid, refit=False).fit(X, y)
+    assert ours.report_.fits_done == 5
+    for split in range(5):
+        name = f"split{split}_test_score"
+        np.testing.assert_allclose(ours.cv_results_[name], theirs[name], rtol=1e-13)
+
+
 def test_a_subclass_is_left_alone():
     class Own(XGBRegressor):
         pass
