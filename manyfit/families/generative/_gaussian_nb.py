@@ -142,8 +142,9 @@ def _merged_fit(sums: ClassSpreads, settings: Sequence[Mapping[str, Any]]) -> On
 def _drift(one: OneFit, variances: Array) -> float:
     """How much log-likelihoods may differ from scikit-learn's, relative to the sizes of their terms.
 
-    With the `error` of a sum, here and there, a mean m is off by ``error (|m| + s)`` with the deviation s. A
-    variance is off by ``error`` of itself, and by the square of what the mean is off.
+    Our sums and scikit-learn's each have a relative error of at most `error`. A mean m of values with
+    standard deviation s is then off by ``error (|m| + s)``. A variance is off by `error` times itself, and by
+    the square of the error of its mean.
     """
     if not one.error:
         return 0.0
@@ -213,7 +214,7 @@ def _predictions(
         """Joint log-likelihoods (m, n, n_classes), of which no bit differs from scikit-learn's."""
         if one.error:
             models = [_gaussians(exact(), model.setting) for model in models]
-        return _joint(exact().means, X, models)
+        return _joint_log_likelihoods(exact().means, X, models)
 
     return Responses(
         predict=lambda: _labels(one, joint, X, models),
@@ -221,7 +222,7 @@ def _predictions(
     )
 
 
-def _joint(means: Array, X: Array, models: Sequence[Gaussians]) -> Array:
+def _joint_log_likelihoods(means: Array, X: Array, models: Sequence[Gaussians]) -> Array:
     """Joint log-likelihoods (m, n, n_classes) in the order of scikit-learn's operations."""
     joint = []
     with strict_arithmetic():

@@ -1,7 +1,7 @@
-"""The refit of the best setting, which reads what the search has made of all rows.
+"""The refit of the best setting, with outputs of row-wise steps and tokens that the search has kept.
 
-A text that the search has tokenised is not tokenised again: the vectorizer takes its terms and counts, as it
-does on each fold, to the bit.
+The search has tokenised each text once. The refit's vectorizer takes terms and counts from these tokens, as
+on each fold, and its attributes are scikit-learn's to the bit.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ MOST_READS = 16
 def regular_borders(n: int, row_bytes: int, chunk_rows: int, memory: int) -> list[int]:
     """The borders of reads of whole chunks of `chunk_rows` rows each, from 0 to `n`.
 
-    Raises MemoryError if one chunk row takes more than half of `memory`.
+    Raises MemoryError if one chunk takes more than half of `memory`.
     """
     require_read(min(chunk_rows, n) * row_bytes, memory)
     wanted = max(1, min(READ_BYTES, memory // MOST_READS) // row_bytes)

@@ -15,7 +15,7 @@ from manyfit.model_selection.sharing.nested._rule import NestedRule, is_count, r
 
 
 class ImputedNeighbors(NestedRule):
-    """KNNImputer: its fit reads no parameter that nests, and its transform mostly computes distances.
+    """KNNImputer: its fit reads neither parameter, and its transform needs the same distances for all values.
 
     References
     ----------
