@@ -17,7 +17,7 @@ from manyfit.folds import Fold, FoldedData, Unsupported
 from manyfit.introspection.structural_key import structural_key
 
 Array = NDArray[Any]
-# The trees that take as long as bins: benchmarks boosting-prefix, xgboost, lightgbm.
+# Bins take about as long as so many trees. Any number above zero lets settings share them.
 _TREES = 8.0
 
 
