@@ -39,7 +39,7 @@ for number, (estimator, grid) in enumerate([
     for n_jobs in None, 2:
         checkpoint = f"{directory}/{number}{n_jobs}"
         search = GridSearchCV(estimator, grid, n_jobs=n_jobs, memory_limit="1 GB", checkpoint=checkpoint)
-        assert str(search.plan(X, y)).startswith("Plan: 2 settings")
+        assert str(search.plan(X, y)).splitlines()[1].startswith("Plan: 2 settings")
         assert np.isfinite(search.fit(X, y).best_score_)
 cross_validate(Ridge(), X, y)
 file = np.memmap(f"{directory}/X", dtype=X.dtype, mode="w+", shape=X.shape)
