@@ -1,1 +1,5 @@
 """The search classes."""
+
+from manyfit.model_selection.search._base import SharedSearch
+
+__all__ = ["SharedSearch"]
