@@ -61,7 +61,7 @@ class _Watch:
         self._n_bytes, self._state = 0, _global_state()
 
     def why_not(self, call: Any) -> str | None:
-        """Why scikit-learn has to make the fits, of which this is the next one; None if there is no reason."""
+        """Why scikit-learn has to make the fits, of which this is the next; None if there is no reason."""
         _, (estimator, X, y, *_), given = call
         if not self._n_bytes:
             params = [given.get("fit_params") or {}, given.get("score_params") or {}]

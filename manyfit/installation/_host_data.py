@@ -8,7 +8,7 @@ _HOSTS = frozenset({"builtins", "numpy", "pandas", "polars", "pyarrow", "scipy"}
 
 
 def foreign_data(values: Iterable[Any]) -> str | None:
-    """Why scikit-learn has to read some data: the type of the first that is none of NumPy's, pandas' and so on.
+    """Why scikit-learn has to read some data: the type of the first value that is none of `_HOSTS`.
 
     Data on a device, in files or in Dask collections are read by manyfit's own classes only: scikit-learn
     raises for some of them, and an installed search raises the same.

@@ -1,4 +1,4 @@
-"""`install` and its reverse: they set `fit` of scikit-learn's two searches, and the class that runs its fits."""
+"""`install` and `uninstall`: they set `fit` of scikit-learn's searches, and the class that runs its fits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from manyfit.installation import _settings
 from manyfit.installation._functions import InstalledParallel
 from manyfit.installation._searches import SEARCHES, serving_fit
 from manyfit.installation._settings import Settings
-from manyfit.model_selection.search import SharedSearch
+from manyfit.model_selection.search import SharedSearch, Sharing
 
 _CONSTRAINTS = {
     name: SharedSearch._parameter_constraints[name] for name in ("sharing", "verify", "memory_limit")
@@ -23,7 +23,7 @@ _checked = validate_params({**_CONSTRAINTS, "client": "no_validation"}, prefer_s
 
 @_checked
 def install(
-    *, sharing: str = "auto", verify: int = 0, memory_limit: int | str | None = None, client: Any = False
+    *, sharing: Sharing = "auto", verify: int = 0, memory_limit: int | str | None = None, client: Any = False
 ) -> None:
     """Let scikit-learn's own searches and cross-validation share the work of their fits.
 
@@ -71,7 +71,11 @@ def install(
     >>> manyfit.report_of(search).fits_shared
     15
     """
-    settings = Settings(sharing, verify, memory_limit, client)
+    install_settings(Settings(sharing, verify, memory_limit, client))
+
+
+def install_settings(settings: Settings) -> None:
+    """Install manyfit with some settings, which replace all that are active."""
     with _settings.lock:
         _settings.remove()
         _settings.activate(settings)
@@ -105,7 +109,7 @@ def uninstall() -> None:
 @_checked
 @contextmanager
 def installed(
-    *, sharing: str = "auto", verify: int = 0, memory_limit: int | str | None = None, client: Any = False
+    *, sharing: Sharing = "auto", verify: int = 0, memory_limit: int | str | None = None, client: Any = False
 ) -> Iterator[None]:
     """Install manyfit while a ``with`` block runs.
 
@@ -180,7 +184,7 @@ def unload_ipython_extension(ipython: Any) -> None:
 
 
 # Each patched class with its `fit` of ours, and its own one, None where it inherits it.
-_fits: dict[type, tuple[Any, Any]] = {}
+_fits: dict[Any, tuple[Any, Any]] = {}
 
 
 def _patch() -> None:

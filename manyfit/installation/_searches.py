@@ -1,4 +1,4 @@
-"""`fit` of scikit-learn's own searches: a shadow of manyfit's runs the search, and hands over its attributes."""
+"""`fit` of scikit-learn's searches: a shadow of manyfit's runs, and hands over its attributes."""
 
 from __future__ import annotations
 

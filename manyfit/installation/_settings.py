@@ -7,14 +7,14 @@ from threading import Lock
 from typing import Any
 
 from manyfit._config.sizes import parse_size
-
+from manyfit.model_selection.search import Sharing
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
     """Options of installed searches; `show_plans` prints the plan of each one before it runs."""
 
-    sharing: str = "auto"
+    sharing: Sharing = "auto"
     verify: int = 0
     memory_limit: int | str | None = None
     client: Any = False

@@ -186,9 +186,7 @@ cross_val_score = _documented(
     _SCORES,
 )
 cross_val_predict = _documented(
-    predict_on_any_device(
-        replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)
-    ),
+    predict_on_any_device(replace_globals(model_selection.cross_val_predict, _HERE, Parallel=EngineParallel)),
     _PREDICTIONS,
 )
 validation_curve = _documented(replace_globals(model_selection.validation_curve, _HERE, **_NAMES), _SCORES)
