@@ -1,4 +1,4 @@
-"""A pytest plugin that installs manyfit, and writes the outcome of each test and what was shared to a file."""
+"""A pytest plugin that installs manyfit, and writes outcomes and what was shared to a file."""
 
 import json
 import os
