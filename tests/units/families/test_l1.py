@@ -94,9 +94,7 @@ def test_scikit_learn_fits_one_split(model: Any) -> None:
     assert not np.array_equal(exact[1], theirs["split1_test_score"])
 
 
-@pytest.mark.parametrize(
-    "weights", [{"no": 0.3, "yes": 2.0}, {"yes": 2.0}], ids=["both classes", "one class"]
-)
+@pytest.mark.parametrize("weights", [{"no": 0.3, "yes": 2.0}, {"yes": 2.0}], ids=["both", "one"])
 def test_class_weights_by_label(weights: dict[str, float]) -> None:
     model = MODEL.__class__(**{**MODEL.get_params(), "class_weight": weights})
     search = searched(model, C, TWO)
