@@ -21,6 +21,7 @@ from sklearn.preprocessing import (
 )
 
 from manyfit.model_selection import GridSearchCV
+from tests._covering import spread
 from tests._same_results import both
 
 N = 200
@@ -137,7 +138,7 @@ SERVED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("transformer", SERVED.values(), ids=SERVED)
+@pytest.mark.parametrize("transformer", spread(SERVED.items(), 6))
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
 def test_no_fit_is_made(transformer):
     model = make_pipeline(transformer, Ridge())
@@ -190,7 +191,7 @@ LEFT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("transformer", "fails"), LEFT.values(), ids=LEFT)
+@pytest.mark.parametrize(("transformer", "fails"), spread(LEFT.items(), 8))
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_decides(transformer, fails):
     model = make_pipeline(transformer, Ridge())

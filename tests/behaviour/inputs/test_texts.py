@@ -81,8 +81,7 @@ def outcome(call):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
-@pytest.mark.parametrize("name", SEARCHES)
-@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize(("name", "kind"), covering(SEARCHES, CONTAINERS, strength=1))
 def test_searches(kind, name):
     X, (estimator, grid, options) = CONTAINERS[kind], SEARCHES[name]
     one, other = (

@@ -27,6 +27,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
+from tests._covering import spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, both
 from tests._search_fixtures import RANDOM_LASSO
 
@@ -217,12 +218,15 @@ def test_unsupervised_and_without_candidates_values():
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        RANDOM_LASSO,
-        make_pipeline(StandardScaler(), RANDOM_LASSO),
-        make_pipeline(MinMaxScaler(clip=True), Ridge()),
-        Ridge(),
-    ],
+    spread(
+        [
+            RANDOM_LASSO,
+            make_pipeline(StandardScaler(), RANDOM_LASSO),
+            make_pipeline(MinMaxScaler(clip=True), Ridge()),
+            Ridge(),
+        ],
+        2,
+    ),
 )
 def test_two_jobs_give_the_same(estimator):
     name = next(n for n in estimator.get_params() if n.endswith("alpha"))
@@ -363,7 +367,7 @@ def test_a_metric_that_writes_into_the_weights_changes_its_own_only(model):
         both(model, {"alpha": [1.0] * 3}, fit_params={"sample_weight": WEIGHTS + 1.0}, scoring=scoring)
 
 
-@pytest.mark.parametrize("size", [1e-160, 1e-150, 1e-100, 1e-16, 1e16, 1e100, 1e150])
+@pytest.mark.parametrize("size", spread([1e-160, 1e-150, 1e-100, 1e-16, 1e16, 1e100, 1e150], 4))
 def test_features_and_targets_of_any_size(size):
     both(LinearRegression(), {}, X=X * size, refit=False)
     for solver in ("svd", "auto"):

@@ -116,15 +116,18 @@ def test_rounding_that_could_change_a_score_is_found(data):
 
 
 @pytest.mark.parametrize(
-    ("estimator", "grid", "scoring"),
-    [
-        (Ridge(), {"alpha": ALPHAS}, ["neg_mean_squared_error", "neg_mean_absolute_error"]),
-        (Ridge(), {"alpha": ALPHAS}, ["neg_root_mean_squared_error", "neg_max_error"]),
-        (LinearRegression(), {"fit_intercept": [True]}, "neg_mean_squared_error"),
-        (RidgeClassifier(), {"alpha": ALPHAS}, "accuracy"),
-    ],
+    ("estimator", "grid", "scoring", "cv"),
+    covering(
+        [
+            (Ridge(), {"alpha": ALPHAS}, ["neg_mean_squared_error", "neg_mean_absolute_error"]),
+            (Ridge(), {"alpha": ALPHAS}, ["neg_root_mean_squared_error", "neg_max_error"]),
+            (LinearRegression(), {"fit_intercept": [True]}, "neg_mean_squared_error"),
+            (RidgeClassifier(), {"alpha": ALPHAS}, "accuracy"),
+        ],
+        [LeaveOneOut(), KFold(10)],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(10)])
 def test_scores_are_those_of_scikit_learn(data, estimator, grid, scoring, cv):
     X, y = data
     X, y = X[:30], (y[:30] > np.median(y)) if isinstance(estimator, RidgeClassifier) else y[:30]
