@@ -15,7 +15,7 @@ from benchmarks._in_turn import Measured, Request, measure
 from benchmarks._report import table
 from benchmarks.everyday_cases._all import CASES
 
-ALWAYS = {"ridge", "frame-ridge", "svc-ten-fits", "cross-val-predict-forest"}
+ALWAYS = {"frame-ridge", "cross-val-predict-forest"}  # two more take turns
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class Halving(_SEARCHES["HalvingGridSearchCV"]):  # type: ignore[misc]
         self.client = client
 
 
-@pytest.mark.parametrize("model", BOOSTERS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(("model", "client"), covering(BOOSTERS, [1, 2], strength=1), indirect=["client"])
 def test_a_halving_search_stops_each_fit_by_its_own_part_of_the_rows(model, client):
     grid = {"learning_rate": [0.05, 0.1, 0.3, 0.5]}
     local, there = (Halving(model, grid, where).fit(X, Y) for where in (False, client))

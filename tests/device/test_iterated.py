@@ -58,13 +58,20 @@ def test_the_host_waits_at_most_twice_an_iteration(scoring, y_there, steps):
 @pytest.mark.invariant("An iterating family gives a device's data the host's answers")
 @pytest.mark.parametrize(
     ("model", "grid", "y", "dtype"),
-    [
-        (LogisticRegression(class_weight="balanced"), CS, np.array(["a", "bb", "c"])[THREE], np.float32),
-        (make_pipeline(StandardScaler(), LogisticRegression()), BEHIND, THREE, np.float64),
-        (LinearSVC(), CS, TWO, np.float64),
-        (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0, np.float32),
-    ],
-    ids=["texts", "steps", "hinge", "poisson"],
+    spread(
+        {
+            "texts": (
+                LogisticRegression(class_weight="balanced"),
+                CS,
+                np.array(["a", "bb", "c"])[THREE],
+                np.float32,
+            ),
+            "steps": (make_pipeline(StandardScaler(), LogisticRegression()), BEHIND, THREE, np.float64),
+            "hinge": (LinearSVC(), CS, TWO, np.float64),
+            "poisson": (PoissonRegressor(), {"alpha": [1e-3, 0.1]}, TWO * 3.0, np.float32),
+        }.items(),
+        2,
+    ),
 )
 def test_scores_are_those_on_the_host(place, model, grid, y, dtype):
     options = {"place": place, "place_y": np.asarray, "cv": 3, "return_train_score": True}

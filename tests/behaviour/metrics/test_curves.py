@@ -11,7 +11,7 @@ import sklearn.metrics as sm
 
 from manyfit import metrics
 from manyfit.metrics.functions._threshold_counts import true_places
-from tests._covering import spread
+from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import crossings, here, there
 from tests.units.metrics._alike import OWN_DTYPES, Raised, at_home, check
 
@@ -133,8 +133,7 @@ STRANGE = {
 
 
 @pytest.mark.invariant("Tables, reports and curves on a device are scikit-learn's, errors included")
-@pytest.mark.parametrize("name", CURVES)
-@pytest.mark.parametrize("what", STRANGE)
+@pytest.mark.parametrize(("name", "what"), covering(CURVES, STRANGE, strength=1))
 def test_what_scikit_learn_refuses(name: str, what: str) -> None:
     y, scores, options = STRANGE[what]
     expected, crossed = check(name, y, scores, **options)

@@ -11,7 +11,7 @@ import sklearn.metrics as sm
 
 from manyfit import metrics
 from manyfit.metrics.kernels.labels import _counts as _many_counts
-from tests._covering import spread
+from tests._covering import covering, spread
 from tests.behaviour.metrics._crossings import crossings, here, there
 from tests.units.metrics._alike import OWN_DTYPES, Raised, at_home, check, outcome
 
@@ -124,8 +124,7 @@ STRANGE = {
 FUNCTIONS = sorted({name for name, _ in OF_LABELS})
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("what", STRANGE)
+@pytest.mark.parametrize(("name", "what"), covering(FUNCTIONS, STRANGE, strength=1))
 def test_what_scikit_learn_refuses(name: str, what: str) -> None:
     expected, _ = check(name, *STRANGE[what])
     # Of nothing, 1.7 had tables.

@@ -27,7 +27,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.fixes import parse_version
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
-from tests._covering import spread
+from tests._covering import covering, spread
 from tests._same_results import LABELS, WEIGHTS, X_CLASS, X, Y, both
 from tests._search_fixtures import RANDOM_LASSO
 
@@ -313,7 +313,7 @@ def mean_of_squares(truth, predicted):
 
 
 @pytest.mark.parametrize(
-    "y", [Y[:, None], pd.DataFrame({"y": Y}), np.c_[Y, Y]], ids=["column", "frame", "two"]
+    "y", spread({"column": Y[:, None], "frame": pd.DataFrame({"y": Y}), "two": np.c_[Y, Y]}.items(), 1)
 )
 def test_a_metric_is_given_predictions_of_scikit_learns_shape(y):
     scoring = make_scorer(mean_of_squares)
@@ -351,8 +351,14 @@ def centres(truth, predicted, sample_weight=None):
     return float(np.average(np.abs(np.asarray(truth)), weights=sample_weight))
 
 
-@pytest.mark.parametrize("as_type", [np.array, pd.Series, list])
-@pytest.mark.parametrize("model", [Ridge(), RANDOM_LASSO, make_pipeline(MinMaxScaler(clip=True), Ridge())])
+@pytest.mark.parametrize(
+    ("as_type", "model"),
+    covering(
+        [np.array, pd.Series, list],
+        [Ridge(), RANDOM_LASSO, make_pipeline(MinMaxScaler(clip=True), Ridge())],
+        strength=1,
+    ),
+)
 def test_a_metric_that_writes_into_the_targets_changes_its_own_only(model, as_type):
     name = next(n for n in model.get_params() if n.endswith("alpha"))
     params = {"scoring": make_scorer(centres), "return_train_score": True}

@@ -94,7 +94,7 @@ def assert_same(estimator, settings, fold):
 ALGORITHMS = [(form, "auto") for form in FORMS] + [(form, "brute") for form in FORMS if "tree" in form]
 
 
-@pytest.mark.parametrize(("form", "algorithm"), ALGORITHMS)
+@pytest.mark.parametrize(("form", "algorithm"), spread(ALGORITHMS, 5))
 def test_to_the_bit_whatever_is_at_the_radius(form, algorithm):
     X = FORMS[form]
     settings = settings_of(RADII, ("uniform", "distance")) + settings_of(RADII[2:3], (None,))
