@@ -144,6 +144,7 @@ def test_metadata_requests():
     same(search.best_estimator_.coef_, twin.coef_)
 
 
+@pytest.mark.slow
 def test_a_class_is_made_when_it_is_asked_for():
     """Importing the room imports none of scikit-learn that it did not need before."""
     script = (

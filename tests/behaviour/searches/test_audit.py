@@ -26,6 +26,8 @@ from tests._covering import covering, spread
 from tests.behaviour.iterations.test_sklearn_stops import same, searched
 from tests.differential._subject import sharing_whatever_it_costs
 
+pytestmark = pytest.mark.slow
+
 DATA, TARGET = (part[::2] for part in load_breast_cancer(return_X_y=True))
 GRID = {"C": [0.01, 1.0, 100.0]}
 MODEL = LogisticRegression(max_iter=30)

@@ -54,6 +54,7 @@ def test_failing_fits_get_the_error_score():
     assert first == second
 
 
+@pytest.mark.slow  # ends the workers
 def test_an_error_is_raised():
     with pytest.raises(ValueError, match="max_depth"):
         fitted(manyfit.model_selection, FAILING, {}, {"error_score": "raise"})
