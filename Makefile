@@ -67,7 +67,7 @@ upstream: $(VENV)/.test
 	$(UPSTREAM)
 
 thorough: $(VENV)/.test
-	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough --ignore=tests/upstream tests
+	$(PYTEST) -m thorough --ignore=tests/upstream
 	$(UPSTREAM) -m thorough
 
 oldest-short: oldest-fuzzer oldest-folders

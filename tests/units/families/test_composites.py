@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from manyfit.families.nested._member_fits import MemberMemory
 from manyfit.model_selection import GridSearchCV
-from tests._covering import covering, spread
+from tests._covering import spread
 from tests._same_results import both
 from tests.differential._subject import sharing_whatever_it_costs
 
@@ -70,7 +70,8 @@ def targets(model: Any) -> Any:
     return NUMBERS if "Regressor" in type(model).__name__ else LABELS
 
 
-@pytest.mark.parametrize(("model", "grid", "made", "weighted"), covering(CASES, [False, True], strength=1))
+@pytest.mark.parametrize(("model", "grid", "made"), CASES)
+@pytest.mark.parametrize("weighted", spread([False, True], 1))
 def test_settings_have_scikit_learns_scores_and_few_fits(model, grid, made, weighted):
     y = targets(model)
     scoring = "r2" if y is NUMBERS else "accuracy"
