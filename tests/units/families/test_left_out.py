@@ -156,6 +156,16 @@ def test_r2_and_explained_variance_of_small_folds(data):
             np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9)
 
 
+def test_training_scores_are_those_of_scikit_learn(data):
+    ours, theirs = (
+        one(Ridge(), {"alpha": ALPHAS}, cv=10, refit=False, return_train_score=True).fit(*data)
+        for one in (GridSearchCV, SklearnSearch)
+    )
+    assert ours.report_.fits_done == 0
+    for key in ("split3_train_score", "mean_train_score"):
+        np.testing.assert_allclose(ours.cv_results_[key], theirs.cv_results_[key], rtol=1e-9)
+
+
 def test_leave_one_out_finds_the_setting_of_ridge_cv(data):
     X, y = data
     alphas = np.logspace(-2, 3, 10)
