@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from xgboost import XGBClassifier, XGBRegressor
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
+from tests._covering import covering, spread
 
 X, Y = make_regression(240, 6, n_informative=2, noise=150.0, random_state=0)
 X_CLASS, LABELS = make_classification(240, 8, n_informative=4, n_classes=3, flip_y=0.2, random_state=1)
@@ -68,8 +69,9 @@ def fitted(model, X, y, train, test, weights=None):
     return model, model.n_iter_
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
-@pytest.mark.parametrize("model", BOOSTERS, ids=named)
+@pytest.mark.parametrize(
+    ("weights", "model"), covering({"plain": None, "weights": WEIGHTS}.items(), BOOSTERS, strength=1)
+)
 def test_each_fit_is_the_librarys_own_with_the_test_part_as_validation_set(model, weights):
     X, y = data_for(model)
     search = GridSearchCV(model, GRID, cv=FOLDS, early_stopping="fold", return_train_score=True)
@@ -86,7 +88,7 @@ def test_each_fit_is_the_librarys_own_with_the_test_part_as_validation_set(model
     assert_array_equal(results["mean_best_n_iter"], table.mean(axis=0))
 
 
-@pytest.mark.parametrize("model", BOOSTERS, ids=named)
+@pytest.mark.parametrize("model", spread(BOOSTERS, 3))
 def test_the_refit_makes_the_mean_of_the_best_iterations_and_does_not_stop(model):
     X, y = data_for(model)
     search = GridSearchCV(model, GRID, cv=FOLDS, early_stopping="fold").fit(X, y)
