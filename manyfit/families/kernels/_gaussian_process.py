@@ -205,14 +205,15 @@ class GaussianProcessAnswers(Answers):
         return Responses(predict=partial(self._predict, _readable(fold.rows(role))))
 
     def _predict(self, X: Array) -> Array:
-        found, kernel, K = list[Array](), None, np.empty(0)
+        found, kernel, K = [np.empty(0)] * len(self.models), None, np.empty(0)
         with refused_warnings("a prediction"):
-            for model in self.models:
+            # One matrix at a time.
+            for j, model in sorted(enumerate(self.models), key=lambda one: id(one[1].kernel)):  # type: ignore[union-attr]
                 assert model is not None
                 if model.kernel is not kernel:
                     kernel, K = model.kernel, model.kernel(X, self.X)
                 predicted = model.deviation * (K @ model.dual) + model.mean
-                found.append(predicted[:, 0] if self.n_outputs == 1 and predicted.ndim == 2 else predicted)
+                found[j] = predicted[:, 0] if predicted.shape[1:] == (1,) else predicted
         return np.stack(found)
 
 
