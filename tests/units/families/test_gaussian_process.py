@@ -17,8 +17,9 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 from sklearn.model_selection import GridSearchCV as SklearnSearch
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from manyfit.estimators import Cost, family_of
 from manyfit.families.kernels import _gaussian_process
@@ -116,6 +117,15 @@ def test_predictions_are_equal_to_the_bit_however_ill_conditioned():
         assert fitted.alpha_.any()
 
 
+def test_training_scores_that_are_rounding_are_those_of_a_copy_of_the_rows():
+    """BLAS multiplies a matrix by itself in another order than two that are equal."""
+    rows = np.random.default_rng(0).normal(size=(11, 11)) + 1e5
+    model = make_pipeline(MaxAbsScaler(), regressor(DotProduct() ** 2))
+    cv = KFold(3, shuffle=True, random_state=690)
+    grid = {"gaussianprocessregressor__alpha": [1e-10, 0.1]}
+    assert searched(model, grid, rows, rows[:, 0] - 1e5, cv=cv).fits_shared == 6
+
+
 def test_kernels_of_a_grid_have_a_matrix_each(monkeypatch):
     calls = []
     call = RBF.__call__
@@ -163,6 +173,7 @@ class Half(RBF):
         (regressor(kernels.CompoundKernel([RBF(), RBF()])), "kernels with CompoundKernel"),
         (regressor(WhiteKernel()), "not one of rows of numbers"),
         (regressor(RBF(), n_targets=1), "n_targets"),
+        (regressor(RBF(), copy_X_train=False), "copy_X_train"),
     ],
 )
 def test_what_is_left_to_scikit_learn(model, why):
