@@ -32,7 +32,7 @@ OLDEST_FUZZER = $(addprefix tests/differential/,test_differential.py test_frames
 OLDEST_FOLDERS = $(addprefix tests/,behaviour device units/introspection)
 OLDEST_BESIDE := $(subst $(VENV)/,$(OLDEST)/,$(PYTEST_BESIDE))
 
-.PHONY: help demo test beside lint unit doctest suite upstream thorough oldest-short test-oldest python clean
+.PHONY: help demo docs test beside lint unit doctest suite upstream thorough oldest-short test-oldest python clean
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -68,6 +68,13 @@ suite: $(VENV)/.test
 upstream: $(VENV)/.test
 	$(UPSTREAM)
 
+# The site, in build/docs: the pages as they are in this repository, and the docstrings of what manyfit adds.
+docs: $(VENV)/.docs
+	rm -rf build/docs build/pages && mkdir -p build/pages
+	cp -R docs/*.md docs/images README.md CHANGELOG.md CONTRIBUTING.md build/pages
+	cp -R docs/site/* build/pages
+	$(VENV)/bin/python -m sphinx -q -W --keep-going -b html build/pages build/docs
+
 thorough: $(VENV)/.test
 	$(ONE_THREAD) $(VENV)/bin/python -m pytest -q -m thorough --ignore=tests/upstream tests
 	$(UPSTREAM) -m thorough
@@ -91,6 +98,11 @@ $(VENV)/.test: pyproject.toml | python
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python $(PIP_INSTALL) -e '.[demo,test]'
 	@touch $@ $(@D)/.demo
+
+$(VENV)/.docs: $(VENV)/.demo
+	@echo "Installing into $(@D) what the site needs ..."
+	@$(@D)/bin/python $(PIP_INSTALL) -e '.[docs]'
+	@touch $@
 
 $(OLDEST)/.test: pyproject.toml tests/oldest.txt | python
 	@echo "Installing into $(@D) the oldest supported versions ..."

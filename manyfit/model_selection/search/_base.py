@@ -49,6 +49,7 @@ from manyfit.model_selection.search._hooks import (
     check_input,
     list_candidates,
 )
+from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -205,8 +206,9 @@ class SharedSearch:
             if self.refit:
                 context = root.subcontext(task_name="refit-with-best-params")
                 self._refit_audited(setup, evaluation, context, metadata)
-        except BaseException:  # Ctrl-C too
+        except BaseException as error:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
+            suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
         if hasattr(self, "best_index_"):
             self._note_ties(setup, evaluation)

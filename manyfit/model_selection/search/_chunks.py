@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from manyfit._config.sizes import machine_memory
 from manyfit.estimators.chunks.methods import METHODS, why_not_in_chunks
 from manyfit.folds import ChunkRows, as_chunk_rows, is_in_file, may_be_in_chunks, size_in_chunks
 from manyfit.model_selection.job._job import DEFAULT_MEMORY_LIMIT, memory_limit_in_bytes
@@ -29,9 +30,7 @@ def rows_in_chunks(X: Any, memory_limit: int | str | None) -> ChunkRows | None:
 
 
 def _half_of_memory() -> int:
-    from distributed.system import MEMORY_LIMIT
-
-    return max(int(MEMORY_LIMIT) // 2, DEFAULT_MEMORY_LIMIT)
+    return max(machine_memory() // 2, DEFAULT_MEMORY_LIMIT)
 
 
 def load_file(one: Any) -> Any:

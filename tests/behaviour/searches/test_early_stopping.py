@@ -26,7 +26,7 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBClassifier, XGBRegressor, XGBRFClassifier
+from xgboost import XGBClassifier, XGBRegressor
 
 from manyfit.model_selection import GridSearchCV, RandomizedSearchCV
 
@@ -296,7 +296,6 @@ def test_without_the_option_nothing_changes():
     [
         (Ridge(), {"alpha": [1.0]}, "got Ridge"),
         (RandomForestClassifier(), {"max_depth": [1]}, "got RandomForestClassifier"),
-        (XGBRFClassifier(), {"max_depth": [1]}, "got XGBRFClassifier"),
         (XGBRegressor(), {"max_depth": [1]}, "Set its early_stopping_rounds"),
         (LGBMRegressor(), {"max_depth": [1]}, "Set its early_stopping_round"),
         (HistGradientBoostingRegressor(), {"max_depth": [1]}, "Set its early_stopping=True"),
@@ -309,6 +308,13 @@ def test_settings_that_cannot_stop_are_refused_before_any_fit(model, grid, messa
         search.fit(X, Y)
     with pytest.raises(ValueError, match=message):
         search.plan(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:`XGBRFClassifier` is deprecated:FutureWarning")
+def test_forests_of_xgboost_are_refused():
+    forest = getattr(xgboost, "XGBRFClassifier", RandomForestClassifier)()  # XGBoost is about to remove it
+    with pytest.raises(ValueError, match=f"got {type(forest).__name__}"):
+        GridSearchCV(forest, {"max_depth": [1]}, early_stopping="fold").fit(X, Y)
 
 
 def test_a_validation_set_of_ones_own_is_refused():

@@ -40,7 +40,10 @@ SVC_PIPELINE = make_pipeline(StandardScaler(), PCA(), SVC())
 def test_a_shared_group_as_text():
     plan = GridSearchCV(Ridge(), ALPHAS).plan(X, Y)
     text = str(plan)
-    assert text.startswith("Plan: 3 settings x 5 splits = 15 fits asked for, 0 to be made; passes over X")
+    assert text.startswith(plan.verdict)
+    assert text.splitlines()[1].startswith(
+        "Plan: 3 settings x 5 splits = 15 fits asked for, 0 to be made; passes over X"
+    )
     assert (
         "└─ shared through moments" in text and "Ridge: 3 settings, 15 fits asked for, 0 to be made" in text
     )
