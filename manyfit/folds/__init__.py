@@ -43,7 +43,7 @@ from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
-from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr
+from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._registry import (
     as_row_source,
@@ -136,6 +136,7 @@ __all__ = [
     "distinct_labels",
     "finite_middle",
     "from_moments",
+    "holds_categories",
     "indicated_classes",
     "is_in_file",
     "is_row_source",
