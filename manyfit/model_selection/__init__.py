@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         SearchParallelDisplay,
         SharingDisplay,
         WorkPlace,
+        cheapest_within,
+        one_standard_error,
     )
     from manyfit.model_selection.validation import _published
     from manyfit.model_selection.validation._published import *  # noqa: F403
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
         "SearchParallelDisplay",
         "SharingDisplay",
         "WorkPlace",
+        "cheapest_within",
+        "one_standard_error",
     ]
     __all__ += _published.__all__
 else:  # a type checker would take any name for one of the module

@@ -2,6 +2,7 @@
 
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
+from manyfit.model_selection.results._choices import cheapest_within, one_standard_error
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays import (
     FoldScoresDisplay,
@@ -28,5 +29,7 @@ __all__ = [
     "SearchParallelDisplay",
     "SharingDisplay",
     "WorkPlace",
+    "cheapest_within",
+    "one_standard_error",
 ]
 __all__ += _published.__all__

@@ -80,7 +80,11 @@ class Report:
         fits_requested, reason; fits_undecided, those of which the plan said that it is decided when
         `decided_by` is seen; and left_to_sklearn, how many of its fits were left to scikit-learn, by reason.
     advice : list of str
-        What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are.
+        What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are. Then
+        what the scores say: a parameter with one value; a best value that is the smallest or largest of at
+        least three listed ones, unless the one beside it scores as well or the estimator takes none beyond;
+        how many settings score less than one standard error below the best one, that of the difference over
+        the splits (corrected as in `FoldScoresDisplay`). With a callable `refit` only the first.
     refit_n_iter : int or None
         With ``early_stopping="fold"``: iterations of the refit, the mean of the best setting's over the
         splits.

@@ -41,6 +41,7 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.search._advice import advise
 from manyfit.model_selection.search._chunks import load_file, refuse_refit_in_chunks, rows_in_chunks
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
@@ -209,7 +210,7 @@ class SharedSearch:
             self.partial_results_ = evaluation.partial()
             raise
         if hasattr(self, "best_index_"):
-            self._note_ties(setup, evaluation)
+            self._note_choice(setup, evaluation)
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -309,11 +310,13 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _note_ties(self, setup: Setup, evaluation: "Evaluation") -> None:
-        """Report the settings that, within `tol`, are as good as the best."""
-        metric = self.refit if self.multimetric_ else "score"
+    def _note_choice(self, setup: Setup, evaluation: "Evaluation") -> None:
+        """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
+        results, metric = evaluation.formatted, self.refit if self.multimetric_ else "score"
+        by_mean = metric if isinstance(metric, str) and not callable(self.refit) else None
+        self.report_.advice += advise(self, results, by_mean)
         if isinstance(metric, str):
-            scores = evaluation.formatted[f"mean_test_{metric}"]
+            scores = results[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
             self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
 
