@@ -9,6 +9,7 @@ from collections.abc import Container, Iterable, Iterator
 # a module that stands alone, has a line of its own; the room's other modules stand at the room's line.
 ORDER = (
     "model_selection",
+    "model_selection.search.adaptive",
     "model_selection.search",
     "model_selection.validation",
     "model_selection.running",

@@ -12,6 +12,7 @@ from manyfit.model_selection.results.displays import (
     SearchParallelDisplay,
     SharingDisplay,
 )
+from manyfit.model_selection.search.adaptive._halving import HalvingGridSearchCV, HalvingRandomSearchCV
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 
@@ -20,6 +21,8 @@ __all__ = [
     "FoldScoresDisplay",
     "GridSearchCV",
     "Group",
+    "HalvingGridSearchCV",
+    "HalvingRandomSearchCV",
     "Plan",
     "RandomizedSearchCV",
     "Report",

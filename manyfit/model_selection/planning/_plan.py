@@ -224,6 +224,8 @@ class Plan:
         What a missing ``random_state`` costs, and what to set.
     warnings : tuple of str
         What the scores of the search are not.
+    rounds : tuple of str
+        Of a halving search, whose first round this is: the sizes of all rounds.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -260,6 +262,7 @@ class Plan:
     n_workers: int = 1
     advice: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    rounds: tuple[str, ...] = ()
 
     @property
     def fits_requested(self) -> int:
@@ -324,7 +327,7 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"Plan: {self._heading()}"]
         kinds = [(title, [row.line() for row in rows]) for title, rows in self._by_kind()]
-        kinds += [(line, []) for line in self.reading]
+        kinds += [(line, []) for line in (*self.reading, *self.rounds)]
         if self.advice:
             kinds.append((_ADVICE, list(self.advice)))
         if places := self._place_lines():
@@ -363,7 +366,7 @@ class Plan:
         places = f"<p>{_PLACES.capitalize()}:</p><ul>{places}</ul>" if places else ""
         advice = "".join(f"<li>{escape(line)}</li>" for line in self.advice)
         advice = f"<p>{_ADVICE.capitalize()}:</p><ul>{advice}</ul>" if advice else ""
-        warned = "".join(f"<p>{escape(line)}</p>" for line in (*self.reading, *self.warnings))
+        warned = "".join(f"<p>{escape(line)}</p>" for line in (*self.reading, *self.rounds, *self.warnings))
         table = f"<table><tr>{head}</tr>{rows}</table>"
         return f"<p>Plan: {escape(self._heading())}</p>{table}{advice}{places}{warned}"
 

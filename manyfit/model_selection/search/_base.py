@@ -84,6 +84,8 @@ class SharedSearch:
         "engine": [StrOptions({"sklearnex"}), None],
     }
 
+    checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
+    continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
     n_jobs: Any
@@ -227,11 +229,11 @@ class SharedSearch:
         return super()._get_scorers()  # type: ignore[misc]
 
     def _refuse_checkpoint_in_rounds(self) -> None:
-        if self.checkpoint is not None and not evaluates_all_at_once(self):
+        if self.checkpoint is not None and not (self.continues_rounds or evaluates_all_at_once(self)):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
-                " settings by a method of its own. Only a search that lists all its settings at once can"
-                " continue from a checkpoint: GridSearchCV and RandomizedSearchCV."
+                " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
+                " searches can continue from a checkpoint."
             )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -97,6 +98,6 @@ def test_no_word_on_the_winner_where_the_mean_chose_none(params):
 def test_several_metrics_and_failing_fits():
     said = advice(Ridge(), {"alpha": [10.0, 100.0, 1000.0]}, scoring=["r2", "neg_max_error"], refit="r2")
     assert lines(said, EDGE)
-    with pytest.warns(UserWarning):
+    with pytest.warns(FitFailedWarning, match="5 fits failed"), pytest.warns(UserWarning, match="non-finite"):
         said = advice(Ridge(), {"alpha": [-1.0, 1.0, 1e9]}, NOISY)
     assert not said, "a setting without a score is no reason for one"
