@@ -25,7 +25,7 @@ class Report:
     Attributes
     ----------
     fits_requested : int
-        Settings times splits.
+        Settings times splits; of a search that `time_budget` has stopped, the fits that have a result.
     fits_done : int
         Fits of the last estimator that were made, one by one or by families (the refit is not counted). A
         group shared through moments makes none.
@@ -85,6 +85,9 @@ class Report:
         least three listed ones, unless the one beside it scores as well or the estimator takes none beyond;
         how many settings score less than one standard error below the best one, that of the difference over
         the splits (corrected as in `FoldScoresDisplay`). With a callable `refit` only the first.
+    stopped : str or None
+        With ``time_budget``: after how many seconds the search stopped, and how many settings have all their
+        scores; None if all have.
     refit_n_iter : int or None
         With ``early_stopping="fold"``: iterations of the refit, the mean of the best setting's over the
         splits.
@@ -120,6 +123,7 @@ class Report:
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     advice: list[str] = field(default_factory=list, compare=False)
     engine_difference: float | None = field(default=None, compare=False)
+    stopped: str | None = field(default=None, compare=False)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)
@@ -289,7 +293,8 @@ class Report:
             rows.append(("largest difference", f"{self.largest_difference:.1e}"))
         width = max(len(name) for name, _ in rows)
         table = [f"{name:<{width}}  {value}" for name, value in rows]
-        return "\n".join([*table, *self._decided(), *self.advice])
+        stopped = [] if self.stopped is None else [f"stopped {self.stopped}"]
+        return "\n".join([*table, *self._decided(), *stopped, *self.advice])
 
     def _decided(self) -> list[str]:
         """Say how undecided fits of the plan were decided, a line for each chain of estimators."""

@@ -26,6 +26,8 @@ def advise(search: Any, results: Mapping[str, Any], metric: str | None) -> list[
     rows = np.arange(len(results["params"]))
     if "iter" in results:
         rows = np.flatnonzero(np.asarray(results["iter"]) == np.max(results["iter"]))
+    if metric is not None:  # settings that failed, or for which there was no time, say nothing
+        rows = rows[np.isfinite(np.asarray(results[f"mean_test_{metric}"], dtype=float)[rows])]
     resource = getattr(search, "resource", None)
     params = [{n: v for n, v in results["params"][row].items() if n != resource} for row in rows]
     if len(params) < 2:
@@ -36,8 +38,6 @@ def advise(search: Any, results: Mapping[str, Any], metric: str | None) -> list[
     if metric is None or not best.size:
         return lines
     mean = np.asarray(results[f"mean_test_{metric}"], dtype=float)[rows]
-    if not np.isfinite(mean[best[0]]):
-        return lines
     lines += _edges(search, parameters, mean, int(best[0]))
     folds = np.column_stack(
         [np.asarray(results[f"split{i}_test_{metric}"], dtype=float)[rows] for i in range(search.n_splits_)]

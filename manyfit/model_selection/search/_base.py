@@ -82,9 +82,11 @@ class SharedSearch:
         "checkpoint": [str, os.PathLike, None],
         "early_stopping": [StrOptions({"fold"}), None],
         "engine": [StrOptions({"sklearnex"}), None],
+        "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     }
 
     checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
+    time_budget: float | None = None
     continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
