@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.ensemble._iforest import _average_path_length
 from sklearn.utils import check_array
 from sklearn.utils._indexing import _get_column_indices
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
 __all__ = [
     "COLUMN_TRANSFORMER_REMAINDER",
+    "HasMethods",
     "Interval",
     "StrOptions",
     "check_parameters",

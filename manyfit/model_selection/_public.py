@@ -13,6 +13,11 @@ from manyfit.model_selection.results.displays import (
     SharingDisplay,
 )
 from manyfit.model_selection.search.adaptive._halving import HalvingGridSearchCV, HalvingRandomSearchCV
+from manyfit.model_selection.search.adaptive._incremental import (
+    HyperbandSearchCV,
+    IncrementalSearchCV,
+    SuccessiveHalvingSearchCV,
+)
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 
@@ -23,6 +28,8 @@ __all__ = [
     "Group",
     "HalvingGridSearchCV",
     "HalvingRandomSearchCV",
+    "HyperbandSearchCV",
+    "IncrementalSearchCV",
     "Plan",
     "RandomizedSearchCV",
     "Report",
@@ -31,6 +38,7 @@ __all__ = [
     "SearchHeatmapDisplay",
     "SearchParallelDisplay",
     "SharingDisplay",
+    "SuccessiveHalvingSearchCV",
     "WorkPlace",
     "cheapest_within",
     "one_standard_error",
