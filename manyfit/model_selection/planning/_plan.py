@@ -168,6 +168,8 @@ class Plan:
         What a missing ``random_state`` costs, and what to set.
     warnings : tuple of str
         What the scores of the search are not.
+    rounds : tuple of str
+        Of a halving search, whose first round this is: the sizes of all rounds.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -204,6 +206,7 @@ class Plan:
     n_workers: int = 1
     advice: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    rounds: tuple[str, ...] = ()
 
     @property
     def fits_requested(self) -> int:
