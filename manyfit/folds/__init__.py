@@ -62,12 +62,10 @@ from manyfit.folds.rows._targets import (
     distinct_labels,
     indicated_classes,
 )
-from manyfit.folds.rows.chunks._registry import (
-    as_chunk_rows,
-    is_in_file,
-    may_be_in_chunks,
-    size_in_chunks,
-)
+from manyfit.folds.rows.chunks._blocks import Blocks
+from manyfit.folds.rows.chunks._input import ChunkInput, expect_rows, load_targets, read_input
+from manyfit.folds.rows.chunks._parquet import is_parquet_path
+from manyfit.folds.rows.chunks._registry import as_chunk_rows, is_in_file, may_be_in_chunks
 from manyfit.folds.rows.chunks._rows import ChunkRows
 from manyfit.folds.splits._atoms import AtomGroup, Rows
 from manyfit.folds.splits._device_splitters import SPLITTERS, splitter_arguments, train_test_split
@@ -77,7 +75,9 @@ __all__ = [
     "SPLITTERS",
     "AtomGroup",
     "AtomMoments",
+    "Blocks",
     "CategoryColumn",
+    "ChunkInput",
     "ChunkRows",
     "ClassMoments",
     "ClassSpreads",
@@ -134,11 +134,14 @@ __all__ = [
     "class_indicators",
     "counts_texts",
     "distinct_labels",
+    "expect_rows",
     "finite_middle",
     "from_moments",
     "indicated_classes",
     "is_in_file",
+    "is_parquet_path",
     "is_row_source",
+    "load_targets",
     "map_threads",
     "may_be_in_chunks",
     "merge_rare_features",
@@ -147,12 +150,12 @@ __all__ = [
     "n_rows",
     "own_row_source",
     "product_columns",
+    "read_input",
     "register_row_source",
     "require_classes",
     "row_blocks",
     "selection_key",
     "single_blas_thread",
-    "size_in_chunks",
     "splitter_arguments",
     "take_last",
     "take_rows",

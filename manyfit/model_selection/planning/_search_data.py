@@ -113,8 +113,8 @@ class SearchData:
     @property
     def chunks(self) -> ChunkRows | None:
         """The rows of an X that is read in chunks; None for any other X."""
-        if not may_be_in_chunks(self.job.X):
-            return None
+        if isinstance(self.job.X, ChunkRows) or not may_be_in_chunks(self.job.X):
+            return self.job.X if isinstance(self.job.X, ChunkRows) else None
         try:
             return self.rows if isinstance(self.rows, ChunkRows) else None
         except Unsupported:
