@@ -51,7 +51,8 @@ class Blocks:
         if not callable(blocks) and not (hasattr(blocks, "next") and hasattr(blocks, "reset")):
             raise TypeError(
                 "Blocks takes a function that returns an iterator of blocks, and got "
-                f"{type(blocks).__name__}. An iterator can be read only once: pass the function that makes it."
+                f"{type(blocks).__name__}. An iterator can be read only once: pass the function that "
+                "makes it."
             )
         self._read = blocks if callable(blocks) else lambda: _iterate(blocks)
         self.source = blocks
@@ -116,7 +117,8 @@ class CountedBlocks:
         if not is_frame and (type(X) not in (np.ndarray, np.memmap) or X.ndim != 2):
             found = type(X).__name__ + (f" of {X.ndim} dimensions" if hasattr(X, "ndim") else "")
             raise ValueError(
-                f"Block {k} of X is a {found}. Blocks are arrays of two dimensions, or frames of pandas or polars."
+                f"Block {k} of X is a {found}. Blocks are arrays of two dimensions, or frames of pandas or "
+                "polars."
             )
         names = list(X.columns) if is_frame else None
         dtypes = [number_dtype_of(one) for one in X.dtypes] if is_frame else [X.dtype] * X.shape[1]
