@@ -8,6 +8,8 @@ from manyfit.folds._mixed_matrix import MixedMatrix, OneHot
 from manyfit.folds._pass_data import PassData, finite_middle, require_classes
 from manyfit.folds._row_index import n_rows, row_blocks, take_last, take_rows
 from manyfit.folds._single_fold import SingleFold, moments_of_rows
+from manyfit.folds.encodings._chunk_encoding import ChunkEncoding
+from manyfit.folds.encodings._chunk_table import ChunkTable
 from manyfit.folds.encodings._columns import (
     CategoryColumn,
     EncodedFold,
@@ -19,6 +21,7 @@ from manyfit.folds.encodings._columns import (
     from_moments,
 )
 from manyfit.folds.encodings._encoding import Encoding
+from manyfit.folds.encodings._known_numbers import KnownNumbers
 from manyfit.folds.encodings._products import product_columns
 from manyfit.folds.encodings._table import Table
 from manyfit.folds.encodings._term_counts import TermCounts
@@ -77,8 +80,10 @@ __all__ = [
     "AtomMoments",
     "Blocks",
     "CategoryColumn",
+    "ChunkEncoding",
     "ChunkInput",
     "ChunkRows",
+    "ChunkTable",
     "ClassMoments",
     "ClassSpreads",
     "ClassedFold",
@@ -97,6 +102,7 @@ __all__ = [
     "FoldedData",
     "FoldedMatrix",
     "HostRows",
+    "KnownNumbers",
     "LinearColumns",
     "MixedMatrix",
     "MixedPasses",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,8 @@ from manyfit.folds import Blocks
 def partitions(frame, rows):
     """A Dask frame of so many rows a partition, of unknown lengths, computed anew in each pass."""
     parts = [frame.iloc[start : start + rows] for start in range(0, len(frame), rows)]
-    return dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])
+    with dask.config.set({"dataframe.convert-string": False}):  # or scikit-learn cannot read gaps
+        return dd.from_map(lambda part: part, parts, meta=frame.iloc[:0])
 
 
 def parquet(frame, rows, folder):

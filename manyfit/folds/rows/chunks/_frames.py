@@ -14,7 +14,7 @@ from manyfit.folds.rows.chunks._parts import PartRows
 Array = NDArray[Any]
 
 # Bytes of a value that is no number, as far as nobody knows better.
-OBJECT_BYTES = 64
+OBJECT_BYTES = 32
 
 
 class FrameRows(PartRows):
