@@ -257,6 +257,6 @@ def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
         return ()
     line = (
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
-        f"{count_of(len(rows.borders) - 1, 'part')}, one after the other, in this process"
+        f"{count_of(rows.n_reads, 'part')}, one after the other, in this process"
     )
     return (line, rows.recomputed) if rows.recomputed else (line,)

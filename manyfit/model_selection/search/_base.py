@@ -26,7 +26,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, own_row_source
+from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets, own_row_source
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import (
     EarlyStopping,
@@ -42,7 +42,11 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.search._advice import advise
-from manyfit.model_selection.search._chunks import load_file, refuse_refit_in_chunks, rows_in_chunks
+from manyfit.model_selection.search._chunks import (
+    refuse_refit_in_chunks,
+    search_input,
+    weights_as_params,
+)
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -243,11 +247,18 @@ class SharedSearch:
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         source = own_row_source(X)
-        source = rows_in_chunks(X, self.memory_limit) if source is None else source
-        X = X if source is None else IndexedRows(source)
-        given = map(load_file, (X, y, *params.values()))
-        X, y, *values = compute_dask_inputs(tuple(given), type(self).__name__)
+        if source is None:
+            given = search_input(X, y, self.memory_limit)
+            X, y, source = given.X, given.y, given.rows
+            if given.sample_weight is not None:
+                params = weights_as_params(self.estimator, given.sample_weight, params)
+        lazy = None if source is not None else X, y, *map(load_targets, params.values())
+        X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
         params = dict(zip(params, values, strict=True))
+        if source is not None:
+            if isinstance(source, ChunkRows):
+                expect_rows(source, y)
+            X = IndexedRows(source)
         (X, y), copy_to_host = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
