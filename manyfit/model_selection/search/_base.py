@@ -42,11 +42,7 @@ from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.search._advice import advise
-from manyfit.model_selection.search._chunks import (
-    refuse_refit_in_chunks,
-    search_input,
-    weights_as_params,
-)
+from manyfit.model_selection.search._chunks import refuse_refit_in_chunks, search_input, weights_as_params
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -64,6 +60,7 @@ from manyfit.model_selection.search._setup import (
     fingerprint,
     refuse_fits_by_sklearn,
     search_key,
+    weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
@@ -198,7 +195,7 @@ class SharedSearch:
         refuse_fits_by_sklearn(setup.X, self.refit, self.verify)
         if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
             frozen = None
-        metadata = _weights_of(setup.params)
+        metadata = weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
@@ -331,7 +328,7 @@ class SharedSearch:
         """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
         results, metric = evaluation.formatted, self.refit if self.multimetric_ else "score"
         by_mean = metric if isinstance(metric, str) and not callable(self.refit) else None
-        self.report_.advice += advise(self, results, by_mean)
+        self.report_.advice += advise(self, results, by_mean, setup.X)
         if isinstance(metric, str):
             scores = results[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
@@ -399,8 +396,3 @@ class SharedSearch:
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other
-
-
-def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    weights = params.get("sample_weight")
-    return None if weights is None else {"sample_weight": weights}

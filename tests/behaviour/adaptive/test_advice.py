@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -101,3 +102,11 @@ def test_several_metrics_and_failing_fits():
     with pytest.warns(FitFailedWarning, match="5 fits failed"), pytest.warns(UserWarning, match="non-finite"):
         said = advice(Ridge(), {"alpha": [-1.0, 1.0, 1e9]}, NOISY)
     assert not said, "a setting without a score is no reason for one"
+
+
+def test_the_number_of_columns_is_no_edge():
+    pipeline = make_pipeline(StandardScaler(), PCA(), Ridge())
+    said = advice(pipeline, {"pca__n_components": [1, 2, X.shape[1]]})
+    assert lines(said, EDGE) == []
+    said = advice(pipeline, {"pca__n_components": [1, 2, X.shape[1] - 1]})
+    assert len(lines(said, EDGE)) == 1
