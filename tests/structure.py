@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 ORDER = (
     "installation",
     "model_selection",
+    "model_selection.search.adaptive",
     "model_selection.search",
     "model_selection.validation",
     "model_selection.running",

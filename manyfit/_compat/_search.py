@@ -8,6 +8,12 @@ from typing import Any
 import sklearn
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, _validation
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._search_successive_halving import (
+    HalvingGridSearchCV as SklearnHalvingGridSearchCV,
+)
+from sklearn.model_selection._search_successive_halving import (
+    HalvingRandomSearchCV as SklearnHalvingRandomSearchCV,
+)
 from sklearn.model_selection._validation import _fit_and_score, _score
 from sklearn.model_selection._validation import _insert_error_scores as insert_error_scores
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures as check_fit_failures
@@ -25,6 +31,8 @@ __all__ = [
     "SEARCH_METHODS",
     "TESTED",
     "BaseSearchCV",
+    "SklearnHalvingGridSearchCV",
+    "SklearnHalvingRandomSearchCV",
     "check_fit_failures",
     "check_matplotlib_support",
     "check_method_params",
