@@ -41,7 +41,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
 
     A drop-in for `sklearn.model_selection.GridSearchCV` (1.7 to 1.9), with the same parameters, attributes,
     errors and numbers. It adds `sharing`, `verify`, `memory_limit`, `client`, `checkpoint`, `early_stopping`,
-    `engine`, `plan`, `report_` and `partial_results_`.
+    `engine`, `time_budget`, `plan`, `report_` and `partial_results_`.
 
     Parameters
     ----------
@@ -105,6 +105,10 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         "sklearnex": scikit-learn-intelex makes fits that are made one by one, where it has the class of the
         estimator, or of a predictor in a Pipeline, and nothing draws random numbers. Their scores may differ
         from scikit-learn's; see Notes. `fit` and `plan` raise ImportError if it is not installed.
+
+    time_budget : float or None, default=None
+        Seconds after which no more fits begin; those that run are finished, and the best setting is refitted.
+        Scores of fits that were not made are NaN; at least one setting is fitted. See Notes.
 
     Attributes
     ----------
@@ -173,6 +177,13 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
     fit that fails is made again by scikit-learn. Steps that transform, fits that callbacks follow, fits
     on device data, fits that shared work leaves, and the refit are scikit-learn's.
 
+    With `time_budget` settings are fitted in a fixed order that goes through the grid at random
+    (`RandomizedSearchCV`: in the order of its draws), some at a time. Groups of settings that share their
+    fits come first, one after the other, and are finished. ``cv_results_`` has a row for every setting of
+    the grid; ``report_.stopped`` says how many have all their scores, and a setting without a score is never
+    the best. With a `checkpoint`, the next `fit` goes on with the rest, for another budget or without one.
+    The refit and `verify` come after the budget.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -211,6 +222,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         checkpoint: str | os.PathLike[str] | None = None,
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
+        time_budget: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_grid, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
@@ -223,6 +235,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):
         self.checkpoint = checkpoint
         self.early_stopping = early_stopping
         self.engine = engine
+        self.time_budget = time_budget
 
 
 @accept_device_data
@@ -273,6 +286,8 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         As in `GridSearchCV`.
     engine : {"sklearnex"} or None, default=None
         As in `GridSearchCV`.
+    time_budget : float or None, default=None
+        As in `GridSearchCV`.
 
     Attributes
     ----------
@@ -320,6 +335,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         checkpoint: str | os.PathLike[str] | None = None,
         early_stopping: EarlyStopping = None,
         engine: Engine = None,
+        time_budget: float | None = None,
     ) -> None:
         super().__init__(
             estimator, param_distributions, n_iter=n_iter, scoring=scoring, n_jobs=n_jobs, refit=refit,
@@ -333,3 +349,4 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):
         self.checkpoint = checkpoint
         self.early_stopping = early_stopping
         self.engine = engine
+        self.time_budget = time_budget

@@ -45,6 +45,7 @@ BESIDES = {
     **{f"{kind}Regressor": {"estimators": [("a", Ridge())]} for kind in ("Voting", "Stacking")},
     "CalibratedClassifierCV": {"estimator": GaussianNB()},
     "FeatureUnion": {"transformer_list": []},
+    "GaussianProcessRegressor": {"optimizer": None},
     "IsolationForest": {"random_state": 0},
     "RFE": {"estimator": Ridge(), "n_features_to_select": 2},
 }

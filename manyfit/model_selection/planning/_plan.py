@@ -168,6 +168,8 @@ class Plan:
         What a missing ``random_state`` costs, and what to set.
     warnings : tuple of str
         What the scores of the search are not.
+    rounds : tuple of str
+        Of a halving search, whose first round this is: the sizes of all rounds.
     order : tuple or None
         For each candidate, a key that is equal where steps are shared; None where none is.
     by_candidate : bool
@@ -204,6 +206,7 @@ class Plan:
     n_workers: int = 1
     advice: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    rounds: tuple[str, ...] = ()
 
     @property
     def fits_requested(self) -> int:
@@ -254,6 +257,6 @@ def reading_of(rows: ChunkRows | None) -> tuple[str, ...]:
         return ()
     line = (
         f"X, a {rows.kind}, is read in chunks: each pass reads {rows.nbytes:,} bytes in "
-        f"{count_of(len(rows.borders) - 1, 'part')}, one after the other, in this process"
+        f"{count_of(rows.n_reads, 'part')}, one after the other, in this process"
     )
     return (line, rows.recomputed) if rows.recomputed else (line,)

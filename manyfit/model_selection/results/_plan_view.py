@@ -45,7 +45,7 @@ def as_text(plan: Any) -> str:
     """The verdict, then the groups as a tree, with advice and places of work."""
     lines = [foresee_sharing(plan), f"Plan: {_heading(plan)}"]
     kinds = [(title, [row.line() for row in rows]) for title, rows in _by_kind(plan)]
-    kinds += [(line, []) for line in plan.reading]
+    kinds += [(line, []) for line in (*plan.reading, *plan.rounds)]
     if plan.advice:
         kinds.append((_ADVICE, list(plan.advice)))
     if places := _place_lines(plan):
@@ -67,7 +67,7 @@ def as_html(plan: Any) -> str:
         table(((title, *astuple(row)) for title, rows in _by_kind(plan) for row in rows), _COLUMNS),
         bullets(_ADVICE.capitalize(), plan.advice),
         bullets(_PLACES.capitalize(), _place_lines(plan)),
-        *map(paragraph, (*plan.reading, *plan.warnings)),
+        *map(paragraph, (*plan.reading, *plan.rounds, *plan.warnings)),
     )
 
 

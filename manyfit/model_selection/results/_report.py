@@ -26,7 +26,7 @@ class Report:
     Attributes
     ----------
     fits_requested : int
-        Settings times splits.
+        Settings times splits; of a search that `time_budget` has stopped, the fits that have a result.
     fits_done : int
         Fits of the last estimator that were made, one by one or by families (the refit is not counted). A
         group shared through moments makes none.
@@ -81,7 +81,14 @@ class Report:
         fits_requested, reason; fits_undecided, those of which the plan said that it is decided when
         `decided_by` is seen; and left_to_sklearn, how many of its fits were left to scikit-learn, by reason.
     advice : list of str
-        What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are.
+        What a missing ``random_state`` cost, and what to set; that scores are optimistic, if they are. Then
+        what the scores say: a parameter with one value; a best value that is the smallest or largest of at
+        least three listed ones, unless the one beside it scores as well or the estimator takes none beyond;
+        how many settings score less than one standard error below the best one, that of the difference over
+        the splits (corrected as in `FoldScoresDisplay`). With a callable `refit` only the first.
+    stopped : str or None
+        With ``time_budget``: after how many seconds the search stopped, and how many settings have all their
+        scores; None if all have.
     refit_n_iter : int or None
         With ``early_stopping="fold"``: iterations of the refit, the mean of the best setting's over the
         splits.
@@ -117,6 +124,7 @@ class Report:
     groups: list[dict[str, Any]] = field(default_factory=list, compare=False)
     advice: list[str] = field(default_factory=list, compare=False)
     engine_difference: float | None = field(default=None, compare=False)
+    stopped: str | None = field(default=None, compare=False)
     refit_n_iter: int | None = None
     left_to_sklearn: dict[str, int] = field(default_factory=dict)
     as_good_as_best: list[dict[str, Any]] = field(default_factory=list, compare=False)

@@ -41,7 +41,7 @@ def as_text(report: "Report") -> str:
     rows = _rows(report)
     width = max(len(name) for name, _ in rows)
     table = [f"{name:<{width}}  {value}" for name, value in rows]
-    return "\n".join([describe_sharing(report), *_decisions(report), *report.advice, "", *table])
+    return "\n".join([describe_sharing(report), *_remarks(report), "", *table])
 
 
 def as_html(report: "Report") -> str:
@@ -52,10 +52,15 @@ def as_html(report: "Report") -> str:
     ]
     return view(
         describe_sharing(report),
-        *map(paragraph, (*_decisions(report), *report.advice)),
+        *map(paragraph, _remarks(report)),
         table(groups, ("how", "estimator", "settings", "fits asked for", "why no more was shared")),
         f"<details><summary>All counts, and seconds</summary>{table(_rows(report))}</details>",
     )
+
+
+def _remarks(report: "Report") -> list[str]:
+    stopped = [] if report.stopped is None else [f"The search stopped {report.stopped}."]
+    return [*_decisions(report), *stopped, *report.advice]
 
 
 def _rows(report: "Report") -> list[tuple[str, Any]]:

@@ -26,7 +26,7 @@ from manyfit._compat import (
 )
 from manyfit.arrays import TransferCache, compute_dask_inputs, transfers
 from manyfit.cluster.pool.run import client_for
-from manyfit.folds import ChunkRows, Splits, own_row_source
+from manyfit.folds import ChunkRows, Splits, expect_rows, load_targets, own_row_source
 from manyfit.metrics import refuse_metrics
 from manyfit.model_selection.job._job import (
     EarlyStopping,
@@ -41,7 +41,8 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.search._chunks import load_file, refuse_refit_in_chunks, rows_in_chunks
+from manyfit.model_selection.search._advice import advise
+from manyfit.model_selection.search._chunks import refuse_refit_in_chunks, search_input, weights_as_params
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -59,6 +60,7 @@ from manyfit.model_selection.search._setup import (
     fingerprint,
     refuse_fits_by_sklearn,
     search_key,
+    weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
@@ -82,8 +84,12 @@ class SharedSearch:
         "checkpoint": [str, os.PathLike, None],
         "early_stopping": [StrOptions({"fold"}), None],
         "engine": [StrOptions({"sklearnex"}), None],
+        "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     }
 
+    checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
+    time_budget: float | None = None
+    continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
     n_jobs: Any
@@ -189,7 +195,7 @@ class SharedSearch:
         refuse_fits_by_sklearn(setup.X, self.refit, self.verify)
         if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
             frozen = None
-        metadata = _weights_of(setup.params)
+        metadata = weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
@@ -211,7 +217,7 @@ class SharedSearch:
             suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
         if hasattr(self, "best_index_"):
-            self._note_ties(setup, evaluation)
+            self._note_choice(setup, evaluation)
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -228,21 +234,28 @@ class SharedSearch:
         return super()._get_scorers()  # type: ignore[misc]
 
     def _refuse_checkpoint_in_rounds(self) -> None:
-        if self.checkpoint is not None and not evaluates_all_at_once(self):
+        if self.checkpoint is not None and not (self.continues_rounds or evaluates_all_at_once(self)):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
-                " settings by a method of its own. Only a search that lists all its settings at once can"
-                " continue from a checkpoint: GridSearchCV and RandomizedSearchCV."
+                " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
+                " searches can continue from a checkpoint."
             )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
         scorer, refit_metric = self._get_scorers()  # type: ignore[attr-defined]
         source = own_row_source(X)
-        source = rows_in_chunks(X, self.memory_limit) if source is None else source
-        X = X if source is None else IndexedRows(source)
-        given = map(load_file, (X, y, *params.values()))
-        X, y, *values = compute_dask_inputs(tuple(given), type(self).__name__)
+        if source is None:
+            given = search_input(X, y, self.memory_limit)
+            X, y, source = given.X, given.y, given.rows
+            if given.sample_weight is not None:
+                params = weights_as_params(self.estimator, given.sample_weight, params)
+        lazy = None if source is not None else X, y, *map(load_targets, params.values())
+        X, y, *values = compute_dask_inputs(lazy, type(self).__name__)
         params = dict(zip(params, values, strict=True))
+        if source is not None:
+            if isinstance(source, ChunkRows):
+                expect_rows(source, y)
+            X = IndexedRows(source)
         (X, y), copy_to_host = indexable(X, y), TransferCache()
         params = check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)  # type: ignore[attr-defined]
@@ -311,11 +324,13 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _note_ties(self, setup: Setup, evaluation: "Evaluation") -> None:
-        """Report the settings that, within `tol`, are as good as the best."""
-        metric = self.refit if self.multimetric_ else "score"
+    def _note_choice(self, setup: Setup, evaluation: "Evaluation") -> None:
+        """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
+        results, metric = evaluation.formatted, self.refit if self.multimetric_ else "score"
+        by_mean = metric if isinstance(metric, str) and not callable(self.refit) else None
+        self.report_.advice += advise(self, results, by_mean, setup.X)
         if isinstance(metric, str):
-            scores = evaluation.formatted[f"mean_test_{metric}"]
+            scores = results[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
             self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
 
@@ -381,8 +396,3 @@ class SharedSearch:
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other
-
-
-def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    weights = params.get("sample_weight")
-    return None if weights is None else {"sample_weight": weights}
