@@ -167,7 +167,7 @@ def _measure_arrays(quick: bool, tell: Tell) -> Findings:
 
 
 def _measure_mixed(quick: bool, tell: Tell) -> Findings:
-    return _measure(["parquet"], 50_000 if quick else 6_000_000, quick, tell)
+    return _measure(["parquet"], 200_000 if quick else 6_000_000, quick, tell)
 
 
 def _measure(kinds: list[str], rows: int, quick: bool, tell: Tell) -> Findings:
