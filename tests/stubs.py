@@ -46,8 +46,8 @@ def path_of(module: str) -> Path:
 
 
 def names_of(module: Any) -> list[str]:
-    """The public names of a module, with those that it only has once scikit-learn's are enabled."""
-    return sorted({*module.__all__, *getattr(module, "EXPERIMENTAL", ())})
+    """The public names of a module."""
+    return sorted(module.__all__)
 
 
 def stub(name: str) -> str:

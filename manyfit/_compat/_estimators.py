@@ -1,6 +1,8 @@
 """scikit-learn's estimators: checks of their parameters, and private parts that manyfit reads or sets."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,16 +13,18 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.ensemble._iforest import _average_path_length
 from sklearn.utils import check_array
 from sklearn.utils._indexing import _get_column_indices
-from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_parameter_constraints
 
 __all__ = [
     "COLUMN_TRANSFORMER_REMAINDER",
+    "HasMethods",
     "Interval",
     "StrOptions",
     "check_parameters",
     "column_indices",
     "fit_context",
     "has_glm_loss",
+    "is_bound_of",
     "lda_svd_divisor",
     "naive_bayes_log_sum_exp",
     "output_container",
@@ -32,6 +36,7 @@ __all__ = [
     "replace_hstack",
     "scores_of_first_trees",
     "set_glm_loss",
+    "svm_on_rows",
     "tree_with_nodes",
     "validate_parameters",
 ]
@@ -81,6 +86,22 @@ def check_parameters(estimator: Any, names: Collection[str] | None = None) -> st
 def parameter_constraints(cls: Any) -> dict[str, Any]:
     """The values that a class of scikit-learn allows for each constructor parameter."""
     return dict(cls._parameter_constraints)
+
+
+def is_bound_of(estimator: Any, name: str, value: float, way: str) -> bool:
+    """Whether an estimator refuses numbers that are "smaller" or "larger" (`way`) than a value."""
+    path, _, last = name.rpartition("__")
+    owner = estimator.get_params(deep=True).get(path) if path else estimator
+    constraints = getattr(type(owner), "_parameter_constraints", {})
+    if last not in constraints:
+        return False
+    step = -1 if way == "smaller" else 1
+    beyond = value + step if isinstance(value, Integral) else math.nextafter(value, step * math.inf)
+    try:
+        validate_parameter_constraints({last: constraints[last]}, {last: beyond}, caller_name="")
+    except ValueError:
+        return True
+    return False
 
 
 def pca_is_randomized(pca: Any, n_samples: int, n_features: int) -> bool:
@@ -202,3 +223,25 @@ def replace_hstack(cls: Any, join: Callable[[Any, list[Any]], Any]) -> None:
         return joined
 
     cls._hstack = _hstack
+
+
+def svm_on_rows(estimator: Any, fitted: Any, X: NDArray[Any], gamma: float) -> Any:
+    """A model fitted on the kernel matrix of rows X, as one that was fitted on these rows.
+
+    Parameters
+    ----------
+    estimator : SVC, NuSVC, SVR or NuSVR
+        Unfitted, with a kernel that scikit-learn computes; it becomes the model.
+    fitted : estimator
+        With ``kernel="precomputed"`` and the same other parameters.
+    X : ndarray of float64 of shape (n, p)
+        The training rows.
+    gamma : float
+        The number that the kernel has on these rows.
+    """
+    parameters = estimator.get_params()
+    vars(estimator).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+    estimator.support_vectors_ = X[fitted.support_]
+    estimator.shape_fit_, estimator.n_features_in_ = X.shape, X.shape[1]
+    estimator._gamma = gamma
+    return estimator

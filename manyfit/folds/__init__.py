@@ -46,7 +46,7 @@ from manyfit.folds.passes._sparse import SparsePasses
 from manyfit.folds.rows._csr import CsrRows
 from manyfit.folds.rows._device import DeviceRows
 from manyfit.folds.rows._host import HostRows, NumPyRows
-from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr
+from manyfit.folds.rows._inputs import as_matrix, as_matrix_or_csr, holds_categories
 from manyfit.folds.rows._mixed import MixedRows
 from manyfit.folds.rows._registry import (
     as_row_source,
@@ -143,6 +143,7 @@ __all__ = [
     "expect_rows",
     "finite_middle",
     "from_moments",
+    "holds_categories",
     "indicated_classes",
     "is_in_file",
     "is_parquet_path",

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
         FoldScoresDisplay,
         GridSearchCV,
         Group,
+        HalvingGridSearchCV,
+        HalvingRandomSearchCV,
+        HyperbandSearchCV,
+        IncrementalSearchCV,
         Plan,
         RandomizedSearchCV,
         Report,
@@ -17,7 +21,10 @@ if TYPE_CHECKING:
         SearchHeatmapDisplay,
         SearchParallelDisplay,
         SharingDisplay,
+        SuccessiveHalvingSearchCV,
         WorkPlace,
+        cheapest_within,
+        one_standard_error,
     )
     from manyfit.model_selection.validation import _published
     from manyfit.model_selection.validation._published import *  # noqa: F403
@@ -27,6 +34,10 @@ if TYPE_CHECKING:
         "FoldScoresDisplay",
         "GridSearchCV",
         "Group",
+        "HalvingGridSearchCV",
+        "HalvingRandomSearchCV",
+        "HyperbandSearchCV",
+        "IncrementalSearchCV",
         "Plan",
         "RandomizedSearchCV",
         "Report",
@@ -35,24 +46,22 @@ if TYPE_CHECKING:
         "SearchHeatmapDisplay",
         "SearchParallelDisplay",
         "SharingDisplay",
+        "SuccessiveHalvingSearchCV",
         "WorkPlace",
+        "cheapest_within",
+        "one_standard_error",
     ]
     __all__ += _published.__all__
 else:  # a type checker would take any name for one of the module
 
     def __getattr__(name: str) -> Any:
-        """Import all public names when the first of them is read: processes of joblib may need none.
-
-        Experimental searches are those of scikit-learn, whose ImportError says how to enable them.
-        """
+        """Import all public names when the first of them is read: processes of joblib may need none."""
         if name.startswith("_") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         public = import_module("manyfit.model_selection._public")
         globals().update({one: getattr(public, one) for one in public.__all__}, __all__=public.__all__)
         if name in globals():
             return globals()[name]
-        if name in public._published.EXPERIMENTAL:
-            return getattr(import_module("sklearn.model_selection"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from manyfit.model_selection._search import BaseSearchCV, GridSearchCV, RandomizedSearchCV
 from manyfit.model_selection.planning._plan import Group, Plan, WorkPlace
+from manyfit.model_selection.results._choices import cheapest_within, one_standard_error
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results.displays import (
     FoldScoresDisplay,
@@ -11,6 +12,12 @@ from manyfit.model_selection.results.displays import (
     SearchParallelDisplay,
     SharingDisplay,
 )
+from manyfit.model_selection.search.adaptive._halving import HalvingGridSearchCV, HalvingRandomSearchCV
+from manyfit.model_selection.search.adaptive._incremental import (
+    HyperbandSearchCV,
+    IncrementalSearchCV,
+    SuccessiveHalvingSearchCV,
+)
 from manyfit.model_selection.validation import _published
 from manyfit.model_selection.validation._published import *  # noqa: F403
 
@@ -19,6 +26,10 @@ __all__ = [
     "FoldScoresDisplay",
     "GridSearchCV",
     "Group",
+    "HalvingGridSearchCV",
+    "HalvingRandomSearchCV",
+    "HyperbandSearchCV",
+    "IncrementalSearchCV",
     "Plan",
     "RandomizedSearchCV",
     "Report",
@@ -27,6 +38,9 @@ __all__ = [
     "SearchHeatmapDisplay",
     "SearchParallelDisplay",
     "SharingDisplay",
+    "SuccessiveHalvingSearchCV",
     "WorkPlace",
+    "cheapest_within",
+    "one_standard_error",
 ]
 __all__ += _published.__all__

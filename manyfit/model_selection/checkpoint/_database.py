@@ -16,20 +16,23 @@ from manyfit.model_selection.job._job import Pair, Result
 
 # "mnyf" in the header marks the file as a checkpoint; the other number is the version of its layout.
 APPLICATION_ID = 0x6D6E7966
-LAYOUT = 3
+LAYOUT = 4
 
 _TABLES = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {LAYOUT}",
-    "CREATE TABLE parts (name TEXT PRIMARY KEY, digest TEXT NOT NULL, text TEXT NOT NULL)",
-    "CREATE TABLE results (candidate INTEGER, split INTEGER, alone INTEGER NOT NULL, result TEXT NOT NULL, "
-    "versions TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (candidate, split))",
+    # `before`: settings of earlier rounds of the search; 0 for all of a search without rounds.
+    "CREATE TABLE parts (before INTEGER, name TEXT, digest TEXT NOT NULL, text TEXT NOT NULL, "
+    "PRIMARY KEY (before, name))",
+    "CREATE TABLE results (before INTEGER, candidate INTEGER, split INTEGER, alone INTEGER NOT NULL, "
+    "result TEXT NOT NULL, versions TEXT NOT NULL, crc INTEGER NOT NULL, "
+    "PRIMARY KEY (before, candidate, split))",
 )
 # Values of the column `alone`: from shared work, fitted one by one, and shared where scikit-learn is to fit.
 _SHARED, _INDIVIDUAL, _DOUBTED = 0, 1, -1
 # Another process may be behind: its shared results replace neither individual fits nor marks of doubt.
 _WRITE = (
-    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (candidate, split) DO UPDATE SET "
+    "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (before, candidate, split) DO UPDATE SET "
     "alone = excluded.alone, result = excluded.result, versions = excluded.versions, crc = excluded.crc "
     f"WHERE excluded.alone = {_INDIVIDUAL} OR results.alone = {_SHARED} "
     "OR results.versions != excluded.versions"
@@ -103,7 +106,7 @@ def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> di
         _require_checkpoint(file, path)
         _require_whole(file, path)
         _require_same_search(file, path, identity)
-        return _read(file, path)
+        return _read(file, path, identity.before)
     except sqlite3.OperationalError as error:
         # A lock, a full disk, or a read-only folder: the file itself is sound.
         if str(error).startswith("no such"):  # one of our tables or columns
@@ -113,26 +116,27 @@ def open_results(file: sqlite3.Connection, path: Path, identity: Identity) -> di
         raise _damaged(path, error) from error
 
 
-def write_results(file: sqlite3.Connection, results: Mapping[Pair, UnwrittenResult]) -> None:
-    """Write results in one transaction, over those of the same pairs."""
+def write_results(file: sqlite3.Connection, before: int, results: Mapping[Pair, UnwrittenResult]) -> None:
+    """Write results of a round in one transaction, over those of the same pairs."""
     rows = [
-        (c, i, int(one.individual), one.text, one.versions, _crc(c, i, *one))
+        (before, c, i, int(one.individual), one.text, one.versions, _crc(before, c, i, *one))
         for (c, i), one in results.items()
     ]
     with transaction(file):
         file.executemany(_WRITE, rows)
 
 
-def mark_doubted(file: sqlite3.Connection, pairs: Iterable[Pair]) -> None:
-    """Mark those shared results of `pairs` that the file has."""
-    where = "WHERE candidate = ? AND split = ? AND alone = ?"
+def mark_doubted(file: sqlite3.Connection, before: int, pairs: Iterable[Pair]) -> None:
+    """Mark those shared results of `pairs` of a round that the file has."""
+    where = "WHERE before = ? AND candidate = ? AND split = ? AND alone = ?"
     with transaction(file):
         for c, i in pairs:
-            row = file.execute(f"SELECT result, versions FROM results {where}", (c, i, _SHARED)).fetchone()
+            key = before, c, i, _SHARED
+            row = file.execute(f"SELECT result, versions FROM results {where}", key).fetchone()
             if row is not None:
                 text, versions = row
-                new = _DOUBTED, _crc(c, i, text, _DOUBTED, versions)
-                file.execute(f"UPDATE results SET alone = ?, crc = ? {where}", (*new, c, i, _SHARED))
+                new = _DOUBTED, _crc(before, c, i, text, _DOUBTED, versions)
+                file.execute(f"UPDATE results SET alone = ?, crc = ? {where}", (*new, *key))
 
 
 def _make_tables(file: sqlite3.Connection, identity: Identity) -> bool:
@@ -142,9 +146,14 @@ def _make_tables(file: sqlite3.Connection, identity: Identity) -> bool:
             return False
         for statement in _TABLES:
             file.execute(statement)
-        rows = [(name, digest, identity.texts[name]) for name, digest in identity.parts.items()]
-        file.executemany("INSERT INTO parts VALUES (?, ?, ?)", rows)
+        _add_parts(file, identity)
     return True
+
+
+def _add_parts(file: sqlite3.Connection, identity: Identity) -> None:
+    """Write the parts of a round, unless another process has."""
+    rows = [(identity.before, name, digest, identity.texts[name]) for name, digest in identity.parts.items()]
+    file.executemany("INSERT OR IGNORE INTO parts VALUES (?, ?, ?, ?)", rows)
 
 
 def _value(file: sqlite3.Connection, query: str) -> Any:
@@ -185,7 +194,12 @@ def _damaged(path: Path, why: Any) -> ValueError:
 
 
 def _require_same_search(file: sqlite3.Connection, path: Path, identity: Identity) -> None:
-    parts = file.execute("SELECT name, digest, text FROM parts")
+    query, key = "SELECT name, digest, text FROM parts WHERE before = ?", (identity.before,)
+    parts = file.execute(query, key).fetchall()
+    if identity.before and not parts:  # the first time that the search comes to this round
+        with transaction(file):
+            _add_parts(file, identity)
+        parts = file.execute(query, key).fetchall()
     stored = {name: (digest, text) for name, digest, text in parts}
     different = [
         f"- {name}: {_difference(stored.get(name, ('', 'missing'))[1], identity.texts.get(name, 'missing'))}"
@@ -204,16 +218,17 @@ def _difference(stored: str, own: str) -> str:
     return f"{stored} in the file, {own} here" if stored != own else f"{own or 'it'}, with different content"
 
 
-def _crc(c: int, i: int, text: str, individual: int, versions: str) -> int:
-    return zlib.crc32(f"{c} {i} {int(individual)} {text} {versions}".encode())
+def _crc(before: int, c: int, i: int, text: str, individual: int, versions: str) -> int:
+    return zlib.crc32(f"{before} {c} {i} {int(individual)} {text} {versions}".encode())
 
 
-def _read(file: sqlite3.Connection, path: Path) -> dict[Pair, StoredResult]:
+def _read(file: sqlite3.Connection, path: Path, before: int) -> dict[Pair, StoredResult]:
     stored = {}
-    rows = file.execute("SELECT candidate, split, alone, result, versions, crc FROM results")
+    columns = "candidate, split, alone, result, versions, crc"
+    rows = file.execute(f"SELECT {columns} FROM results WHERE before = ?", (before,))
     for c, i, individual, text, made_by, crc in rows:
         try:
-            if _crc(c, i, text, individual, made_by) != crc:
+            if _crc(before, c, i, text, individual, made_by) != crc:
                 raise ValueError("another checksum")
             versions = json.loads(made_by) if made_by else None
             stored[c, i] = StoredResult(

@@ -89,7 +89,7 @@ class Checkpoint:
             return
         start, n = time.perf_counter(), len(self._unwritten)
         try:
-            write_results(self._file, self._unwritten)
+            write_results(self._file, self._identity.before, self._unwritten)
             self._unwritten.clear()
         except sqlite3.Error as error:
             self._warn(error, f"continues and tries again; {n} finished fits are not in the file yet")
@@ -113,7 +113,7 @@ class Checkpoint:
             self._warn(error, "continues without it")
             return None
         try:
-            mark_doubted(other._file, doubted)
+            mark_doubted(other._file, self._identity.before, doubted)
         except sqlite3.Error as error:
             other._file.close()
             self._warn(error, "continues without it")

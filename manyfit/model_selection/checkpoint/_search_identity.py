@@ -32,17 +32,19 @@ class Identity:
     """Everything that the results of a search depend on, part by part under a name that users understand.
 
     `parts` are digests, equal for equal content in any process; `texts` are descriptions for messages.
+    `before`: how many settings earlier rounds of the search have had, whose scores chose these.
     """
 
     parts: Mapping[str, str]
     texts: Mapping[str, str]
+    before: int = 0
 
 
 class NoIdentity(ValueError):
     """A search cannot be compared with a later one."""
 
 
-def identity(job: Job, search: Any = None) -> Identity:
+def identity(job: Job, search: Any = None, before: int = 0) -> Identity:
     """The identity of a job: not how it is run (workers, ``memory_limit``, ``verbose``).
 
     It raises `NoIdentity` if the job, or the settings and splits of `search`, are random (the message names
@@ -84,7 +86,7 @@ def identity(job: Job, search: Any = None) -> Identity:
                 f"it holds {error}."
             ) from error
         texts[name] = _short(text)
-    return Identity(parts, texts)
+    return Identity(parts, texts, before)
 
 
 def versions() -> dict[str, str]:
@@ -149,7 +151,9 @@ def _data(data: Any) -> str:
 def _refuse_randomness(job: Job, search: Any) -> None:
     if hasattr(search, "random_state") and not isinstance(search.random_state, numbers.Integral):
         kind = "None" if search.random_state is None else f"a {type(search.random_state).__name__}"
-        raise NoIdentity(_advice(f"random_state of the search is {kind}, so that its settings are drawn"))
+        raise NoIdentity(
+            _advice(f"random_state of the search is {kind}, so that its settings or rows are drawn")
+        )
     found = find_random_parameter(getattr(search, "cv", None), "cv")
     if found is not None:
         raise NoIdentity(_advice(f"{found.name} of the search {found.why}, so that its splits are drawn"))

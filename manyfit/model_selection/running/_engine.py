@@ -27,17 +27,22 @@ from manyfit.model_selection.running._dask_executor import DaskExecutor
 from manyfit.model_selection.running._executors import Executor, JoblibExecutor, ProcessExecutor
 from manyfit.model_selection.running._remote_callbacks import can_run_remotely
 from manyfit.model_selection.running._sklearnex_check import let_sklearnex_fit
+from manyfit.model_selection.running._time_budget import TimeBudget, complete, n_complete
 from manyfit.model_selection.sharing._verbose import print_end, print_start
+from manyfit.model_selection.strategies._fold_families import FOLD_FAMILIES
 from manyfit.model_selection.strategies._individual_fits import INDIVIDUAL_FITS, individual_items
 from manyfit.model_selection.strategies._strategy import RunContext, Schedule, Strategy, WorkItem
 
 FITTED_BEFORE = "scikit-learn had fitted it when the checkpoint was written"
 
 
-def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[list[Result], Report]:
+def run(
+    job: Job, prepared: Prepared, sink: ResultSink | None = None, budget: TimeBudget | None = None
+) -> tuple[list[Result], Report]:
     """Fit and score all pairs of a job, but for those that are restored from a checkpoint.
 
     Returns results as scikit-learn's ``_fit_and_score`` gives them, candidate by candidate, and the report.
+    A pair for which the budget leaves no time has a `NotMade`.
     """
     plan = prepared.plan
     on_host = not (_on_cluster(job) or is_xp_array(job.X))
@@ -48,7 +53,7 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
     with transfers() as crossed, sink or ResultSink(job) as finished:
         finished.rowwise = rowwise
         job = let_sklearnex_fit(job, plan, finished, report)
-        running = _Run(job, plan, report, finished, prepared.data)
+        running = _Run(job, plan, report, finished, prepared.data, budget)
         planned = running.run_all()
         total = running.total
         finished.doubts.update(total.doubts)
@@ -56,16 +61,24 @@ def run(job: Job, prepared: Prepared, sink: ResultSink | None = None) -> tuple[l
         made = min(rowwise.fits, report.transformer_fits_saved)
         report.add({"transformer_fits": rowwise.fits, "transformer_fits_saved": -made})
     results, report.fits_restored = finished.results, len(finished.restored)
-    n_single, report.family_fits = len({*total.refused, *planned} - finished.restored), total.fits_made
+    single = {*total.refused, *planned} & results.keys()
+    n_single, report.family_fits = len(single - finished.restored), total.fits_made
     report.fits_done = n_single + report.family_fits
-    report.fits_shared = job.n_pairs - n_single - report.fits_restored
+    report.fits_requested = len(results)
+    report.fits_shared = len(results) - n_single - report.fits_restored
     report.left_to_sklearn = dict(Counter(total.refused.values()))
     before = finished.restored - finished.shared
     report.groups = [_describe(group, total, before) for group in plan.groups]
     report.cross(crossed)
     report.bytes_read = prepared.data.bytes_read - prepared.data.bytes_before
     prepared.data.bytes_before = prepared.data.bytes_read
-    return [results[pair] for pair in job.pairs(range(len(job.candidates)))], report
+    out, n_done = complete(job, results)
+    if budget is not None and len(results) < len(out):
+        report.stopped = (
+            f"after {budget.spent:.4g} s by time_budget={budget.seconds:g}: {n_done} of "
+            f"{len(job.candidates)} settings have all scores, {len(out) - len(results)} fits were not made"
+        )
+    return out, report
 
 
 def fit_pairs(job: Job, plan: Plan, pairs: Sequence[Pair], sink: ResultSink) -> Report:
@@ -100,10 +113,16 @@ class _Run:
     """A run of a planned job by an executor."""
 
     def __init__(
-        self, job: Job, plan: Plan, report: Report, sink: ResultSink, data: SearchData | None = None
+        self,
+        job: Job,
+        plan: Plan,
+        report: Report,
+        sink: ResultSink,
+        data: SearchData | None = None,
+        budget: TimeBudget | None = None,
     ) -> None:
         self.job, self.plan, self.report, self.sink = job, plan, report, sink
-        self.total = TaskResult()
+        self.total, self.budget = TaskResult(), budget
         self.executor: Executor
         if _on_cluster(job):
             self.executor = DaskExecutor(job, plan.order, sink)
@@ -119,7 +138,9 @@ class _Run:
         single = [group for group in self.plan.groups if not group.strategy.shares_fits]
         planned = self.job.pairs(sorted(c for group in single for c in group.candidates))
         self._require_readable(planned)
-        if self.executor.on_cluster:
+        if self.budget is not None:
+            self._run_within(self.budget, planned)
+        elif self.executor.on_cluster:
             items = [item for items in self._shared_items(()) for item in items]
             self._execute([*items, *self._individual_items(planned)])
             self._fit(self.total.left)
@@ -131,6 +152,29 @@ class _Run:
             self._print({pair: self.total.results[pair] for pair in shared})
             self._fit([*planned, *self.total.left])
         return planned
+
+    def _run_within(self, budget: TimeBudget, planned: Sequence[Pair]) -> None:
+        """Run groups that share fits, then settings, while there is time; at least one of them."""
+        groups = [group for group in self.plan.groups if group.strategy.shares_fits]
+        last = [group for group in groups if group.strategy == FOLD_FAMILIES]  # a fit or more for each
+        first = [group for group in groups if group.strategy != FOLD_FAMILIES]
+        for some in (first, *([last[j]] for j in budget.order(len(last)))):
+            if not self._must_stop(budget):
+                for items in self._shared_items(planned, some):
+                    self._execute(items)
+        pairs = [*planned, *self.total.left]
+        self._individual_items(pairs)  # restores what the checkpoint has
+        pairs = sorted({*pairs} - self.sink.results.keys())
+        n_workers = self.executor.n_slots(INDIVIDUAL_FITS, sorted({c for c, _ in pairs}))
+        if not self._must_stop(budget):
+            for batch in budget.batches(pairs, len(self.job.candidates), n_workers):
+                self._fit(batch)
+        if self.executor.on_cluster:
+            self._print(self.total.results)
+
+    def _must_stop(self, budget: TimeBudget) -> bool:
+        """Whether the time is over, and a setting has all its scores."""
+        return budget.is_over and n_complete(self.job, self.sink.results) > 0
 
     def fit(self, pairs: Sequence[Pair]) -> None:
         """Fit those of some pairs one by one that have no result yet, and print their lines."""
@@ -158,10 +202,13 @@ class _Run:
             "settings out, or pass X as an array or DataFrame."
         )
 
-    def _shared_items(self, planned: Sequence[Pair]) -> Iterator[list[WorkItem]]:
+    def _shared_items(
+        self, planned: Sequence[Pair], among: Sequence[Group] | None = None
+    ) -> Iterator[list[WorkItem]]:
         """The items of each strategy that shares fits, cut when those before them have run."""
+        among = self.plan.groups if among is None else among
         for strategy in FAMILY_STRATEGIES:
-            groups = [group for group in self.plan.groups if group.strategy == strategy]
+            groups = [group for group in among if group.strategy == strategy]
             if groups:
                 left = sorted({*planned, *self.total.left})
                 yield strategy.work_items(groups, self._schedule(strategy, left))

@@ -41,11 +41,8 @@ from manyfit.model_selection.planning._plan import Plan
 from manyfit.model_selection.planning._planner import prepare
 from manyfit.model_selection.results._progress_bar import refitting
 from manyfit.model_selection.results._report import Report
-from manyfit.model_selection.search._chunks import (
-    refuse_refit_in_chunks,
-    search_input,
-    weights_as_params,
-)
+from manyfit.model_selection.search._advice import advise
+from manyfit.model_selection.search._chunks import refuse_refit_in_chunks, search_input, weights_as_params
 from manyfit.model_selection.search._early_stopping import limit_iterations, require_stops
 from manyfit.model_selection.search._evaluation import Evaluation
 from manyfit.model_selection.search._hooks import (
@@ -53,6 +50,7 @@ from manyfit.model_selection.search._hooks import (
     check_input,
     list_candidates,
 )
+from manyfit.model_selection.search._parameter_hints import suggest_parameters
 from manyfit.model_selection.search._refit import fit_on_all_rows
 from manyfit.model_selection.search._setup import (
     Frozen,
@@ -62,6 +60,7 @@ from manyfit.model_selection.search._setup import (
     fingerprint,
     refuse_fits_by_sklearn,
     search_key,
+    weights_of,
 )
 from manyfit.model_selection.sharing._deferred_warnings import DeferredWarnings
 from manyfit.model_selection.strategies._doubts import as_good_as_best
@@ -85,8 +84,12 @@ class SharedSearch:
         "checkpoint": [str, os.PathLike, None],
         "early_stopping": [StrOptions({"fold"}), None],
         "engine": [StrOptions({"sklearnex"}), None],
+        "time_budget": [Interval(numbers.Real, 0, None, closed="neither"), None],
     }
 
+    checks_input = False  # whether scikit-learn 1.7 has ``_check_input_parameters`` of this search
+    time_budget: float | None = None
+    continues_rounds = False  # whether a checkpoint may have settings that earlier scores have chosen
     estimator: Any
     scoring: Any
     n_jobs: Any
@@ -192,7 +195,7 @@ class SharedSearch:
         refuse_fits_by_sklearn(setup.X, self.refit, self.verify)
         if frozen is not None and (frozen.data is None or frozen.data != fingerprint(setup)):
             frozen = None
-        metadata = _weights_of(setup.params)
+        metadata = weights_of(setup.params)
         n_tasks = 1 + (self.refit is not False)
         root = callback_context(self, n_tasks).call_on_fit_task_begin(
             estimator=self, X=setup.X, y=setup.y, metadata=metadata
@@ -209,11 +212,12 @@ class SharedSearch:
             if self.refit:
                 context = root.subcontext(task_name="refit-with-best-params")
                 self._refit_audited(setup, evaluation, context, metadata)
-        except BaseException:  # Ctrl-C too
+        except BaseException as error:  # Ctrl-C too
             self.partial_results_ = evaluation.partial()
+            suggest_parameters(error, self.estimator)  # type: ignore[attr-defined]
             raise
         if hasattr(self, "best_index_"):
-            self._note_ties(setup, evaluation)
+            self._note_choice(setup, evaluation)
         # The one scorer, or all by name where there are several.
         named = scorers_by_name(setup.scorer)
         self.scorer_ = setup.scorer if named.get("score") is setup.scorer else named
@@ -230,11 +234,11 @@ class SharedSearch:
         return super()._get_scorers()  # type: ignore[misc]
 
     def _refuse_checkpoint_in_rounds(self) -> None:
-        if self.checkpoint is not None and not evaluates_all_at_once(self):
+        if self.checkpoint is not None and not (self.continues_rounds or evaluates_all_at_once(self)):
             raise ValueError(
                 f"checkpoint={os.fspath(self.checkpoint)!r} was given to {type(self).__name__}, which chooses"
-                " settings by a method of its own. Only a search that lists all its settings at once can"
-                " continue from a checkpoint: GridSearchCV and RandomizedSearchCV."
+                " settings by a method of its own. Only GridSearchCV, RandomizedSearchCV and the halving"
+                " searches can continue from a checkpoint."
             )
 
     def _setup(self, X: Any, y: Any, params: Mapping[str, Any], frozen: Frozen | None = None) -> Setup:
@@ -320,11 +324,13 @@ class SharedSearch:
                 self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
             self.best_params_ = results["params"][self.best_index_]
 
-    def _note_ties(self, setup: Setup, evaluation: "Evaluation") -> None:
-        """Report the settings that, within `tol`, are as good as the best."""
-        metric = self.refit if self.multimetric_ else "score"
+    def _note_choice(self, setup: Setup, evaluation: "Evaluation") -> None:
+        """Report what the choice of the best setting leaves open, and settings as good as it within `tol`."""
+        results, metric = evaluation.formatted, self.refit if self.multimetric_ else "score"
+        by_mean = metric if isinstance(metric, str) and not callable(self.refit) else None
+        self.report_.advice += advise(self, results, by_mean, setup.X)
         if isinstance(metric, str):
-            scores = evaluation.formatted[f"mean_test_{metric}"]
+            scores = results[f"mean_test_{metric}"]
             tied = as_good_as_best(scores, self.best_index_, evaluation.doubts, metric, setup.n_splits)
             self.report_.as_good_as_best = [dict(evaluation.candidates[c]) for c in tied]
 
@@ -390,8 +396,3 @@ class SharedSearch:
         other = super(SharedSearch, without).__sklearn_clone__()  # type: ignore[misc]
         other.client = self.client
         return other
-
-
-def _weights_of(params: Mapping[str, Any]) -> dict[str, Any] | None:
-    weights = params.get("sample_weight")
-    return None if weights is None else {"sample_weight": weights}

@@ -8,6 +8,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from manyfit._config.sizes import machine_memory
 from manyfit.estimators.chunks.methods import METHODS, why_not_in_chunks
 from manyfit.folds import (
     ChunkInput,
@@ -33,9 +34,7 @@ def search_input(X: Any, y: Any, memory_limit: int | str | None, names: Any = No
 
 
 def _half_of_memory() -> int:
-    from distributed.system import MEMORY_LIMIT
-
-    return max(int(MEMORY_LIMIT) // 2, DEFAULT_MEMORY_LIMIT)
+    return max(machine_memory() // 2, DEFAULT_MEMORY_LIMIT)
 
 
 def weights_as_params(estimator: Any, weights: Any, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 import os
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
+
+import numpy as np
 
 from manyfit._compat import (
     check_fit_failures,
@@ -24,6 +27,7 @@ from manyfit.model_selection.planning.places._data_location import place_data, w
 from manyfit.model_selection.results._report import Report
 from manyfit.model_selection.results._result_sink import ResultSink, as_partial
 from manyfit.model_selection.running._engine import n_workers, run
+from manyfit.model_selection.running._time_budget import NotMade, TimeBudget
 from manyfit.model_selection.search._audit import Round, stopped_early
 from manyfit.model_selection.search._hooks import (
     add_sizes,
@@ -46,7 +50,10 @@ class Evaluation:
         self._arrivals: tuple[list[Any], ResultSink] | None = None
         self._sent: Job | None = None
         self._rounds: list[Round] = []
-        self._start = time.perf_counter()
+        self._start, self._budget = time.perf_counter(), None
+        if search.time_budget is not None:
+            # Drawn settings are in no order that a search could go through.
+            self._budget = TimeBudget(search.time_budget, spread=not hasattr(search, "param_distributions"))
 
     @property
     def seconds(self) -> float:
@@ -77,10 +84,11 @@ class Evaluation:
         checkpoint = self._checkpoint(job)
         arrivals = ResultSink(job, checkpoint, self._metric())
         self._arrivals = candidates, arrivals
-        out, report = run(job, prepared, arrivals)
+        out, report = run(job, prepared, arrivals, self._budget)
         if not out:
             raise ValueError("No fits were performed. Was the CV iterator empty? Were there no candidates?")
-        check_fit_failures(out, search.error_score)
+        made = [one for one in out if not isinstance(one, NotMade)]
+        check_fit_failures(made, search.error_score)
         if callable(search.scoring):
             insert_error_scores(out, search.error_score)
         for group in report.groups:
@@ -148,8 +156,19 @@ class Evaluation:
 
     def _format(self, n_splits: int) -> dict[str, Any]:
         """All results so far in the format of ``cv_results_``."""
-        self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
+        with warnings.catch_warnings():
+            if self._only_unmade_are_nan():
+                warnings.filterwarnings("ignore", "One or more of the .* scores are non-finite", UserWarning)
+            self.formatted = format_results(self.search, self.candidates, n_splits, self.out, self.more)
         return self.formatted
+
+    def _only_unmade_are_nan(self) -> bool:
+        """Whether NaN scores are those of fits for which there was no time, so that nobody need be warned."""
+        if not any(isinstance(one, NotMade) for one in self.out):
+            return False
+        made = [one["test_scores"] for one in self.out if not isinstance(one, NotMade)]
+        scores = [value for one in made for value in (one.values() if isinstance(one, dict) else (one,))]
+        return bool(np.isfinite(np.array(scores, dtype=float)).all())
 
     def _place(self, job: Job) -> Job:
         """The job with its data on the configured device, sent once for all settings of the search."""
@@ -167,7 +186,7 @@ class Evaluation:
         path, verbose = self.search.checkpoint, self.search.verbose
         if path is None:
             return None
-        checkpoint = Checkpoint(path, identity(job, self.search), n_workers(job))
+        checkpoint = Checkpoint(path, identity(job, self.search, len(self.candidates)), n_workers(job))
         if verbose > 0 and checkpoint.stored:
             print(f"Continuing from {os.fspath(path)!r}, which has {len(checkpoint.stored)} of these fits")
         return checkpoint

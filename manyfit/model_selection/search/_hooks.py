@@ -21,10 +21,12 @@ from manyfit.model_selection.search._early_stopping import iteration_columns
 def check_input(search: Any, cv: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Any:
     """Call ``_check_input_parameters``, a hook of scikit-learn 1.8 and later; return the splitter to use.
 
+    Halving searches have it in 1.7, too.
+
     The hook reads the splitter from ``_checked_cv_orig``, and may replace it.
     """
     search._checked_cv_orig = cv
-    if has_input_hook():
+    if has_input_hook() or search.checks_input:
         search._check_input_parameters(X=X, y=y, split_params=split_params)
     return search._checked_cv_orig
 

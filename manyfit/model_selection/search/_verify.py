@@ -10,6 +10,7 @@ import numpy as np
 from manyfit.model_selection.job._job import Job, Pair, Result
 from manyfit.model_selection.planning.places._data_location import data_for_fits
 from manyfit.model_selection.results._report import Report
+from manyfit.model_selection.running._time_budget import NotMade
 from manyfit.model_selection.sharing._fit_and_score import fit_with_sklearn
 from manyfit.model_selection.sharing._fold_store import FoldStore
 
@@ -23,7 +24,8 @@ def verify(job: Job, results: Sequence[Result], n: int, report: Report) -> dict[
     job = data_for_fits(job)
     k = job.splits.n_splits
     # Its own generator: the choice must not advance the user's random states.
-    chosen = np.random.default_rng().choice(len(results), size=min(n, len(results)), replace=False)
+    made = [j for j, one in enumerate(results) if not isinstance(one, NotMade)]
+    chosen = np.random.default_rng().choice(made, size=min(n, len(made)), replace=False)
     quiet = replace(job.options, verbose=0)
     folds = FoldStore(job.X, job.y, job.splits, quiet, False)
     rows: dict[Pair, list[dict[str, Any]]] = {}

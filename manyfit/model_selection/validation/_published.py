@@ -8,9 +8,8 @@ from sklearn import model_selection
 from manyfit.folds import SPLITTERS, train_test_split
 from manyfit.model_selection.validation import _cross_validate as _validation
 
-# scikit-learn has these only after they are enabled; then they are scikit-learn's own.
-EXPERIMENTAL = ("HalvingGridSearchCV", "HalvingRandomSearchCV")
-_SEARCHES = ("GridSearchCV", "RandomizedSearchCV")
+# Ours; scikit-learn has the halving ones only after they are enabled.
+_SEARCHES = ("GridSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV", "RandomizedSearchCV")
 _FUNCTIONS = (
     "cross_val_predict",
     "cross_val_score",
@@ -27,7 +26,7 @@ _OURS = {
 _PASSED_ON = {
     name: getattr(model_selection, name)
     for name in model_selection.__all__
-    if name not in (*_OURS, *_SEARCHES, *EXPERIMENTAL)
+    if name not in (*_OURS, *_SEARCHES)
 }
 globals().update(_OURS, **_PASSED_ON)
 

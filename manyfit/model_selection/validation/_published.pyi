@@ -6,8 +6,6 @@ import sklearn.model_selection
 from sklearn.model_selection import BaseCrossValidator as BaseCrossValidator
 from sklearn.model_selection import BaseShuffleSplit as BaseShuffleSplit
 from sklearn.model_selection import FixedThresholdClassifier as FixedThresholdClassifier
-from sklearn.model_selection import HalvingGridSearchCV as HalvingGridSearchCV
-from sklearn.model_selection import HalvingRandomSearchCV as HalvingRandomSearchCV
 from sklearn.model_selection import LearningCurveDisplay as LearningCurveDisplay
 from sklearn.model_selection import ParameterGrid as ParameterGrid
 from sklearn.model_selection import ParameterSampler as ParameterSampler
@@ -18,11 +16,10 @@ from sklearn.model_selection import permutation_test_score as permutation_test_s
 
 __all__ = [
     "BaseCrossValidator", "BaseShuffleSplit", "FixedThresholdClassifier", "GroupKFold",
-    "GroupShuffleSplit", "HalvingGridSearchCV", "HalvingRandomSearchCV", "KFold",
-    "LearningCurveDisplay", "LeaveOneGroupOut", "LeaveOneOut", "LeavePGroupsOut", "LeavePOut",
-    "ParameterGrid", "ParameterSampler", "PredefinedSplit", "RepeatedKFold",
-    "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold", "StratifiedKFold",
-    "StratifiedShuffleSplit", "TimeSeriesSplit", "TunedThresholdClassifierCV",
+    "GroupShuffleSplit", "KFold", "LearningCurveDisplay", "LeaveOneGroupOut", "LeaveOneOut",
+    "LeavePGroupsOut", "LeavePOut", "ParameterGrid", "ParameterSampler", "PredefinedSplit",
+    "RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedGroupKFold",
+    "StratifiedKFold", "StratifiedShuffleSplit", "TimeSeriesSplit", "TunedThresholdClassifierCV",
     "ValidationCurveDisplay", "check_cv", "cross_val_predict", "cross_val_score", "cross_validate",
     "learning_curve", "permutation_test_score", "train_test_split", "validation_curve"
 ]  # fmt: skip

@@ -226,8 +226,8 @@ def seen(search, X, y):
     """The identity that a search has."""
     found = []
 
-    def note(job, own):
-        found.append(_identity.identity(job, own))
+    def note(job, own, before):
+        found.append(_identity.identity(job, own, before))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
@@ -365,7 +365,9 @@ def test_what_is_drawn_anew_is_refused_by_name(what, path):
 @pytest.mark.parametrize("state", [None, np.random.RandomState(0)])
 def test_a_randomised_search_needs_an_integer(state, path):
     search = RandomizedSearchCV(Counted(), GRID, n_iter=2, random_state=state, checkpoint=path)
-    with pytest.raises(ValueError, match="random_state of the search is .*so that its settings are drawn"):
+    with pytest.raises(
+        ValueError, match="random_state of the search is .*so that its settings or rows are drawn"
+    ):
         search.fit(X, Y)
     search.set_params(random_state=3)
     first = search.fit(X, Y)

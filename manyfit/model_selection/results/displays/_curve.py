@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyfit._compat import check_matplotlib_support
+from manyfit.model_selection.results._simpler import Simpler, direction, simplest, standard_errors
 from manyfit.model_selection.results.displays import _style as style
 from manyfit.model_selection.results.displays._parameters import Parameter, column_of
-from manyfit.model_selection.results.displays._scores import SearchScores, read_scores, standard_errors
-from manyfit.model_selection.results.displays._simpler import Simpler, direction, simplest
+from manyfit.model_selection.results.displays._scores import SearchScores, read_scores
 from manyfit.model_selection.results.displays._slices import Others, choose_parameters, place, select
 
 _MOST_IN_LEGEND, _MOST_BANDS, _FEWEST_FOR_AN_EDGE = 8, 3, 3
@@ -299,8 +299,10 @@ def _simplest(scores: SearchScores, line: NDArray[np.intp], axis: Parameter, sim
     own = line[line >= 0]
     best = int(np.flatnonzero(own == scores.best)[0])
     way = direction(axis.name, simpler)
-    chosen = simplest(axis.codes[own].astype(float), scores.mean[own], best, scores.threshold, way)
-    return None if chosen is None else int(scores.candidates[own[chosen]])
+    if way is None:
+        return None
+    complexity = axis.codes[own].astype(float)[:, np.newaxis] * (-1 if way == "larger" else 1)
+    return int(scores.candidates[own[simplest(complexity, scores.mean[own], best, scores.threshold)]])
 
 
 def _edge(axis: Parameter, code: int) -> Literal["lower", "upper"] | None:

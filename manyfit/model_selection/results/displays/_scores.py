@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
+from manyfit.model_selection.results._simpler import standard_errors
 from manyfit.model_selection.results.displays._parameters import Parameter, read_parameters, value_key
 
 Floats = NDArray[np.float64]
@@ -123,14 +124,6 @@ def read_scores(search: Any, metric: str | None, display: str) -> SearchScores:
         resource,
         rounds,
     )
-
-
-def standard_errors(folds: Floats) -> Floats:
-    """Standard error of the mean of each row; NaN for one column."""
-    n_splits = folds.shape[1]
-    if n_splits < 2:
-        return np.full(len(folds), np.nan)
-    return np.asarray(folds.std(axis=1, ddof=1) / np.sqrt(n_splits), dtype=float)
 
 
 def require_known(name: str, known: list[str], what: str, display: str) -> None:

@@ -1,4 +1,4 @@
-"""The one-standard-error choice: the simplest setting that is as good as the best."""
+"""Which of the settings that are nearly as good as the best one is the simplest."""
 
 from __future__ import annotations
 
@@ -29,13 +29,21 @@ def direction(name: str, simpler: Simpler) -> Literal["smaller", "larger"] | Non
     return "larger" if last in _LARGER else "smaller" if last in _SMALLER else None
 
 
-def simplest(
-    values: NDArray[np.float64], mean: NDArray[np.float64], best: int, threshold: float, way: str | None
-) -> int | None:
-    """Position of the simplest of the settings whose mean reaches the threshold; the best of those alike."""
-    if way is None:
-        return None
-    good = np.flatnonzero(mean >= threshold)
-    good = good[values[good] >= values[best]] if way == "larger" else good[values[good] <= values[best]]
-    ends = good[values[good] == (values[good].max() if way == "larger" else values[good].min())]
-    return best if best in ends else int(ends[np.argmax(mean[ends])])
+def simplest(complexity: NDArray[np.float64], mean: NDArray[np.float64], best: int, threshold: float) -> int:
+    """Position of the simplest setting whose mean reaches the threshold; the best of those alike.
+
+    `complexity`, (n_settings, n_parameters): larger is less simple, and earlier columns count more. No
+    setting is chosen whose first column is above the best one's.
+    """
+    good = np.flatnonzero((mean >= threshold) & (complexity[:, 0] <= complexity[best, 0]))
+    for column in complexity.T:
+        good = good[column[good] == column[good].min()]
+    return best if best in good else int(good[np.argmax(mean[good])])
+
+
+def standard_errors(folds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard error of the mean of each row; NaN for one column."""
+    n_splits = folds.shape[1]
+    if n_splits < 2:
+        return np.full(len(folds), np.nan)
+    return np.asarray(folds.std(axis=1, ddof=1) / np.sqrt(n_splits), dtype=float)

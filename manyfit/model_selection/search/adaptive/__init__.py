@@ -1,0 +1,1 @@
+"""Searches whose scores decide which settings they go on with."""

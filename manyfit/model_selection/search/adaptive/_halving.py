@@ -1,0 +1,332 @@
+"""HalvingGridSearchCV and HalvingRandomSearchCV: scikit-learn's successive halving on manyfit's engine."""
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from manyfit._compat import (
+    SklearnHalvingGridSearchCV,
+    SklearnHalvingRandomSearchCV,
+    num_samples,
+    parameter_constraints,
+)
+from manyfit.model_selection.job._job import EarlyStopping, Engine, Sharing
+from manyfit.model_selection.planning._plan import Plan
+from manyfit.model_selection.results._choices import Choice
+from manyfit.model_selection.search._base import SharedSearch
+from manyfit.model_selection.search._device_predict import accept_device_data
+from manyfit.model_selection.search._hooks import attributes_restored
+from manyfit.model_selection.search.adaptive._rounds import list_rounds, plan_rounds
+
+
+class HalvingSearch(SharedSearch):
+    """A mixin for scikit-learn's halving searches, whose rounds and choices are its own code."""
+
+    checks_input = True
+    continues_rounds = True
+    _n_samples_orig: int
+
+    def plan(self, X: Any, y: Any = None, **params: Any) -> Plan:
+        """Return what the first round of `fit` will share and why, and how many settings go on.
+
+        Parameters
+        ----------
+        X, y, **params
+            As for `fit`.
+
+        Returns
+        -------
+        Plan
+            Of the first round. `Plan.rounds` has the sizes of all, and says if the full grid costs no more.
+
+        Notes
+        -----
+        Settings and rows are drawn now. `fit` draws the same ones if `random_state` is an integer.
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        with attributes_restored(self):
+            self._n_samples_orig = num_samples(X)
+            setup = self._setup(X, y, params)
+            return plan_rounds(self, setup, list_rounds(self, setup.n_splits))
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Run the search.
+
+        Parameters
+        ----------
+        X, y, **params
+            As for `GridSearchCV.fit`.
+
+        Returns
+        -------
+        self : object
+            The fitted search, with scikit-learn's attributes and `report_`.
+        """
+        self._n_samples_orig = num_samples(X)
+        super().fit(X, y, **params)
+        # The choice is a method of the class, after which scikit-learn's base sets no score.
+        self.best_score_ = self.cv_results_["mean_test_score"][self.best_index_]
+        return self
+
+    @staticmethod
+    def _select_best_index(refit: Any, refit_metric: str, results: dict[str, Any]) -> int:
+        if isinstance(refit, Choice):
+            return refit(results)
+        chosen: int = SklearnHalvingGridSearchCV._select_best_index(refit, refit_metric, results)
+        return chosen
+
+
+@accept_device_data
+class HalvingGridSearchCV(HalvingSearch, SklearnHalvingGridSearchCV):
+    """Search over a grid in rounds: the best settings of each round go on with more of a resource.
+
+    A drop-in for scikit-learn's experimental class of the same name, without an import that enables it. It
+    adds what `GridSearchCV` adds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As in scikit-learn.
+    param_grid : dict or list of dict
+        As in scikit-learn.
+    factor : int or float, default=3
+        One in so many settings goes on to the next round, which has so many times the resource.
+    resource : str, default="n_samples"
+        What grows: "n_samples", or an integer parameter of the estimator, such as "n_estimators".
+    max_resources : int or "auto", default="auto"
+        The most that a setting may use; "auto" is the number of samples. A parameter needs a number.
+    min_resources : {"exhaust", "smallest"} or int, default="exhaust"
+        What a setting uses in the first round, as in scikit-learn.
+    aggressive_elimination : bool, default=False
+        As in scikit-learn.
+    cv : int, splitter or iterable, default=5
+        As in scikit-learn; it has to give the same splits each time.
+    scoring : str or callable, default=None
+        One metric, as in scikit-learn.
+    refit : bool or callable, default=True
+        Whether the best setting of the last round is fitted on all rows. `one_standard_error` and
+        `cheapest_within` choose among the settings of the last round; scikit-learn ignores other callables.
+    error_score : "raise" or float, default=nan
+        As in `GridSearchCV`.
+    return_train_score : bool, default=True
+        As in scikit-learn, where it is True only for this kind of search.
+    random_state : int, RandomState instance or None, default=None
+        Source of the rows of a round.
+    n_jobs : int, default=None
+        As in `GridSearchCV`.
+    verbose : int, default=0
+        As in `GridSearchCV`; above 0 it prints scikit-learn's lines on rounds, too.
+    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
+        As in `GridSearchCV`.
+    verify : int, default=0
+        As in `GridSearchCV`, in each round.
+    memory_limit : int or str, default=None
+        As in `GridSearchCV`.
+    client : distributed.Client, None or False, default=None
+        As in `GridSearchCV`.
+    checkpoint : str or path-like, default=None
+        As in `GridSearchCV`; `random_state` has to be an integer. A search that continues repeats its choices
+        from the stored scores.
+    early_stopping : {"fold"} or None, default=None
+        As in `GridSearchCV`.
+    engine : {"sklearnex"} or None, default=None
+        As in `GridSearchCV`.
+
+    Attributes
+    ----------
+    report_ : Report
+        What all rounds have done: fits, passes over the data, transfers and seconds.
+    n_resources_, n_candidates_, cv_results_, best_estimator_, ...
+        As in scikit-learn. `cv_results_` has a row for each setting of each round.
+
+    See Also
+    --------
+    plan : Shows the rounds, and says if the full grid costs no more.
+
+    Notes
+    -----
+    Settings of a round share their work as those of any search do. Where all fits are shared through sums
+    over rows, all settings on all rows cost no more than the rounds do: the plan then says so.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from manyfit.model_selection import HalvingGridSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grid = {"max_depth": [2, 4, None], "min_samples_split": [2, 10, 50]}
+    >>> forest = RandomForestClassifier(random_state=0)
+    >>> search = HalvingGridSearchCV(forest, grid, resource="n_estimators", max_resources=18)
+    >>> search.fit(X, y).n_candidates_, search.n_resources_
+    ([9, 3, 1], [2, 6, 18])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **parameter_constraints(SklearnHalvingGridSearchCV),
+        **SharedSearch._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        factor: float = 3,
+        resource: str = "n_samples",
+        max_resources: int | str = "auto",
+        min_resources: int | str = "exhaust",
+        aggressive_elimination: bool = False,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        error_score: float | str = np.nan,
+        return_train_score: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        sharing: Sharing = "auto",
+        verify: int = 0,
+        memory_limit: int | str | None = None,
+        client: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        early_stopping: EarlyStopping = None,
+        engine: Engine = None,
+    ) -> None:
+        super().__init__(
+            estimator, param_grid, factor=factor, resource=resource, max_resources=max_resources,
+            min_resources=min_resources, aggressive_elimination=aggressive_elimination, cv=cv,
+            scoring=scoring, refit=refit, error_score=error_score, return_train_score=return_train_score,
+            random_state=random_state, n_jobs=n_jobs, verbose=verbose,
+        )  # fmt: skip
+        self.sharing = sharing
+        self.verify = verify
+        self.memory_limit = memory_limit
+        self.client = client
+        self.checkpoint = checkpoint
+        self.early_stopping = early_stopping
+        self.engine = engine
+
+
+@accept_device_data
+class HalvingRandomSearchCV(HalvingSearch, SklearnHalvingRandomSearchCV):
+    """Search over drawn settings in rounds: the best of each round go on with more of a resource.
+
+    A drop-in for scikit-learn's experimental class of the same name, without an import that enables it. It
+    adds what `GridSearchCV` adds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As in scikit-learn.
+    param_distributions : dict or list of dict
+        As in `RandomizedSearchCV`.
+    n_candidates : int or "exhaust", default="exhaust"
+        Settings of the first round. "exhaust": as many as let the last round use the most resources.
+    factor : int or float, default=3
+        As in `HalvingGridSearchCV`.
+    resource : str, default="n_samples"
+        As in `HalvingGridSearchCV`.
+    max_resources : int or "auto", default="auto"
+        As in `HalvingGridSearchCV`.
+    min_resources : {"exhaust", "smallest"} or int, default="smallest"
+        As in `HalvingGridSearchCV`; not "exhaust" together with `n_candidates`.
+    aggressive_elimination : bool, default=False
+        As in scikit-learn.
+    cv : int, splitter or iterable, default=5
+        As in `HalvingGridSearchCV`.
+    scoring : str or callable, default=None
+        As in `HalvingGridSearchCV`.
+    refit : bool or callable, default=True
+        As in `HalvingGridSearchCV`.
+    error_score : "raise" or float, default=nan
+        As in `GridSearchCV`.
+    return_train_score : bool, default=True
+        As in `HalvingGridSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        Source of the settings, and of the rows of a round.
+    n_jobs : int, default=None
+        As in `GridSearchCV`.
+    verbose : int, default=0
+        As in `HalvingGridSearchCV`.
+    sharing : {"auto", "exact", "optimum", "none"}, default="auto"
+        As in `GridSearchCV`.
+    verify : int, default=0
+        As in `HalvingGridSearchCV`.
+    memory_limit : int or str, default=None
+        As in `GridSearchCV`.
+    client : distributed.Client, None or False, default=None
+        As in `GridSearchCV`.
+    checkpoint : str or path-like, default=None
+        As in `HalvingGridSearchCV`.
+    early_stopping : {"fold"} or None, default=None
+        As in `GridSearchCV`.
+    engine : {"sklearnex"} or None, default=None
+        As in `GridSearchCV`.
+
+    Attributes
+    ----------
+    report_ : Report
+        What all rounds have done: fits, passes over the data, transfers and seconds.
+    n_resources_, n_candidates_, cv_results_, best_estimator_, ...
+        As in scikit-learn. `cv_results_` has a row for each setting of each round.
+
+    Examples
+    --------
+    >>> from scipy.stats import randint
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from manyfit.model_selection import HalvingRandomSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> space = {"max_depth": [2, 4, None], "min_samples_split": randint(2, 20)}
+    >>> tree = DecisionTreeClassifier(random_state=0)
+    >>> HalvingRandomSearchCV(tree, space, random_state=0).fit(X, y).n_resources_
+    [30, 90]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **parameter_constraints(SklearnHalvingRandomSearchCV),
+        **SharedSearch._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_candidates: int | str = "exhaust",
+        factor: float = 3,
+        resource: str = "n_samples",
+        max_resources: int | str = "auto",
+        min_resources: int | str = "smallest",
+        aggressive_elimination: bool = False,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        error_score: float | str = np.nan,
+        return_train_score: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        sharing: Sharing = "auto",
+        verify: int = 0,
+        memory_limit: int | str | None = None,
+        client: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        early_stopping: EarlyStopping = None,
+        engine: Engine = None,
+    ) -> None:
+        super().__init__(
+            estimator, param_distributions, n_candidates=n_candidates, factor=factor, resource=resource,
+            max_resources=max_resources, min_resources=min_resources,
+            aggressive_elimination=aggressive_elimination, cv=cv, scoring=scoring, refit=refit,
+            error_score=error_score, return_train_score=return_train_score, random_state=random_state,
+            n_jobs=n_jobs, verbose=verbose,
+        )  # fmt: skip
+        self.sharing = sharing
+        self.verify = verify
+        self.memory_limit = memory_limit
+        self.client = client
+        self.checkpoint = checkpoint
+        self.early_stopping = early_stopping
+        self.engine = engine

@@ -1,0 +1,372 @@
+"""Searches over models with `partial_fit`, under dask-ml's names, parameters and attributes."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from manyfit._compat import Interval, StrOptions
+from manyfit.model_selection.search.adaptive._schedules import Decay, Halving, Schedule, hyperband_brackets
+from manyfit.model_selection.search.adaptive._training import COUNT, IncrementalSearch
+
+
+class IncrementalSearchCV(IncrementalSearch):
+    """Search over models with `partial_fit`, which are scored as they train.
+
+    It has the parameters and attributes of dask-ml's class of the same name, and needs no cluster. Models
+    train on the same rows and are scored on the same held-out rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``partial_fit``.
+    parameters : dict or list of dict
+        Lists of values or distributions, as of `RandomizedSearchCV`.
+    n_initial_parameters : int or "grid", default=10
+        Settings to draw; "grid": all.
+    decay_rate : float, default=0
+        After so many calls, the best ``n_initial_parameters / (1 + calls) ** decay_rate`` models go on, and
+        the last one ends. 0: all train to the end.
+    test_size : float or int, default=None
+        Share or number of rows that are held out; None: 0.2.
+    patience : int or bool, default=False
+        A model stops if none of its scores of so many calls is more than `tol` above the one before them.
+        True: a third of `max_iter`.
+    tol : float, default=0.001
+        See `patience`.
+    fits_per_score : int, default=1
+        Calls of ``partial_fit`` between two scores.
+    max_iter : int, default=100
+        The most calls of ``partial_fit`` of a model; each reads all training rows.
+    random_state : int, RandomState instance or None, default=None
+        Source of the settings and of the held-out rows.
+    scoring : str or callable, default=None
+        One metric, as in `GridSearchCV`.
+    verbose : int, default=0
+        Above 0, a line after each round.
+    n_jobs : int, default=None
+        Models that train at a time, as in `GridSearchCV`. With a current Dask client, its workers train.
+    error_score : "raise" or float, default=nan
+        Score of a model whose training fails, and then ends.
+
+    Attributes
+    ----------
+    cv_results_ : dict of ndarray
+        A row for each model: ``model_id``, ``params``, ``param_*``, ``test_score`` (the last one),
+        ``rank_test_score``, ``partial_fit_calls``, and mean and standard deviation of ``partial_fit_time``
+        (seconds of a call) and ``score_time``.
+    history_ : list of dict
+        A record of each score: ``model_id``, ``params``, ``partial_fit_calls``, ``partial_fit_time``,
+        ``score``, ``score_time``, ``elapsed_wall_time``.
+    model_history_ : dict of list of dict
+        The same records by model.
+    best_estimator_, best_score_, best_index_, best_params_
+        The model whose last score is the highest, as it was trained. It is not fitted on the held-out rows.
+    scorer_, n_splits_, multimetric_
+        As in dask-ml.
+    report_ : Report
+        What the engine has done.
+
+    See Also
+    --------
+    HyperbandSearchCV : Chooses by itself how many models train for how long.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from manyfit.model_selection import IncrementalSearchCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> search = IncrementalSearchCV(
+    ...     SGDClassifier(random_state=0), {"alpha": [1e-4, 1e-2, 1.0]}, "grid", max_iter=5, random_state=0
+    ... )
+    >>> search.fit(X, y).cv_results_["partial_fit_calls"]
+    array([5, 5, 5])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **IncrementalSearch._parameter_constraints,
+        "n_initial_parameters": [COUNT, StrOptions({"grid"})],
+        "decay_rate": [Interval(numbers.Real, 0, None, closed="left")],
+        "fits_per_score": [COUNT],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        parameters: Any,
+        n_initial_parameters: int | str = 10,
+        decay_rate: float = 0,
+        test_size: float | None = None,
+        patience: int | bool = False,
+        tol: float | None = 0.001,
+        fits_per_score: int = 1,
+        max_iter: int = 100,
+        random_state: Any = None,
+        scoring: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        error_score: float | str = np.nan,
+    ) -> None:
+        self.estimator = estimator
+        self.parameters = parameters
+        self.n_initial_parameters = n_initial_parameters
+        self.decay_rate = decay_rate
+        self.test_size = test_size
+        self.patience = patience
+        self.tol = tol
+        self.fits_per_score = fits_per_score
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.scoring = scoring
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+
+    def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
+        settings = self._draw(self.n_initial_parameters, self.random_state)
+        return {"": (Decay(len(settings), self.max_iter, self.fits_per_score, self.decay_rate), settings)}
+
+
+class SuccessiveHalvingSearchCV(IncrementalSearch):
+    """Successive halving over models with `partial_fit`: the best of each round train on for longer.
+
+    It has the parameters and attributes of dask-ml's class of the same name, and needs no cluster. A model
+    goes on from where it was, so that the search costs no call twice.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``partial_fit``.
+    parameters : dict or list of dict
+        As of `IncrementalSearchCV`.
+    n_initial_parameters : int or "grid", default=10
+        As of `IncrementalSearchCV`.
+    n_initial_iter : int, default=9
+        Calls of ``partial_fit`` before models are first compared.
+    max_iter : int, default=100
+        As of `IncrementalSearchCV`.
+    aggressiveness : float, default=3
+        One in so many models goes on, to so many times the calls.
+    test_size : float or int, default=None
+        As of `IncrementalSearchCV`.
+    patience : int or bool, default=False
+        As of `IncrementalSearchCV`.
+    tol : float, default=0.001
+        As of `IncrementalSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        As of `IncrementalSearchCV`.
+    scoring : str or callable, default=None
+        As of `IncrementalSearchCV`.
+    verbose : int, default=0
+        As of `IncrementalSearchCV`.
+    n_jobs : int, default=None
+        As of `IncrementalSearchCV`.
+    error_score : "raise" or float, default=nan
+        As of `IncrementalSearchCV`.
+
+    Attributes
+    ----------
+    cv_results_, history_, model_history_, best_estimator_, ...
+        As of `IncrementalSearchCV`.
+
+    References
+    ----------
+    Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, 2016.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from manyfit.model_selection import SuccessiveHalvingSearchCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> search = SuccessiveHalvingSearchCV(
+    ...     SGDClassifier(random_state=0), {"alpha": loguniform(1e-5, 1)}, n_initial_parameters=9,
+    ...     n_initial_iter=1, random_state=0,
+    ... )
+    >>> sorted(search.fit(X, y).cv_results_["partial_fit_calls"].tolist())
+    [1, 1, 1, 1, 1, 1, 3, 3, 9]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **IncrementalSearch._parameter_constraints,
+        "n_initial_parameters": [COUNT, StrOptions({"grid"})],
+        "n_initial_iter": [COUNT],
+        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        parameters: Any,
+        n_initial_parameters: int | str = 10,
+        n_initial_iter: int = 9,
+        max_iter: int = 100,
+        aggressiveness: float = 3,
+        test_size: float | None = None,
+        patience: int | bool = False,
+        tol: float | None = 0.001,
+        random_state: Any = None,
+        scoring: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        error_score: float | str = np.nan,
+    ) -> None:
+        self.estimator = estimator
+        self.parameters = parameters
+        self.n_initial_parameters = n_initial_parameters
+        self.n_initial_iter = n_initial_iter
+        self.max_iter = max_iter
+        self.aggressiveness = aggressiveness
+        self.test_size = test_size
+        self.patience = patience
+        self.tol = tol
+        self.random_state = random_state
+        self.scoring = scoring
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+
+    def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
+        settings = self._draw(self.n_initial_parameters, self.random_state)
+        return {
+            "": (Halving(len(settings), self.n_initial_iter, self.aggressiveness, self.max_iter), settings)
+        }
+
+
+class HyperbandSearchCV(IncrementalSearch):
+    """Hyperband over models with `partial_fit`: brackets that compare more models for less time, or fewer.
+
+    It has the parameters and attributes of dask-ml's class of the same name, and needs no cluster. Brackets
+    train at the same time, on the same rows, and are scored on the same held-out rows.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``partial_fit``.
+    parameters : dict or list of dict
+        As of `IncrementalSearchCV`.
+    max_iter : int, default=81
+        The most calls of ``partial_fit`` of a model; it also decides how many models there are.
+    aggressiveness : float, default=3
+        As of `SuccessiveHalvingSearchCV`.
+    patience : int or bool, default=False
+        As of `IncrementalSearchCV`.
+    tol : float, default=0.001
+        As of `IncrementalSearchCV`.
+    test_size : float or int, default=None
+        As of `IncrementalSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        As of `IncrementalSearchCV`.
+    scoring : str or callable, default=None
+        As of `IncrementalSearchCV`.
+    verbose : int, default=0
+        As of `IncrementalSearchCV`.
+    n_jobs : int, default=None
+        As of `IncrementalSearchCV`.
+    error_score : "raise" or float, default=nan
+        As of `IncrementalSearchCV`.
+
+    Attributes
+    ----------
+    cv_results_, history_, model_history_, best_estimator_, ...
+        As of `IncrementalSearchCV`; with the ``bracket`` of each model, whose ``model_id`` is such as
+        "bracket=2-5".
+    metadata_ : dict
+        What was done, in the form of `metadata`.
+
+    References
+    ----------
+    Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, Hyperband: A novel bandit-based approach to
+    hyperparameter optimization, JMLR 18, 2018.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.linear_model import SGDClassifier
+    >>> from manyfit.model_selection import HyperbandSearchCV
+    >>> X, y = load_digits(return_X_y=True)
+    >>> space = {"alpha": loguniform(1e-5, 1)}
+    >>> search = HyperbandSearchCV(SGDClassifier(random_state=0), space, max_iter=9, random_state=0)
+    >>> search.metadata["n_models"], search.metadata["partial_fit_calls"]
+    (17, 69)
+    >>> search.fit(X, y).metadata_ == search.metadata
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **IncrementalSearch._parameter_constraints,
+        "aggressiveness": [Interval(numbers.Real, 1, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        parameters: Any,
+        max_iter: int = 81,
+        aggressiveness: float = 3,
+        patience: int | bool = False,
+        tol: float | None = 0.001,
+        test_size: float | None = None,
+        random_state: Any = None,
+        scoring: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        error_score: float | str = np.nan,
+    ) -> None:
+        self.estimator = estimator
+        self.parameters = parameters
+        self.max_iter = max_iter
+        self.aggressiveness = aggressiveness
+        self.patience = patience
+        self.tol = tol
+        self.test_size = test_size
+        self.random_state = random_state
+        self.scoring = scoring
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.error_score = error_score
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Models and calls of ``partial_fit`` of the search and of each bracket, before any training."""
+        found = {
+            s: (one.n, one.n_calls, [calls for _, calls in one.rounds()])
+            for s, one in hyperband_brackets(self.max_iter, self.aggressiveness).items()
+        }
+        return _metadata(found)
+
+    def _schedules(self) -> dict[str, tuple[Schedule, list[dict[str, Any]]]]:
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return {
+            f"bracket={s}-": (schedule, self._draw(schedule.n, np.random.RandomState((seed + s) % 2**32)))
+            for s, schedule in hyperband_brackets(self.max_iter, self.aggressiveness).items()
+        }
+
+    def _finish(self, scorer: Any) -> None:
+        super()._finish(scorer)
+        found: dict[int, tuple[int, int, list[int]]] = {}
+        for s in dict.fromkeys(self.cv_results_["bracket"].tolist()):
+            of_bracket = [one for one in self.history_ if one["bracket"] == s]
+            rows = self.cv_results_["bracket"] == s
+            calls = int(self.cv_results_["partial_fit_calls"][rows].sum())
+            decisions = sorted({one["partial_fit_calls"] for one in of_bracket})
+            found[s] = int(rows.sum()), calls, decisions
+        self.metadata_ = _metadata(found)
+
+
+def _metadata(brackets: Mapping[int, tuple[int, int, list[int]]]) -> dict[str, Any]:
+    return {
+        "n_models": sum(n for n, _, _ in brackets.values()),
+        "partial_fit_calls": sum(calls for _, calls, _ in brackets.values()),
+        "brackets": [
+            {"bracket": s, "n_models": n, "partial_fit_calls": calls, "decisions": decisions}
+            for s, (n, calls, decisions) in brackets.items()
+        ],
+    }
