@@ -54,10 +54,11 @@ def _constant(parameters: Mapping[str, Parameter]) -> Iterator[str]:
 def _edges(search: Any, parameters: Mapping[str, Parameter], mean: Floats, best: int) -> Iterator[str]:
     """A line for each numeric parameter whose best value is the smallest or the largest of those listed.
 
-    None where the neighbouring value scores as well, where values are drawn, and where the estimator takes no
-    value beyond.
+    None where the neighbouring value scores as well, where values are drawn, where the estimator takes none
+    beyond, and where the value is the number of columns.
     """
     drawn = _drawn(search)
+    n_columns = getattr(getattr(search, "best_estimator_", None), "n_features_in_", None)
     for name, one in parameters.items():
         n, code = len(one.values), int(one.codes[best])
         if name in drawn or not one.is_ordered or n < _FEWEST_FOR_AN_EDGE or code not in (0, n - 1):
@@ -67,7 +68,7 @@ def _edges(search: Any, parameters: Mapping[str, Parameter], mean: Floats, best:
             continue
         end, way = ("smallest", "smaller") if code == 0 else ("largest", "larger")
         value = one.values[code]
-        if is_bound_of(search.estimator, name, value, way):
+        if is_bound_of(search.estimator, name, value, way) or (way == "larger" and value == n_columns):
             continue
         yield (f"The best {name}, {_shown(value)}, is the {end} of {n} values: {way} ones may score better.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import ElasticNet, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -48,6 +49,12 @@ def test_none_where_the_best_is_inside_or_at_a_bound_of_the_estimator():
     assert not lines(advice(Ridge(), {"alpha": [0.0, 1e2, 1e3]}), EDGE)
     knn = advice(KNeighborsRegressor(), {"n_neighbors": [1, 40, 60]})
     assert not lines(knn, EDGE)
+
+
+def test_none_at_the_number_of_columns():
+    pipe = make_pipeline(PCA(), Ridge(1e-3))
+    assert not lines(advice(pipe, {"pca__n_components": [1, 3, 5]}), EDGE)
+    assert lines(advice(pipe, {"pca__n_components": [1, 2, 3]}), EDGE)
 
 
 def test_none_on_a_plateau_of_two_values_or_of_words():
